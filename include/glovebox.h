@@ -290,10 +290,10 @@ typedef struct glb_session_options {
 GLB_API int32_t glb_session_new(glb_client *client, const glb_session_options *options,
                                 size_t options_size, char **ret_json);
 
-/* Lists sessions, the newest first, at most 1,000: {"sessions":[…],"next":ID|null}.
+/* Lists sessions, the newest first, at most 1,000: {"sessions":[…],"next_cursor":TEXT|null}.
  *   state    NULL: those that are alive; "ended", "all"
- *   after    NULL, or the `next` of the page before */
-GLB_API int32_t glb_session_list(glb_client *client, const char *state, const char *after,
+ *   cursor   NULL, or the `next_cursor` of the page before */
+GLB_API int32_t glb_session_list(glb_client *client, const char *state, const char *cursor,
                                  char **ret_json);
 
 /* A session, or what it left: when and why it ended. Fails GLB_E_NOT_FOUND. */

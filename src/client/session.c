@@ -129,16 +129,16 @@ int32_t glb_session_new(glb_client *client, const glb_session_options *options, 
     return GLB_OK;
 }
 
-int32_t glb_session_list(glb_client *client, const char *state, const char *after, char **ret_json)
+int32_t glb_session_list(glb_client *client, const char *state, const char *cursor, char **ret_json)
 {
     error err = { 0 };
     char path[256];
-    if ((state && !id_is_plain(state)) || (after && !id_is_plain(after)) ||
+    if ((state && !id_is_plain(state)) || (cursor && !id_is_plain(cursor)) ||
         (size_t) snprintf(path, sizeof path, "/v1/sessions?limit=1000%s%s%s%s",
-                          state ? "&state=" : "", state ? state : "", after ? "&after=" : "",
-                          after ? after : "") >= sizeof path) {
+                          state ? "&state=" : "", state ? state : "", cursor ? "&cursor=" : "",
+                          cursor ? cursor : "") >= sizeof path) {
         (void) fail(&err, ERR_BAD_REQUEST, "'%.40s' is no state of sessions",
-                    state ? state : after);
+                    state ? state : cursor);
         return report(&err);
     }
     return ask(client, "GET", path, ret_json, &err);

@@ -93,9 +93,9 @@ class TestTable:
         assert [row["id"] for row in found] == [two.answer["id"]]
         assert found[0]["metadata"] == {"user": "b", "app": "x"} and found[0]["idle_seconds"] == 30
         page = daemon.call("GET", "/v1/sessions?metadata=app%3Dx&limit=1")[1]
-        assert page["sessions"][0]["id"] == two.answer["id"] == page["next"]
-        rest = daemon.call("GET", f"/v1/sessions?metadata=app%3Dx&limit=1&after={page['next']}")[1]
-        assert rest["sessions"][0]["id"] == one.answer["id"] and rest["next"] is None
+        assert page["sessions"][0]["id"] == two.answer["id"] == page["next_cursor"]
+        rest = daemon.call("GET", f"/v1/sessions?metadata=app%3Dx&limit=1&cursor={page['next_cursor']}")[1]
+        assert rest["sessions"][0]["id"] == one.answer["id"] and rest["next_cursor"] is None
         status, changed = one.call("PATCH", "", {"metadata": {"user": "c"}, "ttl_seconds": 99})
         assert status == 200 and changed["metadata"] == {"user": "c"}
         assert changed["expires_at"] < one.answer["expires_at"]

@@ -34,21 +34,21 @@ static int walk_sessions(const struct session_arguments *arguments, const char *
                          bool (*each)(void *context, json_object *session), void *context,
                          error *err)
 {
-    char after[SESSION_NAME_SIZE] = "";
+    char cursor[SESSION_NAME_SIZE] = "";
     bool is_done = false;
     do {
         char *json = NULL;
-        int32_t code = glb_session_list(arguments->client, state, after[0] ? after : NULL, &json);
+        int32_t code = glb_session_list(arguments->client, state, cursor[0] ? cursor : NULL, &json);
         if (code != GLB_OK)
             return library_failed(code, err);
         json_object *root = json_tokener_parse(json);
         json_object *list = list_of(root, "sessions");
         for (size_t at = 0; list && !is_done && at < json_object_array_length(list); at++)
             is_done = each(context, json_object_array_get_idx(list, at));
-        (void) snprintf(after, sizeof after, "%s", text_of(root, "next"));
+        (void) snprintf(cursor, sizeof cursor, "%s", text_of(root, "next_cursor"));
         (void) json_object_put(root);
         glb_text_free(json);
-    } while (after[0] && !is_done);
+    } while (cursor[0] && !is_done);
     return 0;
 }
 

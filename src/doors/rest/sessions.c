@@ -6,7 +6,6 @@
 #include "json/writer.h"
 
 #include <microhttpd.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { PAGE = 100, PAGE_MAX = 1000 };
@@ -125,25 +124,15 @@ static void post_resume(struct exchange *exchange)
 /* --- lists --------------------------------------------------------------------------------------
  */
 
-static int read_limit(const struct exchange *exchange, unsigned long *ret_limit, error *err)
-{
-    const char *limit = exchange_query(exchange, "limit");
-    char *end = NULL;
-    *ret_limit = limit ? strtoul(limit, &end, 10) : PAGE;
-    if (limit && (*limit < '0' || *limit > '9' || *end || *ret_limit == 0 || *ret_limit > PAGE_MAX))
-        return fail(err, ERR_BAD_REQUEST, "limit must be a number from 1 to %d", PAGE_MAX);
-    return 0;
-}
-
 static void get_sessions(struct exchange *exchange)
 {
     struct session_page page = { .state = exchange_query(exchange, "state"),
                                  .metadata = exchange_query(exchange, "metadata") };
     struct session *session;
     error err;
-    if (read_limit(exchange, &page.limit, &err) < 0 ||
+    if (exchange_query_count(exchange, "limit", PAGE_MAX, PAGE, &page.limit, &err) < 0 ||
         service_sessions_page(exchange->service, &exchange->caller,
-                              exchange_query(exchange, "after"), &page, &err) < 0) {
+                              exchange_query(exchange, "cursor"), &page, &err) < 0) {
         exchange_fail(exchange, &err);
         return;
     }
@@ -154,14 +143,14 @@ static void get_sessions(struct exchange *exchange)
     while ((session = service_sessions_next(&exchange->caller, &page)))
         service_session_write(session, &json);
     json_close(&json, ']');
-    json_string_field(&json, "next", page.next);
+    json_string_field(&json, "next_cursor", page.next);
     json_close(&json, '}');
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
 static const struct parameter list_query[] = {
     { "limit", IN_QUERY, "count 1..1000", "rows of a page; 100 if it is left out" },
-    { "after", IN_QUERY, "string", "`next` of the page before" },
+    { "cursor", IN_QUERY, "string", "`next_cursor` of the page before" },
     { "state", IN_QUERY, "=ended,all", "those that have ended, or these too" },
     { "metadata", IN_QUERY, "string", "name=value&…, once more percent-encoded: all must match" },
     { 0 },
@@ -178,7 +167,7 @@ static const struct parameter pause_query[] = {
 static const struct route rows[] = {
     /* clang-format off */
     { "POST",   "/v1/sessions",      BODY_JSON, session_post,   "Begins a session: a sandbox that is kept between runs", .query = begin_query, .is_once = true, .status = 201, .takes = "SessionRequest", .gives = "Session" },
-    { "GET",    "/v1/sessions",      BODY_NONE, get_sessions,   "Sessions, the newest first; ?metadata= and ?state= choose, ?limit= and ?after= page", .query = list_query, .gives = "SessionPage" },
+    { "GET",    "/v1/sessions",      BODY_NONE, get_sessions,   "Sessions, the newest first; ?metadata= and ?state= choose, ?limit= and ?cursor= page", .query = list_query, .gives = "SessionPage" },
     { "GET",    "/v1/sessions/{id}", BODY_NONE, get_session,    "A session, or its tombstone: when and why it ended, and what was kept", .gives = "Session", .awaits = AWAITS_STANDING },
     { "PATCH",  "/v1/sessions/{id}", BODY_JSON, patch_session,  "Touches a session; changes its deadlines and metadata", .takes = "SessionChange", .gives = "Session" },
     { "POST",   "/v1/sessions/{id}/pause",  BODY_NONE, post_pause,  "Stops everything in a session, and its deadlines; ?keep=files ends the programs and keeps the files", .query = pause_query, .gives = "Session", .awaits = AWAITS_BOTH, .is_repeatable = true },

@@ -207,16 +207,16 @@ static bool is_wanted(const struct session *session, const struct session_page *
 }
 
 int service_sessions_page(const struct service *service, const struct caller *caller,
-                          const char *after, struct session_page *page, error *err)
+                          const char *cursor, struct session_page *page, error *err)
 {
     page->at = service->sessions->newest;
     page->next = page->last = NULL;
-    if (!after)
+    if (!cursor)
         return 0;
-    const struct session *last = sessions_find(service->sessions, caller->account, after);
+    const struct session *last = sessions_find(service->sessions, caller->account, cursor);
     if (!last)
-        return fail(err, ERR_NOT_FOUND, "after names the unknown session '%.60s'; begin anew",
-                    after);
+        return fail(err, ERR_NOT_FOUND, "there is no cursor '%.60s'; ask for the first page again",
+                    cursor);
     page->at = last->older;
     return 0;
 }

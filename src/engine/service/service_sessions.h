@@ -10,6 +10,7 @@
 #include "engine/service/service_orders.h"
 
 #include <json.h>
+#include <stdint.h>
 
 struct session;
 
@@ -59,15 +60,16 @@ void service_session_delete(struct session *session);
 struct session_page {
     const char *state;    /* "ended", "all"; else: those that are alive */
     const char *metadata; /* name=value&…: all must match; NULL: any */
-    unsigned long limit;
-    const char *next; /* id of the last one, once the page is full and there is more */
+    uint64_t limit;
+    const char *next; /* cursor of the next page, once this one is full and there is more */
 
     struct session *at; /* private, as what follows */
     const char *last;
 };
 
-/* Begins behind the session `after`, NULL: with the newest. Fails  ERR_NOT_FOUND  there is none. */
+/* `cursor` is `next` of the page before; NULL: begins with the newest.
+ * Fails  ERR_NOT_FOUND  there is no such cursor. */
 int service_sessions_page(const struct service *service, const struct caller *caller,
-                          const char *after, struct session_page *page, error *err);
+                          const char *cursor, struct session_page *page, error *err);
 /* NULL: the page is over. */
 struct session *service_sessions_next(const struct caller *caller, struct session_page *page);

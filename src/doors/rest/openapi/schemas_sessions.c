@@ -73,8 +73,8 @@ static const struct property session[] = {
     { 0 },
 };
 static const struct property session_page[] = {
-    { "sessions", "[]Session", "the newest first" },
-    { "next",     "string?",   "`after` of the next page; null: this was the last" },
+    { "sessions",    "[]Session", "the newest first" },
+    { "next_cursor", "string?",   "of the next page; null: this was the last" },
     { 0 },
 };
 static const struct property context_request[] = {
