@@ -97,6 +97,16 @@ uint32_t utf8_code_point(const unsigned char *text, int size)
     return point;
 }
 
+size_t utf8_encode(uint32_t point, char ret_text[4])
+{
+    size_t size = point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
+    for (size_t i = size - 1; i > 0; i--, point >>= 6)
+        ret_text[i] = (char) (0x80 | (point & 0x3F));
+    static const unsigned char leads[] = { 0, 0, 0xC0, 0xE0, 0xF0 };
+    ret_text[0] = (char) (leads[size] | point);
+    return size;
+}
+
 bool utf8_is_hidden(uint32_t point)
 {
     for_each(span, hidden)

@@ -25,6 +25,9 @@ size_t utf8_cut_at_end(const void *text, size_t size);
 /* What the character of `size` bytes at `text` is. */
 uint32_t utf8_code_point(const unsigned char *text, int size);
 
+/* Writes a code point. Returns its bytes, 1 to 4. */
+size_t utf8_encode(uint32_t point, char ret_text[4]);
+
 /* Does it show as something else, or not at all? Controls (not tab and line feed), marks that
  * reorder text, blanks without width, variation selectors, tags. */
 bool utf8_is_hidden(uint32_t point);

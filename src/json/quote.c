@@ -39,7 +39,7 @@ static size_t plain_size(const unsigned char *text, size_t size, enum json_delet
     return plain;
 }
 
-static void escape(struct bytes *out, unsigned char byte)
+void json_escape(struct bytes *out, unsigned char byte)
 {
     static const char short_forms[] = "\"\"\\\\\bb\ff\nn\rr\tt";
     for (const char *form = short_forms; *form; form += 2)
@@ -78,7 +78,7 @@ void json_text_quote(struct bytes *out, const char *text, size_t size, enum json
         if (at == end)
             break;
         if (*at < 0x80) {
-            escape(out, *at++);
+            json_escape(out, *at++);
             continue;
         }
         int length = utf8_character(at, (size_t) (end - at));

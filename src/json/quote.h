@@ -12,3 +12,6 @@ enum json_delete { JSON_DELETE_AS_IT_IS, JSON_DELETE_ESCAPED };
 
 /* Adds `size` bytes of `text`, quotes included. */
 void json_text_quote(struct bytes *out, const char *text, size_t size, enum json_delete is_delete);
+
+/* Adds one byte in the shortest form of an escape. */
+void json_escape(struct bytes *out, unsigned char byte);

@@ -2,10 +2,10 @@
 #include "json/stream_copy.h"
 
 #include "base/hex.h"
+#include "base/utf8.h"
+#include "json/quote.h"
 
 #include <ctype.h>
-#include <sodium.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum state {
@@ -24,7 +24,7 @@ enum state {
     WRONG
 };
 
-enum { PROBES_MAX = 64, REPLACEMENT = 0xFFFD };
+enum { REPLACEMENT = 0xFFFD };
 
 void json_copy_init(struct json_copy *copy, json_copy_wants *wants, void *user)
 {
@@ -34,9 +34,7 @@ void json_copy_init(struct json_copy *copy, json_copy_wants *wants, void *user)
 void json_copy_done(struct json_copy *copy)
 {
     bytes_done(&copy->text);
-    free(copy->names);
-    copy->names = NULL;
-    copy->names_room = copy->names_count = 0;
+    name_set_done(&copy->names);
 }
 
 bool json_copy_is_whole(const struct json_copy *copy)
@@ -54,60 +52,6 @@ static void write_out(struct json_copy *copy, const void *data, size_t size)
 {
     if (copy->left_out_at == 0)
         bytes_add(&copy->text, data, size);
-}
-
-/* --- names that stand twice ---------------------------------------------------------------------
- */
-
-/* Returns 1 if it was there, 0 if it is new, -1 if the table cannot take it. */
-static int put_hash(uint64_t *names, size_t room, uint64_t hash)
-{
-    for (size_t i = 0; i < PROBES_MAX && i < room; i++) {
-        uint64_t *place = &names[(hash + i) & (room - 1)];
-        if (*place == hash)
-            return 1;
-        if (*place != 0)
-            continue;
-        *place = hash;
-        return 0;
-    }
-    return -1;
-}
-
-static bool grow_names(struct json_copy *copy)
-{
-    size_t room = copy->names_room > 0 ? copy->names_room * 2 : 64;
-    uint64_t *names = calloc(room, sizeof *names);
-    bool fits = names != NULL;
-    for (size_t i = 0; fits && i < copy->names_room; i++)
-        fits = copy->names[i] == 0 || put_hash(names, room, copy->names[i]) == 0;
-    if (!fits) {
-        free(names);
-        return false;
-    }
-    free(copy->names);
-    copy->names = names;
-    copy->names_room = room;
-    return true;
-}
-
-/* A hash with a key of this process: names that collide cannot be chosen. */
-static int note_name(struct json_copy *copy, const char *name, size_t size)
-{
-    static unsigned char key[crypto_shorthash_KEYBYTES];
-    static bool has_key;
-    uint64_t hash;
-    if (!has_key)
-        crypto_shorthash_keygen(key);
-    has_key = true;
-    (void) crypto_shorthash((unsigned char *) &hash, (const unsigned char *) name, size, key);
-    hash ^= copy->object[copy->depth] * UINT64_C(0x9E3779B97F4A7C15);
-    hash += hash == 0;
-    if (copy->names_count >= copy->names_room / 2 && !grow_names(copy))
-        return -1;
-    int seen = put_hash(copy->names, copy->names_room, hash);
-    copy->names_count += seen == 0;
-    return seen;
 }
 
 /* --- values -------------------------------------------------------------------------------------
@@ -171,7 +115,7 @@ static void end_name(struct json_copy *copy)
     size_t at = copy->name_at;
     char *name = copy->text.data + at + 1;
     size_t size = copy->text.size - at - 2;
-    int seen = note_name(copy, name, size);
+    int seen = name_set_add(&copy->names, copy->object[copy->depth], name, size);
     if (seen < 0) {
         refuse(copy);
         return;
@@ -199,30 +143,29 @@ static void end_text(struct json_copy *copy)
         end_value(copy);
 }
 
+/* Digits, at least one. Gives  where they end; NULL if there are none. */
+static const char *pass_digits(const char *at, const char *end)
+{
+    const char *first = at;
+    while (at < end && isdigit((unsigned char) *at))
+        at++;
+    return at > first ? at : NULL;
+}
+
 /* A number as the grammar has it; `at` may stand behind the end. */
 static bool is_number(const char *at, const char *end)
 {
     at += at < end && *at == '-';
-    const char *digits = at;
-    while (at < end && isdigit((unsigned char) *at))
-        at++;
-    if (at == digits || (*digits == '0' && at - digits > 1))
+    const char *first = at;
+    at = pass_digits(at, end);
+    if (!at || (*first == '0' && at - first > 1))
         return false;
-    if (at < end && *at == '.') {
-        digits = ++at;
-        while (at < end && isdigit((unsigned char) *at))
-            at++;
-        if (at == digits)
-            return false;
-    }
-    if (at < end && (*at == 'e' || *at == 'E')) {
+    if (at < end && *at == '.')
+        at = pass_digits(at + 1, end);
+    if (at && at < end && (*at == 'e' || *at == 'E')) {
         at++;
         at += at < end && (*at == '+' || *at == '-');
-        digits = at;
-        while (at < end && isdigit((unsigned char) *at))
-            at++;
-        if (at == digits)
-            return false;
+        at = pass_digits(at, end);
     }
     return at == end;
 }
@@ -263,37 +206,13 @@ static void begin_value(struct json_copy *copy, char byte)
 
 static void write_point(struct json_copy *copy, uint32_t point)
 {
-    static const char shorts[] = "\bb\nn\rr\tt\ff\"\"\\\\";
-    char text[8] = { '\\' };
-    size_t size = 2;
-    const char *found = point < 0x80 && point != 0 ? strchr(shorts, (int) point) : NULL;
-    if (found && (found - shorts) % 2 == 0) {
-        text[1] = found[1];
-    } else if (point < 0x20) {
-        text[1] = 'u';
-        text[2] = text[3] = '0';
-        text[4] = (char) ('0' + (point >> 4));
-        text[5] = "0123456789abcdef"[point & 0xF];
-        size = 6;
-    } else if (point < 0x80) {
-        text[0] = (char) point;
-        size = 1;
-    } else if (point < 0x800) {
-        text[0] = (char) (0xC0 | point >> 6);
-        text[1] = (char) (0x80 | (point & 0x3F));
-    } else if (point < 0x10000) {
-        text[0] = (char) (0xE0 | point >> 12);
-        text[1] = (char) (0x80 | (point >> 6 & 0x3F));
-        text[2] = (char) (0x80 | (point & 0x3F));
-        size = 3;
-    } else {
-        text[0] = (char) (0xF0 | point >> 18);
-        text[1] = (char) (0x80 | (point >> 12 & 0x3F));
-        text[2] = (char) (0x80 | (point >> 6 & 0x3F));
-        text[3] = (char) (0x80 | (point & 0x3F));
-        size = 4;
-    }
-    write_out(copy, text, size);
+    char text[4];
+    if (copy->left_out_at != 0)
+        return;
+    if (point < 0x20 || point == '"' || point == '\\')
+        json_escape(&copy->text, (unsigned char) point);
+    else
+        bytes_add(&copy->text, text, utf8_encode(point, text));
 }
 
 /* The first half of a pair whose second has not followed. */

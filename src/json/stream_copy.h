@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/bytes.h"
+#include "json/name_set.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,8 +41,7 @@ struct json_copy {
     char token[JSON_COPY_TOKEN_MAX]; /* a number, true, false or null */
     size_t token_size;
 
-    uint64_t *names; /* hashes of those that were seen; a table of `names_room` places */
-    size_t names_room, names_count;
+    struct name_set names; /* that were seen */
 };
 
 void json_copy_init(struct json_copy *copy, json_copy_wants *wants, void *user);
