@@ -1,0 +1,72 @@
+"""glovebox: run code that language models write, walled off, on your own machine.
+
+    from glovebox import Sandbox
+    with Sandbox() as sandbox:
+        print(sandbox.run_code("6 * 7").text)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, List
+
+if TYPE_CHECKING:
+    from ._async.commands import AsyncCommandHandle as AsyncCommandHandle
+    from ._async.runs import adownload as adownload, arun as arun
+    from ._sandboxes import AsyncSandbox as AsyncSandbox, Sandbox as Sandbox
+    from ._sync.commands import CommandHandle as CommandHandle
+    from ._sync.runs import download as download, run as run
+    from .errors import (
+        AuthenticationException as AuthenticationException, CommandExitException as CommandExitException,
+        ConflictException as ConflictException, ConnectionLost as ConnectionLost, FunctionError as FunctionError,
+        GloveboxError as GloveboxError, InvalidArgumentException as InvalidArgumentException,
+        NotEnoughSpaceException as NotEnoughSpaceException, NotFoundException as NotFoundException,
+        ProtocolError as ProtocolError, RateLimitException as RateLimitException, SandboxException as SandboxException,
+        TimeoutException as TimeoutException, UnavailableException as UnavailableException)
+    from .models import (
+        Artifact as Artifact, Chart as Chart, Checkpoint as Checkpoint, CodeContext as CodeContext,
+        CommandResult as CommandResult, Denial as Denial, EntryInfo as EntryInfo, Execution as Execution,
+        ExecutionError as ExecutionError, FileType as FileType, FilesystemEvent as FilesystemEvent, Limit as Limit,
+        Logs as Logs, OutputMessage as OutputMessage, ProcessInfo as ProcessInfo, PtySize as PtySize, Result as Result,
+        SandboxInfo as SandboxInfo)
+
+__version__ = "0.1.0"
+
+# Modules are loaded when a name of theirs is first used: `import glovebox` costs next to nothing.
+_PLACES = {
+    "_sandboxes": ("Sandbox", "AsyncSandbox"),
+    "_sync.runs": ("run", "download"),
+    "_async.runs": ("arun", "adownload"),
+    "_sync.commands": ("CommandHandle",),
+    "_async.commands": ("AsyncCommandHandle",),
+    "errors": ("AuthenticationException", "CommandExitException", "ConflictException", "ConnectionLost", "FunctionError",
+               "GloveboxError", "InvalidArgumentException", "NotEnoughSpaceException", "NotFoundException",
+               "ProtocolError", "RateLimitException", "SandboxException", "TimeoutException", "UnavailableException"),
+    "models": ("Artifact", "Chart", "Checkpoint", "CodeContext", "CommandResult", "Denial", "EntryInfo", "Execution",
+               "ExecutionError", "FileType", "FilesystemEvent", "Limit", "Logs", "OutputMessage", "ProcessInfo",
+               "PtySize", "Result", "SandboxInfo"),
+}
+_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
+
+__all__ = [
+    "__version__", "Artifact", "AsyncCommandHandle", "AsyncSandbox", "AuthenticationException", "Chart",
+    "Checkpoint", "CodeContext", "CommandExitException", "CommandHandle", "CommandResult", "ConflictException",
+    "ConnectionLost", "Denial", "EntryInfo", "Execution", "ExecutionError", "FileType", "FilesystemEvent",
+    "FunctionError", "GloveboxError", "InvalidArgumentException", "Limit", "Logs", "NotEnoughSpaceException",
+    "NotFoundException", "OutputMessage", "ProcessInfo", "ProtocolError", "PtySize", "RateLimitException", "Result",
+    "Sandbox", "SandboxException", "SandboxInfo", "TimeoutException", "UnavailableException", "adownload", "arun",
+    "download", "run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    place = _PLACE_OF.get(name)
+    if place is None:
+        raise AttributeError(f"module 'glovebox' has no attribute {name!r}")
+    from importlib import import_module
+    value = getattr(import_module(f".{place}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> List[str]:
+    return __all__

@@ -1,0 +1,133 @@
+"""Files of a sandbox. A path is absolute inside, or lies below /workspace."""
+
+from __future__ import annotations
+
+from typing import Any, AsyncIterator, Iterable, List, Mapping, Optional, Union
+
+from .._http import path_of
+from ..errors import NotFoundException
+from ..models import EntryInfo, FilesystemEvent
+from .client import AsyncClient, AsyncResponse, Body
+
+Content = Union[str, bytes, Any]  # text, bytes, or a file that is open for reading in binary mode
+
+
+class AsyncFiles:
+    def __init__(self, client: AsyncClient, session: str) -> None:
+        self._client = client
+        self._place = path_of("v1", "sessions", session)
+
+    def _file(self, path: str) -> str:
+        return self._place + "/files" + path_of(path)
+
+    async def _call(self, what: str, request: Mapping[str, Any]) -> Any:
+        return await self._client.call("POST", f"{self._place}/files:{what}", dict(request))
+
+    async def read(self, path: str, format: Optional[str] = None) -> Any:
+        """Text, or bytes if it is no UTF-8. `format`: "text" (what is no UTF-8 is replaced), "bytes", or "stream"
+        (an iterator of pieces)."""
+        if format == "stream":
+            return (await self._client.open("GET", self._file(path))).pieces()
+        if format not in (None, "text", "bytes"):
+            raise ValueError(f"format is text, bytes or stream, not {format!r}")
+        data = (await self._client.request("GET", self._file(path))).body
+        if format == "bytes":
+            return data
+        if format == "text":
+            return data.decode("utf-8", "replace")
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return data
+
+    async def read_bytes(self, path: str) -> bytes:
+        return (await self._client.request("GET", self._file(path))).body
+
+    async def write(self, path: str, data: Content, mode: Optional[int] = None) -> EntryInfo:
+        """Writes a file whole: it takes the place of what had its name when the last byte is there, or not at all."""
+        body: Body
+        if isinstance(data, str):
+            body = data.encode()
+        elif isinstance(data, (bytes, bytearray, memoryview)):
+            body = bytes(data)
+        else:
+            body = _pieces_of(data)
+        query = {} if mode is None else {"mode": f"{mode:o}"}
+        answer = await self._client.request("PUT", self._file(path), query=query, body=body)
+        return EntryInfo.of({"type": "file", **answer.json()})
+
+    async def write_files(self, files: Iterable[Mapping[str, Any]]) -> List[EntryInfo]:
+        """[{"path": …, "data": …}, …]"""
+        return [await self.write(each["path"], each["data"]) for each in files]
+
+    async def list(self, path: str = "/workspace", depth: int = 1) -> List[EntryInfo]:
+        """What is in a folder, sorted by path."""
+        answer = await self._call("list", {"path": path, "depth": depth})
+        return [EntryInfo.of(row, path) for row in answer["entries"]]
+
+    async def get_info(self, path: str) -> EntryInfo:
+        return EntryInfo.of(await self._call("stat", {"path": path}))
+
+    async def exists(self, path: str) -> bool:
+        try:
+            await self._call("stat", {"path": path})
+            return True
+        except NotFoundException:
+            return False
+
+    async def remove(self, path: str) -> None:
+        """Removes a file, or a folder with what is in it."""
+        await self._client.request("DELETE", self._file(path))
+
+    async def rename(self, old_path: str, new_path: str) -> EntryInfo:
+        await self._call("move", {"from": old_path, "to": new_path})
+        return await self.get_info(new_path)
+
+    async def make_dir(self, path: str) -> bool:
+        """False if it was there."""
+        if await self.exists(path):
+            return False
+        await self._call("mkdir", {"path": path})
+        return True
+
+    async def download_dir(self, path: str = "/workspace") -> AsyncIterator[bytes]:
+        """A folder as the pieces of a tar."""
+        return (await self._client.open("GET", f"{self._place}/files:tar", query={"path": path})).pieces()
+
+    async def upload_dir(self, data: Content, path: str = "/workspace") -> None:
+        """A tar (bytes, or a file open for reading) into a folder."""
+        body: Body = bytes(data) if isinstance(data, (bytes, bytearray, memoryview)) else _pieces_of(data)
+        await self._client.request("PUT", f"{self._place}/files:tar", query={"path": path}, body=body)
+
+    async def watch_dir(self, path: str, recursive: bool = False) -> AsyncWatch:
+        """Changes below a folder, to be iterated over; close it when it is not needed any more."""
+        query = {"path": path, **({"recursive": "1"} if recursive else {})}
+        response = await self._client.open("GET", f"{self._place}/files:watch", query=query)
+        return AsyncWatch(response)
+
+    async def sign(self, path: str, method: str = "GET", expires: int = 3600) -> str:
+        """A URL (a path, if the server listens on a Unix socket) that needs no key, for this one file and method."""
+        answer = await self._call("sign", {"path": path, "method": method, "expires_s": expires})
+        place = str(answer["url"])
+        return place if self._client.endpoint.socket is not None or "://" in place else self._client.endpoint.url(place)
+
+
+class AsyncWatch:
+    def __init__(self, response: AsyncResponse) -> None:
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[FilesystemEvent]:
+        async for event in self._response.events():
+            if isinstance(event.data, dict):
+                yield FilesystemEvent(str(event.data.get("path", "")), event.kind)
+
+    async def stop(self) -> None:
+        await self._response.aclose()
+
+
+async def _pieces_of(file: Any) -> AsyncIterator[bytes]:
+    while True:
+        piece = file.read(256 * 1024)
+        if not piece:
+            return
+        yield piece.encode() if isinstance(piece, str) else piece

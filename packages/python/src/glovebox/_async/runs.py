@@ -1,0 +1,66 @@
+"""Runs in a fresh sandbox each."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Mapping, Optional, Union
+
+from .._defaults import async_client
+from .._http import path_of
+from ..models import Artifact, Execution, ExecutionError, OutputMessage, Result, text_fields
+from .client import AsyncClient
+from .sandbox import follow
+
+Files = Mapping[str, Union[str, bytes]]
+
+
+def request_of(code: str, language: Optional[str], timeout: Optional[float], envs: Optional[Mapping[str, str]],
+               files: Optional[Files], stdin: Union[str, bytes, None], options: Dict[str, Any]) -> Dict[str, Any]:
+    """The body of POST /v1/runs. Python runs as a cell, so that the last value and figures come back."""
+    request: Dict[str, Any] = {"code": code, **options}
+    if language is not None:
+        request["language"] = language
+    if language in (None, "python") and "mode" not in request:
+        request["mode"] = "cell"
+    if timeout:
+        request["limits"] = {**request.get("limits", {}), "wall_ms": max(1, int(timeout * 1000))}
+    if envs:
+        request["env"] = dict(envs)
+    if files:
+        request["files"] = [{"path": path, **text_fields("content", data)} for path, data in files.items()]
+    if stdin is not None:
+        request.update(text_fields("stdin", stdin))
+    return request
+
+
+async def arun(code: str, language: Optional[str] = None, *, timeout: Optional[float] = None,
+               envs: Optional[Mapping[str, str]] = None, files: Optional[Files] = None,
+               stdin: Union[str, bytes, None] = None,
+               on_stdout: Optional[Callable[[OutputMessage], Any]] = None,
+               on_stderr: Optional[Callable[[OutputMessage], Any]] = None,
+               on_result: Optional[Callable[[Result], Any]] = None,
+               on_error: Optional[Callable[[ExecutionError], Any]] = None,
+               request_timeout: Optional[float] = None, client: Optional[AsyncClient] = None,
+               url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None,
+               **options: Any) -> Execution:
+    """Runs code in a sandbox of its own, which is gone afterwards. `files`: {path: content} that it finds; `options`: any
+    other key of POST /v1/runs, such as policy=, template=, limits=, network=, args=, expect=."""
+    client = client or async_client(url=url, socket=socket, api_key=api_key)
+    request = request_of(code, language, timeout, envs, files, stdin, options)
+    if on_stdout or on_stderr or on_result or on_error:
+        return await follow(client, "/v1/runs", request, on_stdout, on_stderr, on_result, on_error)
+    # A caller that gives up closes the connection, and the server cancels the run.
+    return Execution(await client.call("POST", "/v1/runs", request, timeout=request_timeout))
+
+
+async def adownload(artifact: Artifact, *, client: Optional[AsyncClient] = None, url: Optional[str] = None,
+                    socket: Optional[str] = None, api_key: Optional[str] = None) -> bytes:
+    """The bytes of a file that a run has made, compared with their hash."""
+    import hashlib
+
+    from ..errors import ProtocolError
+    client = client or async_client(url=url, socket=socket, api_key=api_key)
+    digest = artifact.sha256.split(":", 1)[-1]
+    data = (await client.request("GET", path_of("v1", "artifacts", digest))).body
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise ProtocolError("the bytes of the artifact do not have its hash")
+    return data

@@ -1,0 +1,337 @@
+"""A sandbox that keeps its variables and files between runs: a session of the server."""
+
+from __future__ import annotations
+
+import json as json_module
+import time
+from typing import Any, Callable, Dict, List, Mapping, Optional, Type, TypeVar, Union
+from uuid import uuid4
+
+from .._defaults import async_client
+from .._async_stream import sleep
+from .._http import path_of
+from ..errors import ConnectionLost, GloveboxError, InvalidArgumentException, NotFoundException, ProtocolError
+from ..models import (Checkpoint, CodeContext, Execution, ExecutionError, OutputMessage, Result, SandboxInfo, bytes_of)
+from .client import RETRY_PAUSES, AsyncClient
+from .commands import AsyncCommands, AsyncPty, tell
+from .files import AsyncFiles
+
+S = TypeVar("S", bound="AsyncSandboxBase")
+
+
+async def follow(client: AsyncClient, path: str, request: Dict[str, Any],
+                 on_stdout: Optional[Callable[[OutputMessage], Any]] = None,
+                 on_stderr: Optional[Callable[[OutputMessage], Any]] = None,
+                 on_result: Optional[Callable[[Result], Any]] = None,
+                 on_error: Optional[Callable[[ExecutionError], Any]] = None) -> Execution:
+    """Begins a run or cell and tells its events as they come. A stream that broke off is resumed behind the last event;
+    where the caller gives up, by an exception or cancellation, the run is cancelled."""
+    headers = {"Accept": "text/event-stream", "Idempotency-Key": uuid4().hex}
+    run: Optional[str] = None
+    last: Optional[str] = None
+    failed = 0
+    try:
+        while True:
+            try:
+                if run is None:
+                    response = await client.open("POST", path, json=request, headers=headers)
+                else:
+                    response = await client.open("GET", path_of("v1", "runs", run, "events"),
+                                                 headers={"Last-Event-ID": last} if last else None)
+                if "json" in response.headers.get("content-type", ""):  # it has ended, and its events are kept no longer
+                    return Execution(json_module.loads(await response.read()))
+                async for event in response.events():
+                    failed = 0
+                    last = event.id or last
+                    if event.kind == "started":
+                        run = event.data["id"]
+                    elif event.kind == "stdout":
+                        await tell(on_stdout, OutputMessage(bytes_of(event.data).decode("utf-8", "replace"),
+                                                            time.time_ns(), False))
+                    elif event.kind == "stderr":
+                        await tell(on_stderr, OutputMessage(bytes_of(event.data).decode("utf-8", "replace"),
+                                                            time.time_ns(), True))
+                    elif event.kind == "result":
+                        await tell(on_result, Result(event.data))
+                    elif event.kind == "end":
+                        run = None
+                        await response.read()
+                        execution = Execution(event.data)
+                        if execution.error is not None:
+                            await tell(on_error, execution.error)
+                        return execution
+                raise ConnectionLost("the events ended before the run did")
+            except ConnectionLost:
+                if failed >= len(RETRY_PAUSES):
+                    raise
+            await sleep(RETRY_PAUSES[failed])
+            failed += 1
+    except BaseException:
+        if run is not None:
+            await _cancel(client, run)
+        raise
+
+
+async def _cancel(client: AsyncClient, run: str) -> None:
+    try:
+        await client.call("DELETE", path_of("v1", "runs", run), timeout=10)
+    except GloveboxError:
+        pass  # it has ended, or its daemon has
+
+
+class AsyncSandboxBase:
+    """A sandbox: an isolated machine with its own files, interpreters and programs.
+
+    policy: what it may do; the server's default if it is not said. template: what is installed in it. timeout: seconds
+    that it lives, whatever happens; idle_timeout: seconds without use after which it ends. limits: as
+    {"memory_bytes": 1 << 30}, names in docs/reference/limits.md. network: less of the network than the policy allows.
+    url, socket, api_key: the server; else GLOVEBOX_URL, GLOVEBOX_SOCKET, GLOVEBOX_API_KEY, the usual sockets, and at last
+    a private server of this user's.
+    """
+
+    def __init__(self, template: Optional[str] = None, timeout: Optional[float] = None,
+                 metadata: Optional[Mapping[str, str]] = None, envs: Optional[Mapping[str, str]] = None, *,
+                 policy: Optional[str] = None, idle_timeout: Optional[float] = None,
+                 limits: Optional[Mapping[str, Any]] = None, network: Any = None, cwd: Optional[str] = None,
+                 url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None,
+                 client: Optional[AsyncClient] = None) -> None:
+        self._client = client or async_client(url=url, socket=socket, api_key=api_key)
+        self._request: Dict[str, Any] = {key: value for key, value in (
+            ("policy", policy), ("template", template), ("ttl_seconds", timeout), ("idle_seconds", idle_timeout),
+            ("metadata", dict(metadata) if metadata else None), ("env", dict(envs) if envs else None),
+            ("limits", dict(limits) if limits else None), ("network", network), ("cwd", cwd)) if value is not None}
+        self._id: Optional[str] = None
+
+    @property
+    def sandbox_id(self) -> str:
+        if self._id is None:
+            raise InvalidArgumentException("the sandbox has not been made yet: await AsyncSandbox.create()")
+        return self._id
+
+    def _is(self: S, row: Mapping[str, Any]) -> S:
+        self._id = str(row["id"])
+        self.files = AsyncFiles(self._client, self._id)
+        self.commands = AsyncCommands(self._client, self._id)
+        self.pty = AsyncPty(self.commands)
+        return self
+
+    async def _start(self: S) -> S:
+        if self._id is None:
+            self._is(await self._client.call("POST", "/v1/sessions", self._request,
+                                             headers={"Idempotency-Key": uuid4().hex}))
+        return self
+
+    @classmethod
+    async def create(cls: Type[S], template: Optional[str] = None, timeout: Optional[float] = None, **options: Any) -> S:
+        """As the constructor, and the sandbox stands when it returns."""
+        return await cls(template, timeout, **options)._start()
+
+    @classmethod
+    async def connect(cls: Type[S], sandbox_id: str, **server: Any) -> S:
+        """A sandbox that exists, by its id. One that is paused is resumed."""
+        client = server.get("client") or async_client(**server)
+        row = await client.call("GET", path_of("v1", "sessions", sandbox_id))
+        self = cls.__new__(cls)
+        AsyncSandboxBase.__init__(self, client=client)
+        self._is(row)
+        if row["state"] == "paused":
+            await self.resume()
+        elif row["state"] == "ended":
+            raise NotFoundException(f"the sandbox has ended: {(row.get('ended') or {}).get('message')}")
+        return self
+
+    @classmethod
+    async def list(cls, metadata: Optional[Mapping[str, str]] = None, **server: Any) -> List[SandboxInfo]:
+        """The sandboxes that live, the newest first."""
+        from urllib.parse import quote, urlencode
+        client = server.get("client") or async_client(**server)
+        query = {"limit": "100", **({"metadata": urlencode(dict(metadata), quote_via=quote)} if metadata else {})}
+        found: List[SandboxInfo] = []
+        while True:
+            answer = await client.call("GET", "/v1/sessions", query=query)
+            found += [SandboxInfo.of(row) for row in answer["sessions"]]
+            cursor = answer.get("next_cursor")
+            if not cursor:
+                return found
+            query["cursor"] = str(cursor)
+
+    async def __aenter__(self: S) -> S:
+        return await self._start()
+
+    async def __aexit__(self, *_: Any) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._id or 'not made yet'}>"
+
+    @property
+    def _place(self) -> str:
+        return path_of("v1", "sessions", self.sandbox_id)
+
+    # --- code ---
+
+    async def run_code(self, code: str, language: Optional[str] = None, context: Union[CodeContext, str, None] = None,
+                       on_stdout: Optional[Callable[[OutputMessage], Any]] = None,
+                       on_stderr: Optional[Callable[[OutputMessage], Any]] = None,
+                       on_result: Optional[Callable[[Result], Any]] = None,
+                       on_error: Optional[Callable[[ExecutionError], Any]] = None,
+                       envs: Optional[Mapping[str, str]] = None, timeout: Optional[float] = None,
+                       request_timeout: Optional[float] = None) -> Execution:
+        """Runs a cell: names stay for the next one, the value of the last expression and open figures come back.
+
+        timeout: seconds that the code may run; beyond that `execution.limit` says so. request_timeout: seconds to wait for
+        the answer. What goes wrong inside is in `execution.error`; an exception is raised where there is no result.
+        """
+        if language is not None and context is not None:
+            raise InvalidArgumentException("language and context exclude each other")
+        name = context.id if isinstance(context, CodeContext) else context or language or "python"
+        request: Dict[str, Any] = {"code": code}
+        if timeout:
+            request["limits"] = {"wall_ms": max(1, int(timeout * 1000))}
+        path = self._place + path_of("contexts", name, "run")
+        if envs:
+            return await self._run_with_envs(path, name, request, dict(envs))
+        if on_stdout or on_stderr or on_result or on_error:
+            return await follow(self._client, path, request, on_stdout, on_stderr, on_result, on_error)
+        # A caller that gives up closes the connection, and the server interrupts the cell.
+        return Execution(await self._client.call("POST", path, request, timeout=request_timeout))
+
+    async def _run_with_envs(self, path: str, name: str, request: Dict[str, Any], envs: Dict[str, str]) -> Execution:
+        """Variables for one cell of python: set before it, and put back after it."""
+        if name != "python":
+            raise InvalidArgumentException("envs of one cell are for python; give them to Sandbox(envs=…)")
+        setting = json_module.dumps(envs)
+        before = f"""__import__("builtins")._glovebox_env = {{k: __import__("os").environ.get(k) for k in {setting}}}
+__import__("os").environ.update({setting})"""
+        after = """for _glovebox_key, _glovebox_value in __import__("builtins")._glovebox_env.items():
+    if _glovebox_value is None: __import__("os").environ.pop(_glovebox_key, None)
+    else: __import__("os").environ[_glovebox_key] = _glovebox_value
+del _glovebox_key, _glovebox_value"""
+        await self._client.call("POST", path, {"code": before})
+        try:
+            return Execution(await self._client.call("POST", path, request))
+        finally:
+            await self._client.call("POST", path, {"code": after})
+
+    async def create_code_context(self, cwd: Optional[str] = None, language: Optional[str] = None,
+                                  envs: Optional[Mapping[str, str]] = None) -> CodeContext:
+        """One more interpreter, with variables of its own."""
+        request: Dict[str, Any] = {"language": language or "python"}
+        request.update({key: value for key, value in (("cwd", cwd), ("env", dict(envs) if envs else None)) if value})
+        row = await self._client.call("POST", self._place + "/contexts", request)
+        return CodeContext(row["id"], row["language"], row["cwd"])
+
+    async def list_code_contexts(self) -> List[CodeContext]:
+        rows = (await self._client.call("GET", self._place + "/contexts"))["contexts"]
+        return [CodeContext(row["id"], row["language"], row["cwd"]) for row in rows]
+
+    async def remove_code_context(self, context: Union[CodeContext, str]) -> None:
+        name = context.id if isinstance(context, CodeContext) else context
+        await self._context("DELETE", context, "")
+        for pause in RETRY_PAUSES:  # its interpreter ends
+            if all(each.id != name for each in await self.list_code_contexts()):
+                return
+            await sleep(pause)
+
+    async def restart_code_context(self, context: Union[CodeContext, str] = "python") -> None:
+        """A fresh interpreter: its variables are gone."""
+        await self._context("POST", context, "/restart")
+
+    async def interrupt(self, context: Union[CodeContext, str] = "python") -> None:
+        """KeyboardInterrupt for the cell that runs."""
+        await self._context("POST", context, "/interrupt")
+
+    async def _context(self, method: str, context: Union[CodeContext, str], what: str) -> None:
+        name = context.id if isinstance(context, CodeContext) else context
+        await self._client.request(method, self._place + path_of("contexts", name) + what)
+
+    # --- its life ---
+
+    async def get_info(self) -> SandboxInfo:
+        return SandboxInfo.of(await self._client.call("GET", self._place))
+
+    async def is_running(self) -> bool:
+        try:
+            return (await self.get_info()).state not in ("ended", "paused")
+        except NotFoundException:
+            return False
+
+    async def set_timeout(self, timeout: float) -> None:
+        """It lives for so many seconds from now on."""
+        await self._client.call("PATCH", self._place, {"ttl_seconds": timeout})
+
+    async def pause(self) -> None:
+        """Everything in it stands still, and keeps its memory, until resume() or connect()."""
+        await self._client.call("POST", self._place + "/pause", {})
+
+    async def resume(self) -> None:
+        await self._client.call("POST", self._place + "/resume", {})
+
+    async def branch(self: S, n: int = 1, *, context: Optional[str] = None,
+                     checkpoint: Union[Checkpoint, str, None] = None,
+                     metadata: Optional[Mapping[str, str]] = None) -> List[S]:
+        """n sandboxes with the files and the variables of this one, independent of it and of each other."""
+        name = checkpoint.id if isinstance(checkpoint, Checkpoint) else checkpoint
+        request = {key: value for key, value in (("context", context), ("checkpoint", name),
+                                                 ("metadata", dict(metadata) if metadata else None)) if value}
+        made: List[S] = []
+        try:
+            for _ in range(n):
+                row = await self._client.call("POST", self._place + "/branch", request,
+                                              headers={"Idempotency-Key": uuid4().hex})
+                other = type(self).__new__(type(self))
+                AsyncSandboxBase.__init__(other, client=self._client)
+                made.append(other._is(row))
+        except BaseException:
+            for other in made:
+                await other.close()
+            raise
+        return made
+
+    async def checkpoint(self, name: Optional[str] = None) -> Checkpoint:
+        """Keeps variables and files as they are now, for rollback() and branch()."""
+        row = await self._client.call("POST", self._place + "/checkpoints", {"name": name or f"checkpoint-{uuid4().hex[:8]}"})
+        return Checkpoint(row["id"], row["name"], row["bytes"])
+
+    async def checkpoints(self) -> List[Checkpoint]:
+        rows = (await self._client.call("GET", self._place + "/checkpoints"))["checkpoints"]
+        return [Checkpoint(row["id"], row["name"], row["bytes"]) for row in rows]
+
+    async def rollback(self, checkpoint: Union[Checkpoint, str]) -> None:
+        name = checkpoint.id if isinstance(checkpoint, Checkpoint) else checkpoint
+        await self._client.call("POST", self._place + path_of("checkpoints", name, "rollback"), {})
+
+    async def close(self) -> None:
+        """Ends it, with everything in it. It may have ended before."""
+        if self._id is not None:
+            await self.kill()
+
+    async def kill(self) -> bool:
+        """Ends it; False if it had ended before."""
+        try:
+            row = await self._client.call("GET", self._place)
+            if row["state"] == "ended":
+                return False
+            await self._client.call("DELETE", self._place)
+            return True
+        except NotFoundException:
+            return False
+
+    def get_url(self, port: int, path: str = "/") -> str:
+        """Where a server that listens inside on this port is reached; send get_port_token() as X-Glovebox-Port-Token."""
+        return self._client.endpoint.url(f"{self._place}/ports/{port}{path}")
+
+    async def get_port_token(self) -> str:
+        return str((await self._client.call("GET", self._place + "/ports:token"))["token"])
+
+    async def request(self, port: int, method: str = "GET", path: str = "/", *, body: Optional[bytes] = None,
+                      headers: Optional[Mapping[str, str]] = None, timeout: Optional[float] = None) -> Any:
+        """A request to a server that listens inside: its status, headers and body."""
+        try:
+            return await self._client.request(method, f"{self._place}/ports/{port}{path}", body=body, headers=headers,
+                                              timeout=timeout)
+        except ProtocolError as error:
+            if error.status is None:
+                raise
+            raise GloveboxError(f"the server inside answered with HTTP status {error.status}", code="port",
+                                status=error.status, fault="code") from None

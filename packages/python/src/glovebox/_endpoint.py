@@ -1,0 +1,51 @@
+"""Where a server listens, and with which key it is spoken to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Dict, Optional
+
+from ._http import url_parts
+
+if TYPE_CHECKING:
+    import ssl
+
+
+class Endpoint:
+    """A Unix socket, or host and port with or without TLS. repr() never shows the key."""
+
+    __slots__ = ("socket", "host", "port", "tls", "prefix", "is_private", "_key")
+
+    def __init__(self, *, socket: Optional[str] = None, url: Optional[str] = None, api_key: Optional[str] = None,
+                 is_private: bool = False) -> None:
+        self.socket = socket
+        self.host, self.port, self.tls, self.prefix = "localhost", 0, False, ""
+        if socket is None:
+            scheme, self.host, self.port, self.prefix = url_parts(url or "")
+            self.tls = scheme == "https"
+        self.is_private = is_private  # a server of this user's programs, which one of them starts again
+        self._key = api_key
+
+    @property
+    def authority(self) -> str:
+        if self.socket is not None:
+            return "localhost"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
+
+    def context(self) -> Optional["ssl.SSLContext"]:
+        if not self.tls:
+            return None
+        import ssl as module
+        return module.create_default_context()
+
+    def authorization(self) -> Dict[str, str]:
+        return {"Authorization": f"Bearer {self._key}"} if self._key else {}
+
+    def url(self, path: str) -> str:
+        """The URL of a path of this server, where it has one."""
+        if self.socket is not None:
+            raise ValueError("a server on a Unix socket has no URL; serve with --listen, and use its address")
+        return f"{'https' if self.tls else 'http'}://{self.authority}{self.prefix}{path}"
+
+    def __repr__(self) -> str:
+        return f"<Endpoint {self.socket or self.url('')}>"

@@ -1,0 +1,248 @@
+"""HTTP/1.1 and server-sent events without input and output: bytes in, parts out. Both flavours of the client read with it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from urllib.parse import quote
+
+from .errors import ProtocolError
+
+HEAD_MAX = 64 * 1024  # bytes of an answer's head, and of one line of chunk sizes or trailers
+BODY_MAX = 256 * 1024 * 1024  # bytes of an answer that is read whole: no result is larger
+EVENT_MAX = 64 * 1024 * 1024  # bytes of one event: a result with all its outputs
+
+
+class Event(NamedTuple):
+    kind: str
+    data: Any
+    id: Optional[str]
+
+
+def path_of(*parts: str) -> str:
+    """A path of names, each percent-encoded whole."""
+    return "/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def head(method: str, target: str, host: str, headers: Mapping[str, str], size: Optional[int]) -> bytes:
+    """The head of a request; `size` is that of its body, None for one in chunks."""
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {host}"]
+    for name, value in headers.items():
+        if "\r" in value or "\n" in value or "\0" in value:
+            raise ProtocolError(f"header {name} has a line break")  # without its value, which may be a key
+        lines.append(f"{name}: {value}")
+    if size is None:
+        lines.append("Transfer-Encoding: chunked")
+    elif size > 0 or method in ("POST", "PUT", "PATCH"):
+        lines.append(f"Content-Length: {size}")
+    try:
+        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+    except UnicodeEncodeError:
+        raise ProtocolError("a header has characters that HTTP cannot carry") from None
+
+
+class Reader:
+    """Reads one answer. feed() what came, then take() what of its body is there; `is_whole` says that it has ended."""
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+        self.status = 0
+        self.headers: Dict[str, str] = {}
+        self.is_whole = False
+        self.has_head = False
+        self.keeps = True  # the connection can carry another request
+        self._buffer = bytearray()
+        self._left: Optional[int] = None  # bytes of the body or chunk; None: until the end
+        self._chunked = False
+        self._phase = "head"
+
+    def feed(self, data: bytes) -> None:
+        """What came from the peer; b"" says that it has closed."""
+        if not data:
+            if self._phase == "body" and self._left is None and not self._chunked:
+                self.is_whole = True
+                return
+            raise ProtocolError("the connection ended in the middle of an answer")
+        self._buffer += data
+        while self._phase == "head" and self._read_head():
+            pass
+
+    def _line(self) -> Optional[bytes]:
+        end = self._buffer.find(b"\r\n")
+        if end < 0:
+            if len(self._buffer) > HEAD_MAX:
+                raise ProtocolError("a line of the answer does not end")
+            return None
+        line = bytes(self._buffer[:end])
+        del self._buffer[:end + 2]
+        return line
+
+    def _read_head(self) -> bool:
+        end = self._buffer.find(b"\r\n\r\n")
+        if end < 0:
+            if len(self._buffer) > HEAD_MAX:
+                raise ProtocolError("the head of the answer does not end")
+            return False
+        lines = self._buffer[:end].decode("latin-1").split("\r\n")
+        del self._buffer[:end + 4]
+        version, _, rest = lines[0].partition(" ")
+        code = rest[:3]
+        if version not in ("HTTP/1.1", "HTTP/1.0") or not (code.isascii() and code.isdigit() and len(code) == 3):
+            raise ProtocolError("the peer does not speak HTTP/1.1")
+        self.status = int(code)
+        self.headers = {}
+        for line in lines[1:]:
+            name, colon, value = line.partition(":")
+            if not colon or not name or name != name.strip():
+                raise ProtocolError("a header of the answer is malformed")
+            self.headers[name.lower()] = value.strip(" \t")
+        if 100 <= self.status < 200 and self.status != 101:
+            return True  # the answer itself follows
+        self._begin_body(version)
+        return False
+
+    def _begin_body(self, version: str) -> None:
+        self.has_head = True
+        self._phase = "body"
+        connection = self.headers.get("connection", "").lower()
+        self.keeps = "close" not in connection and (version == "HTTP/1.1" or "keep-alive" in connection)
+        length = self.headers.get("content-length")
+        if self.method == "HEAD" or self.status in (101, 204, 304):
+            self.is_whole = True
+        elif self.headers.get("transfer-encoding", "").lower() == "chunked":
+            self._chunked, self._left = True, 0
+            self._phase = "size"
+        elif length is not None:
+            if not (length.isascii() and length.isdigit()) or len(length) > 18:
+                raise ProtocolError("the length of the answer is no number")
+            self._left = int(length)
+            self.is_whole = self._left == 0
+        else:
+            self.keeps = False
+
+    def take(self) -> bytes:
+        """What has come of the body and was not taken before."""
+        if not self.has_head or self.is_whole and not self._buffer:
+            return b""
+        if self._chunked:
+            return self._take_chunks()
+        if self._left is None:
+            data = bytes(self._buffer)
+            self._buffer.clear()
+            return data
+        data = bytes(self._buffer[:self._left])
+        del self._buffer[:self._left]
+        self._left -= len(data)
+        self.is_whole = self._left == 0
+        return data
+
+    def _take_chunks(self) -> bytes:
+        parts: List[bytes] = []
+        while not self.is_whole:
+            if self._phase == "size":
+                line = self._line()
+                if line is None:
+                    break
+                self._left = _hex(line.split(b";", 1)[0].strip())
+                self._phase = "data" if self._left else "trailer"
+            elif self._phase == "data":
+                assert self._left is not None
+                if not self._buffer:
+                    break
+                part = bytes(self._buffer[:self._left])
+                del self._buffer[:self._left]
+                self._left -= len(part)
+                parts.append(part)
+                if self._left == 0:
+                    self._phase = "end"
+            elif self._phase == "end":
+                line = self._line()
+                if line is None:
+                    break
+                if line:
+                    raise ProtocolError("a chunk of the answer is longer than it says")
+                self._phase = "size"
+            else:  # trailer
+                line = self._line()
+                if line is None:
+                    break
+                self.is_whole = not line
+        return b"".join(parts)
+
+    def rest(self) -> bytes:
+        """What came behind the head of an upgrade."""
+        data = bytes(self._buffer)
+        self._buffer.clear()
+        return data
+
+
+def _hex(digits: bytes) -> int:
+    if not digits or len(digits) > 15 or digits.strip(b"0123456789abcdefABCDEF"):
+        raise ProtocolError("the size of a chunk is no number")
+    return int(digits, 16)
+
+
+class EventReader:
+    """Reads text/event-stream."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self.last_id: Optional[str] = None
+        self._id: Optional[str] = None
+
+    def feed(self, data: bytes) -> List[Event]:
+        self._buffer += data
+        events = []
+        while True:
+            end = self._buffer.find(b"\n\n")
+            if end < 0:
+                break
+            block = bytes(self._buffer[:end])
+            del self._buffer[:end + 2]
+            event = self._event(block)
+            if event is not None:
+                events.append(event)
+        if len(self._buffer) > EVENT_MAX:
+            raise ProtocolError("an event does not end")
+        return events
+
+    def _event(self, block: bytes) -> Optional[Event]:
+        kind, data, here = "message", [], None
+        for line in block.split(b"\n"):
+            name, _, value = line.partition(b":")
+            value = value[1:] if value.startswith(b" ") else value
+            if name == b"event":
+                kind = value.decode("ascii", "replace")
+            elif name == b"data":
+                data.append(value)
+            elif name == b"id":
+                here = value.decode("ascii", "replace")
+        if here is not None:
+            self.last_id = here
+        return Event(kind, loads(b"\n".join(data)), here) if data else None
+
+
+def loads(data: bytes) -> Any:
+    """JSON of the server. Numbers of any length are bounded by Python's own check of digits, depth by its recursion."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"the server sent what is no JSON: {type(error).__name__}") from None
+
+
+def dumps(value: Any) -> bytes:
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ProtocolError(f"the request cannot be written as JSON: {error}", fault="caller") from None
+
+
+def url_parts(url: str) -> Tuple[str, str, int, str]:
+    """(scheme, host, port, path before the routes) of http:// and https:// URLs."""
+    from urllib.parse import urlsplit
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ProtocolError("the URL of the server begins with http:// or https:// and names a host", fault="caller")
+    if parts.username is not None or parts.password is not None:
+        raise ProtocolError("a key does not stand in the URL; use api_key= or GLOVEBOX_API_KEY", fault="caller")
+    return parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), parts.path.rstrip("/")

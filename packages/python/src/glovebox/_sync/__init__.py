@@ -1,0 +1,1 @@
+"""Written by packages/python/generate_sync.py from glovebox._async; change that, not this."""

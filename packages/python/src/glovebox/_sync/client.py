@@ -1,0 +1,231 @@
+"""Requests to a server over kept connections."""
+# Written by generate_sync.py from ../_async; change that, not this.
+
+from __future__ import annotations
+
+import time
+from typing import Any, Iterator, Callable, Dict, List, Mapping, NamedTuple, Optional, Union
+from urllib.parse import urlencode
+
+from .._sync_stream import Lock, Stream, in_thread, sleep
+from .._endpoint import Endpoint
+from .._http import BODY_MAX, Event, EventReader, Reader, dumps, head, loads
+from ..errors import ConnectionLost, GloveboxError, ProtocolError, TimeoutException, error_of
+
+IDLE_KEPT = 20.0  # seconds; the server closes a silent connection after 30
+PIECE = 256 * 1024  # bytes of a file that are sent at a time
+RETRY_PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds: a daemon that was killed is back within them
+
+Body = Union[bytes, Iterator[bytes], None]
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: Dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return loads(self.body) if self.body else None
+
+
+class Client:
+    """Speaks to one server. Safe for many coroutines of one loop; a forked process gets connections of its own."""
+
+    def __init__(self, find: Callable[[], Endpoint]) -> None:
+        self._find = find  # looks for the server, and may start one
+        self._endpoint: Optional[Endpoint] = None
+        self._idle: List[Stream] = []
+        self._lock = Lock()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._endpoint!r}>"
+
+    @property
+    def endpoint(self) -> Endpoint:
+        if self._endpoint is None:
+            self._endpoint = self._find()
+        return self._endpoint
+
+    # --- connections ---
+
+    def _connection(self) -> Stream:
+        while True:
+            with self._lock:
+                stream = self._idle.pop() if self._idle else None
+            if stream is None:
+                break
+            if time.monotonic() - stream.idle_since < IDLE_KEPT and not stream.is_stale():
+                return stream
+            stream.close()
+        return self._connect()
+
+    def _connect(self) -> Stream:
+        if self._endpoint is not None:
+            try:
+                return Stream.connect(self._endpoint)
+            except ConnectionLost:
+                if not self._endpoint.is_private:
+                    raise
+        self._endpoint = in_thread(self._find)
+        return Stream.connect(self._endpoint)
+
+    def _keep(self, stream: Stream) -> None:
+        stream.idle_since = time.monotonic()
+        with self._lock:
+            self._idle.append(stream)
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for stream in idle:
+            stream.close()
+
+    # --- requests ---
+
+    def open(self, method: str, path: str, *, query: Optional[Mapping[str, str]] = None, json: Any = None,
+                   body: Body = None, headers: Optional[Mapping[str, str]] = None,
+                   timeout: Optional[float] = None) -> Response:
+        """Sends a request and reads the head of its answer; an answer that is an error is raised."""
+        data = dumps(json) if json is not None else body
+        more = {"User-Agent": "glovebox-python", **({"Content-Type": "application/json"} if json is not None else {}), **(headers or {})}
+        size = len(data) if isinstance(data, bytes) else 0 if data is None else None
+        until = None if timeout is None else time.monotonic() + timeout
+        stream = self._connection()
+        try:
+            endpoint = self.endpoint
+            target = endpoint.prefix + path + ("?" + urlencode(query) if query else "")
+            first = head(method, target, endpoint.authority, {**more, **endpoint.authorization()}, size)
+            if isinstance(data, bytes) and len(data) <= PIECE:
+                stream.send(first + data)
+            else:
+                stream.send(first)
+                self._send_body(stream, data)
+            response = Response(self, stream, Reader(method), until)
+            response._read_head()
+        except BaseException:
+            stream.close()
+            raise
+        if response.status >= 400:
+            raise error_of(response.status, _json_or_none(response.read()))
+        return response
+
+    def _send_body(self, stream: Stream, data: Body) -> None:
+        if isinstance(data, bytes):
+            for start in range(0, len(data), PIECE):
+                stream.send(data[start:start + PIECE])
+        elif data is not None:
+            for piece in data:
+                if piece:
+                    stream.send(b"%x\r\n%b\r\n" % (len(piece), piece))
+            stream.send(b"0\r\n\r\n")
+
+    def request(self, method: str, path: str, *, query: Optional[Mapping[str, str]] = None, json: Any = None,
+                      body: Body = None, headers: Optional[Mapping[str, str]] = None,
+                      timeout: Optional[float] = None) -> Answer:
+        """The whole answer. What may be asked twice is asked again where the connection is lost."""
+        may_repeat = method in ("GET", "HEAD", "DELETE") or "Idempotency-Key" in (headers or {})
+        for pause in (*RETRY_PAUSES, None) if may_repeat else (None,):
+            try:
+                response = self.open(method, path, query=query, json=json, body=body, headers=headers,
+                                           timeout=timeout)
+                return Answer(response.status, response.headers, response.read())
+            except (ConnectionLost, ProtocolError) as error:
+                if pause is None or error.status is not None:
+                    raise
+            sleep(pause)
+        raise AssertionError("unreachable")
+
+    def call(self, method: str, path: str, json: Any = None, *, query: Optional[Mapping[str, str]] = None,
+                   headers: Optional[Mapping[str, str]] = None, timeout: Optional[float] = None) -> Any:
+        """The answer's JSON."""
+        return (self.request(method, path, query=query, json=json, headers=headers, timeout=timeout)).json()
+
+
+def _json_or_none(body: bytes) -> Any:
+    try:
+        return loads(body)
+    except GloveboxError:
+        return None
+
+
+class Response:
+    """An answer whose body is read piece by piece. Read it to its end, or close() it."""
+
+    def __init__(self, client: Client, stream: Stream, reader: Reader, until: Optional[float]) -> None:
+        self._client = client
+        self._stream: Optional[Stream] = stream
+        self._reader = reader
+        self._until = until
+
+    @property
+    def status(self) -> int:
+        return self._reader.status
+
+    @property
+    def headers(self) -> Dict[str, str]:
+        return self._reader.headers
+
+    def _receive(self) -> None:
+        assert self._stream is not None
+        left = None if self._until is None else self._until - time.monotonic()
+        if left is not None and left <= 0:
+            raise TimeoutException("no answer came in time")
+        data = self._stream.receive(left)
+        try:
+            self._reader.feed(data)
+        except ProtocolError as error:
+            if data:
+                raise
+            raise ConnectionLost(error.message) from None
+
+    def _read_head(self) -> None:
+        while not self._reader.has_head:
+            self._receive()
+
+    def pieces(self) -> Iterator[bytes]:
+        """The body as it comes."""
+        try:
+            while True:
+                data = self._reader.take()
+                if data:
+                    yield data
+                if self._reader.is_whole:
+                    break
+                if not data:
+                    self._receive()
+        except BaseException:
+            self.close()
+            raise
+        self._finish()
+
+    def read(self) -> bytes:
+        parts, size = [], 0
+        for piece in self.pieces():
+            parts.append(piece)
+            size += len(piece)
+            if size > BODY_MAX:
+                self.close()
+                raise ProtocolError(f"the answer is longer than {BODY_MAX} bytes")
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def events(self) -> Iterator[Event]:
+        """Server-sent events as they come."""
+        reader = EventReader()
+        for piece in self.pieces():
+            for event in reader.feed(piece):
+                yield event
+
+    def _finish(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is None:
+            return
+        if self._reader.keeps and self._reader.is_whole:
+            self._client._keep(stream)
+        else:
+            stream.close()
+
+    def close(self) -> None:
+        """Ends the connection; a run that was begun without an idempotency key is cancelled by that."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()

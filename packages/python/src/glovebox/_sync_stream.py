@@ -1,0 +1,85 @@
+"""A connection to the server, for programs without asyncio."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import threading
+import time
+from typing import Callable, Optional, TypeVar
+
+from ._endpoint import Endpoint
+from .errors import ConnectionLost, TimeoutException
+
+CONNECT_SECONDS = 10.0
+RECEIVE_BYTES = 256 * 1024
+
+Lock = threading.Lock
+T = TypeVar("T")
+sleep = time.sleep
+
+
+def in_thread(function: Callable[[], T]) -> T:
+    return function()
+
+
+def owner() -> object:
+    """Who may use a kept connection: not a process that was forked from the one that made it."""
+    return os.getpid()
+
+
+class Stream:
+    def __init__(self, peer: socket.socket) -> None:
+        self._socket = peer
+        self.owner = owner()
+        self.idle_since = 0.0
+
+    @classmethod
+    def connect(cls, endpoint: Endpoint) -> Stream:
+        try:
+            if endpoint.socket is not None:
+                peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                peer.settimeout(CONNECT_SECONDS)
+                peer.connect(endpoint.socket)
+            else:
+                peer = socket.create_connection((endpoint.host, endpoint.port), CONNECT_SECONDS)
+                peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                context = endpoint.context()
+                if context is not None:
+                    peer = context.wrap_socket(peer, server_hostname=endpoint.host)
+        except OSError as error:
+            raise ConnectionLost(f"connect to {endpoint!r}: {error}") from error
+        peer.settimeout(None)
+        return cls(peer)
+
+    def send(self, data: bytes) -> None:
+        try:
+            self._socket.sendall(data)
+        except OSError as error:
+            raise ConnectionLost(f"the server took no more: {error}") from error
+
+    def receive(self, timeout: Optional[float] = None) -> bytes:
+        """What came, b"" at the end."""
+        try:
+            if timeout is not None:
+                self._socket.settimeout(max(timeout, 0.000001))
+            return self._socket.recv(RECEIVE_BYTES)
+        except socket.timeout:
+            raise TimeoutException("no answer came in time") from None
+        except OSError as error:
+            raise ConnectionLost(f"the connection ended: {error}") from error
+        finally:
+            if timeout is not None and self._socket.fileno() >= 0:
+                self._socket.settimeout(None)
+
+    def is_stale(self) -> bool:
+        """Whether the server has closed it, or said what nobody asked for."""
+        if self.owner != owner():
+            return True
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN | select.POLLHUP | select.POLLERR)
+        return bool(poll.poll(0))
+
+    def close(self) -> None:
+        self._socket.close()

@@ -1,0 +1,325 @@
+"""What comes back: executions and their results, files, commands, sandboxes."""
+
+from __future__ import annotations
+
+import base64
+import html
+from datetime import datetime, timezone
+from enum import Enum
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Union
+
+TABLE = "application/vnd.glovebox.table+json"
+
+# attribute of a Result: its MIME type
+FORMS = {
+    "text": "text/plain", "html": "text/html", "markdown": "text/markdown", "svg": "image/svg+xml", "png": "image/png",
+    "jpeg": "image/jpeg", "pdf": "application/pdf", "latex": "text/latex", "json": "application/json",
+    "javascript": "application/javascript", "data": TABLE,
+}
+
+
+class Chart(Dict[str, Any]):
+    """The numbers of a figure: a dict whose usual keys are attributes, too (docs/cells.md)."""
+
+    @property
+    def type(self) -> str:
+        return str(self.get("type", "unknown"))
+
+    @property
+    def title(self) -> Optional[str]:
+        return self.get("title")
+
+    @property
+    def elements(self) -> List[Any]:
+        return list(self.get("elements") or [])
+
+    def to_dict(self) -> Dict[str, Any]:
+        return dict(self)
+
+
+class Result:
+    """One value or display of a cell, in every form that it has. Pictures are base64, as in notebooks; all of it is what
+    code inside a sandbox has written."""
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        data = dict(row.get("data") or {})
+        self.is_main_result = bool(row.get("main"))
+        self.text: Optional[str] = data.pop(FORMS["text"], None)
+        self.html: Optional[str] = data.pop(FORMS["html"], None)
+        self.markdown: Optional[str] = data.pop(FORMS["markdown"], None)
+        self.svg: Optional[str] = data.pop(FORMS["svg"], None)
+        self.png: Optional[str] = data.pop(FORMS["png"], None)
+        self.jpeg: Optional[str] = data.pop(FORMS["jpeg"], None)
+        self.pdf: Optional[str] = data.pop(FORMS["pdf"], None)
+        self.latex: Optional[str] = data.pop(FORMS["latex"], None)
+        self.json: Any = data.pop(FORMS["json"], None)
+        self.javascript: Optional[str] = data.pop(FORMS["javascript"], None)
+        self.data: Optional[Dict[str, Any]] = data.pop(TABLE, None)
+        self.chart: Optional[Chart] = Chart(row["chart"]) if isinstance(row.get("chart"), dict) else None
+        self.metadata: Dict[str, Any] = dict(row.get("metadata") or {})
+        self.extra: Dict[str, Any] = data
+
+    def formats(self) -> List[str]:
+        """Names of the forms that it has."""
+        return [name for name in FORMS if getattr(self, name) is not None] + \
+            (["chart"] if self.chart is not None else []) + sorted(self.extra)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in FORMS and name != "chart":
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __str__(self) -> str:
+        return self.text if self.text is not None else f"<{', '.join(self.formats()) or 'empty'}>"
+
+    def __repr__(self) -> str:
+        return f"Result({self.text!r})" if self.formats() == ["text"] else f"Result({', '.join(self.formats())})"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Dict[str, Any]:
+        """For notebooks. HTML and SVG are shown in a frame that may run nothing and reach nothing."""
+        bundle: Dict[str, Any] = {"text/plain": str(self)}
+        for name in ("png", "jpeg"):
+            if getattr(self, name) is not None:
+                bundle[FORMS[name]] = getattr(self, name)
+        page = self.html if self.html is not None else self.svg
+        if page is not None and self.png is None and self.jpeg is None:
+            bundle["text/html"] = ('<iframe sandbox="" style="border:0;width:100%;height:24em" srcdoc="'
+                                   f'{html.escape(page, quote=True)}"></iframe>')
+        return bundle
+
+
+class OutputMessage(NamedTuple):
+    """What was printed, as it came. `timestamp` in nanoseconds, as this program received it."""
+    line: str
+    timestamp: int
+    error: bool
+
+    def __str__(self) -> str:
+        return self.line
+
+
+class Logs(NamedTuple):
+    stdout: List[str]
+    stderr: List[str]
+
+
+class ExecutionError(NamedTuple):
+    """The exception that ended the code; or, if a limit, a policy or glovebox did, its name and message."""
+    name: str
+    value: str
+    traceback: str
+
+
+class Limit(NamedTuple):
+    name: str
+    granted: int
+    used: int
+    unit: str
+    message: str
+
+
+class Denial(NamedTuple):
+    layer: str
+    target: str
+    times: int
+    message: str
+
+
+class Artifact(NamedTuple):
+    """A file that a run has made. `sha256` is the hash of its bytes, `url` the path at the server."""
+    path: str
+    size: int
+    sha256: str
+    mime: str
+    url: str
+
+
+_NAMES = {"limit": "LimitExceeded", "denied": "PolicyDenied", "pending_approval": "ApprovalPending",
+          "cancelled": "Cancelled", "lost": "Lost"}
+
+
+class Execution:
+    """The result of a run or cell. `raw` has all fields as the server sent them (docs/api.md)."""
+
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        self.raw = dict(raw)
+        self.id: str = raw["id"]
+        self.status: str = raw["status"]
+        self.exit_code: Optional[int] = raw.get("exit_code")
+        self.results: List[Result] = [Result(row) for row in raw.get("results") or []]
+        self.logs = Logs([raw["stdout"]] if raw.get("stdout") else [], [raw["stderr"]] if raw.get("stderr") else [])
+        limit = raw.get("limit")
+        self.limit: Optional[Limit] = None if not limit else Limit(
+            limit["name"], limit["granted"], limit["used"], limit["unit"], limit["message"])
+        self.denials: List[Denial] = [Denial(row["layer"], row["target"], row["count"], row["message"])
+                                      for row in raw.get("denials") or []]
+        self.artifacts: List[Artifact] = [
+            Artifact(row["path"], row["bytes"], row["sha256"], row["mime"], row["url"]) for row in raw.get("artifacts") or []]
+        self.usage: Dict[str, Any] = dict(raw.get("usage") or {})
+        self.receipt: Optional[str] = raw.get("receipt")
+        self.approval: Optional[str] = raw.get("approval")
+        cell = raw.get("cell") or {}
+        self.execution_count: Optional[int] = cell.get("number")
+        self.error: Optional[ExecutionError] = self._error()
+
+    def _error(self) -> Optional[ExecutionError]:
+        row = self.raw.get("error")
+        if self.limit is not None:
+            return ExecutionError("LimitExceeded", self.limit.message, str((row or {}).get("traceback") or ""))
+        if row:
+            return ExecutionError(str(row.get("name")), str(row.get("value")), str(row.get("traceback") or ""))
+        if self.status == "ok":
+            return None
+        if self.status == "error":
+            how = f"signal {self.raw.get('signal')}" if self.exit_code is None else f"exit code {self.exit_code}"
+            return ExecutionError("ProgramFailed", f"the program ended with {how}", "\n".join(self.logs.stderr))
+        return ExecutionError(_NAMES.get(self.status, self.status), self.explain(), "")
+
+    @property
+    def stdout(self) -> str:
+        return "".join(self.logs.stdout)
+
+    @property
+    def stderr(self) -> str:
+        return "".join(self.logs.stderr)
+
+    @property
+    def text(self) -> Optional[str]:
+        """The value of the last expression as text; None if it had none."""
+        return next((result.text for result in self.results if result.is_main_result), None)
+
+    def explain(self) -> str:
+        """How it ended, and what to do about it, in a few lines for people and models."""
+        lines = []
+        if self.limit is not None:
+            lines.append(self.limit.message)
+        row = self.raw.get("error")
+        if row and self.limit is None:
+            lines.append(f"{row.get('name')}: {row.get('value')}")
+        lines += [denial.message for denial in self.denials[:5]]
+        if len(self.denials) > 5:
+            lines.append(f"{len(self.denials) - 5} more were refused")
+        if self.status == "pending_approval":
+            lines.append(f"it waits for a person: glovebox approvals show {self.approval}")
+        return "\n".join(lines) or {"ok": "it ended well", "cancelled": "it was cancelled"}.get(self.status, self.status)
+
+    def __repr__(self) -> str:
+        return f"Execution(status={self.status!r}, text={self.text!r}, results={self.results!r}, error={self.error!r})"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Dict[str, Any]:
+        shown = [result for result in self.results if result.is_main_result] or self.results[-1:]
+        return shown[0]._repr_mimebundle_() if shown else {"text/plain": repr(self)}
+
+
+class FileType(str, Enum):
+    FILE = "file"
+    DIR = "dir"
+    LINK = "link"
+    OTHER = "other"
+
+
+_TYPES = {"file": FileType.FILE, "folder": FileType.DIR, "link": FileType.LINK}
+
+
+class EntryInfo(NamedTuple):
+    """A file or folder of a sandbox. `mode` is its permissions as a number; sizes are bytes."""
+    name: str
+    path: str
+    type: FileType
+    size: int
+    mode: int
+    modified_time: datetime
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], folder: str = "") -> EntryInfo:
+        """Of a row of the server; `folder`: what its path is relative to."""
+        path = absolute(f"{folder}/{row['path']}" if folder else str(row["path"]))
+        return cls(str(row.get("name") or path.rsplit("/", 1)[-1]), path,
+                   _TYPES.get(str(row.get("type", "file")), FileType.OTHER), int(row["size"]), int(row["mode"]),
+                   datetime.fromtimestamp(row["modified_ms"] / 1000, timezone.utc))
+
+
+class FilesystemEvent(NamedTuple):
+    """A change below a watched folder. `type`: create, write, remove, rename, mode; lost: changes were missed."""
+    name: str
+    type: str
+
+
+class CommandResult(NamedTuple):
+    stdout: str
+    stderr: str
+    exit_code: int
+    error: Optional[str] = None
+
+
+class ProcessInfo(NamedTuple):
+    pid: int
+    id: str
+    tag: Optional[str]
+    cmd: str
+    state: str
+
+
+class PtySize(NamedTuple):
+    rows: int
+    cols: int
+
+
+class CodeContext(NamedTuple):
+    id: str
+    language: str
+    cwd: str
+
+
+class Checkpoint(NamedTuple):
+    id: str
+    name: str
+    size: int
+
+
+class SandboxInfo(NamedTuple):
+    """A sandbox as the server knows it. Times are UTC, None where it has none."""
+    sandbox_id: str
+    state: str
+    template: str
+    policy: str
+    metadata: Dict[str, str]
+    started_at: Optional[datetime]
+    end_at: Optional[datetime]
+    raw: Dict[str, Any]
+
+    def __repr__(self) -> str:
+        return f"SandboxInfo({self.sandbox_id!r}, {self.state!r}, template={self.template!r}, policy={self.policy!r})"
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> SandboxInfo:
+        return cls(str(row["id"]), str(row["state"]), str(row["template"]["name"]), str(row["policy"]["name"]),
+                   dict(row.get("metadata") or {}), time_of(row.get("created_at")), time_of(row.get("expires_at")), dict(row))
+
+
+def absolute(path: str) -> str:
+    """Where a path lies inside: a relative one below /workspace."""
+    return path if path.startswith("/") else f"/workspace/{path}"
+
+
+def time_of(text: Optional[str]) -> Optional[datetime]:
+    if not text:
+        return None
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
+
+
+def bytes_of(row: Mapping[str, Any]) -> bytes:
+    """The bytes of an output event."""
+    if "data_base64" in row:
+        return base64.b64decode(row["data_base64"])
+    return str(row["data"]).encode()
+
+
+def text_fields(name: str, data: Union[str, bytes]) -> Dict[str, str]:
+    """`name` or `name_base64` of a request, as the data needs it."""
+    if isinstance(data, str):
+        return {name: data}
+    try:
+        return {name: data.decode()}
+    except UnicodeDecodeError:
+        return {name + "_base64": base64.b64encode(data).decode()}

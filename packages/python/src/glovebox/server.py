@@ -1,0 +1,113 @@
+"""Finds a server, or starts a private one that the programs of this user share."""
+
+from __future__ import annotations
+
+import os
+import socket as sockets
+import stat
+import time
+from typing import List, Optional, Tuple
+
+from ._endpoint import Endpoint
+from .errors import UnavailableException
+
+START_SECONDS = 30.0
+IDLE_SECONDS = 300  # a private server ends when nobody has used it for that long
+NAMES = ("GLOVEBOX_URL", "GLOVEBOX_SOCKET", "GLOVEBOX_API_KEY")
+
+
+def from_environment() -> Tuple[Optional[str], ...]:
+    return tuple(os.environ.get(name) or None for name in NAMES)
+
+
+def find(url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None) -> Endpoint:
+    """The server that the arguments name, else the environment, else one on the usual sockets, else a private one."""
+    environment_url, environment_socket, environment_key = from_environment()
+    if url is None and socket is None:
+        url, socket = environment_url, environment_socket
+    key = api_key or environment_key
+    if socket is not None:
+        return Endpoint(socket=socket, api_key=key)
+    if url is not None:
+        return Endpoint(url=url, api_key=key)
+    for path in usual_sockets():
+        if listens(path):
+            return Endpoint(socket=path, api_key=key)
+    return private()
+
+
+def usual_sockets() -> List[str]:
+    runtime = os.environ.get("GLOVEBOX_RUNTIME")
+    if runtime:
+        return [f"{runtime}/glovebox.sock"]
+    own = os.environ.get("XDG_RUNTIME_DIR")
+    return ([f"{own}/glovebox/glovebox.sock"] if own else []) + ["/run/glovebox/glovebox.sock"]
+
+
+def listens(path: str) -> bool:
+    """Whether a server that this user may speak to listens there."""
+    with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as peer:
+        peer.settimeout(5)
+        try:
+            peer.connect(path)
+            return True
+        except OSError:
+            return False
+
+
+def program() -> str:
+    """The program `glovebox`: GLOVEBOX_PROGRAM, the one in this package, or the one in PATH."""
+    import shutil
+    named = os.environ.get("GLOVEBOX_PROGRAM")
+    packed = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_programs", "glovebox")
+    found = named or (packed if os.access(packed, os.X_OK) else shutil.which("glovebox"))
+    if not found:
+        raise UnavailableException(
+            "no glovebox server is reachable and the program glovebox is not installed here; set GLOVEBOX_URL and "
+            "GLOVEBOX_API_KEY to a server's, or install glovebox on this machine (Linux, x86-64)")
+    return found
+
+
+def private_folder() -> str:
+    """The folder of this user's private server, which nobody else can look into."""
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    folder = f"{base}/glovebox-private" if base else f"/tmp/glovebox-private-{os.getuid()}"
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        pass
+    found = os.lstat(folder)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise UnavailableException(f"{folder} is not a folder of this user's alone (mode 700); remove it, or set "
+                                   "XDG_RUNTIME_DIR")
+    return folder
+
+
+def private() -> Endpoint:
+    """This user's private server. Of programs that start at once one starts it; it ends by itself when it is idle."""
+    import fcntl
+    folder = private_folder()
+    path = f"{folder}/socket"
+    with open(f"{folder}/lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not listens(path):
+            _start(folder, path)
+    return Endpoint(socket=path, is_private=True)
+
+
+def _start(folder: str, path: str) -> None:
+    import subprocess
+    command = [program(), "serve", "--socket", path, "--idle-exit", str(IDLE_SECONDS), "--log-level", "warning"]
+    with open(f"{folder}/log", "wb") as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                                   cwd="/")
+    end = time.monotonic() + START_SECONDS
+    while not listens(path):
+        if process.poll() is not None or time.monotonic() > end:
+            with open(f"{folder}/log", "rb") as log_file:
+                said = log_file.read()[-2000:].decode("utf-8", "replace").strip()
+            if process.poll() is None:
+                process.terminate()
+            raise UnavailableException(f"a private glovebox server does not start: {said or 'it said nothing'}; "
+                                       "glovebox doctor says what is missing")
+        time.sleep(0.01)
