@@ -10,6 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import urllib.parse
 
 import pytest
 from session_rig import Daemon
@@ -92,6 +93,11 @@ class TestTable:
         found = daemon.call("GET", "/v1/sessions?metadata=app%3Dx%26user%3Db")[1]["sessions"]
         assert [row["id"] for row in found] == [two.answer["id"]]
         assert found[0]["metadata"] == {"user": "b", "app": "x"} and found[0]["idle_seconds"] == 30
+        odd = daemon.session(metadata={"a&b": "c = d%41"})
+        wanted = urllib.parse.urlencode({"metadata": urllib.parse.urlencode({"a&b": "c = d%41"}, quote_via=urllib.parse.quote)})
+        assert [each["id"] for each in daemon.call("GET", f"/v1/sessions?{wanted}")[1]["sessions"]] == [odd.answer["id"]]
+        assert daemon.call("GET", "/v1/sessions?metadata=a%2526b%3Dc")[1]["sessions"] == []
+        odd.end()
         page = daemon.call("GET", "/v1/sessions?metadata=app%3Dx&limit=1")[1]
         assert page["sessions"][0]["id"] == two.answer["id"] == page["next_cursor"]
         rest = daemon.call("GET", f"/v1/sessions?metadata=app%3Dx&limit=1&cursor={page['next_cursor']}")[1]

@@ -1,6 +1,7 @@
 /* service_sessions.c - see service_sessions.h. */
 #include "engine/service/service_sessions.h"
 
+#include "base/hex.h"
 #include "engine/process/processes.h"
 #include "engine/session/branch.h"
 #include "engine/session/checkpoints.h"
@@ -174,24 +175,43 @@ void service_session_delete(struct session *session)
 /* --- lists --------------------------------------------------------------------------------------
  */
 
-/* "key=value&other=value": every one of them must be there. */
+/* Whether `escaped` says `text`, with %XX for any of its bytes. */
+static bool says(const char *escaped, size_t length, const char *text, size_t size)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < length; i++, at++) {
+        int byte = (unsigned char) escaped[i];
+        if (byte == '%' && length - i >= 3 && hex_digit(escaped[i + 1]) >= 0 &&
+            hex_digit(escaped[i + 2]) >= 0) {
+            byte = hex_digit(escaped[i + 1]) * 16 + hex_digit(escaped[i + 2]);
+            i += 2;
+        }
+        if (at >= size || (unsigned char) text[at] != byte)
+            return false;
+    }
+    return at == size;
+}
+
+/* One "key=value" of a filter; without "=value" any value will do. */
+static bool has_pair(struct json_object *metadata, const char *pair, size_t length)
+{
+    const char *equals = memchr(pair, '=', length);
+    size_t key_size = equals ? (size_t) (equals - pair) : length;
+    json_object_object_foreach(metadata, key, value)
+    {
+        if (says(pair, key_size, key, strlen(key)))
+            return !equals || says(equals + 1, length - key_size - 1, json_object_get_string(value),
+                                   (size_t) json_object_get_string_len(value));
+    }
+    return false;
+}
+
+/* "key=value&other=value", each percent-encoded: every one of them must be there. */
 static bool has_metadata(const struct session *session, const char *wanted)
 {
     while (wanted && *wanted) {
         size_t length = strcspn(wanted, "&");
-        const char *equals = memchr(wanted, '=', length);
-        size_t key_size = equals ? (size_t) (equals - wanted) : length;
-        char key[256];
-        struct json_object *value = NULL;
-        if (key_size >= sizeof key || !session->metadata)
-            return false;
-        memcpy(key, wanted, key_size);
-        key[key_size] = '\0';
-        if (!json_object_object_get_ex(session->metadata, key, &value))
-            return false;
-        size_t size = length - key_size - (equals ? 1 : 0);
-        if (equals && ((size_t) json_object_get_string_len(value) != size ||
-                       memcmp(json_object_get_string(value), equals + 1, size) != 0))
+        if (!session->metadata || !has_pair(session->metadata, wanted, length))
             return false;
         wanted += length + (wanted[length] == '&');
     }
