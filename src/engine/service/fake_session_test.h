@@ -18,7 +18,8 @@ static struct {
     char payload[256]; /* its beginning */
 } sent[SENT_MAX];
 static unsigned sent_count;
-static bool is_jammed; /* init reads nothing for now */
+static bool is_jammed;     /* init reads nothing for now */
+static bool tells_of_room; /* the next flush does */
 static unsigned wakes;
 
 static struct policy fake_policy;
@@ -65,6 +66,11 @@ void __wrap_sandbox_send(struct sandbox *sandbox, const struct agent_frame *fram
 void __wrap_sandbox_flush(struct sandbox *sandbox)
 {
     (void) sandbox;
+    const struct session_operation *operation = fake_session.operations;
+    if (tells_of_room && operation) {
+        tells_of_room = false;
+        operation->room(operation->context);
+    }
 }
 
 bool __wrap_sandbox_has_room(const struct sandbox *sandbox)
@@ -88,7 +94,7 @@ static inline void fake_session_begin(void)
     fake_session = (struct session){ .id = "ses_fake", .state = SESSION_RUNNING };
     fake_session.plan.policy = &fake_policy;
     sent_count = wakes = 0;
-    is_jammed = false;
+    is_jammed = tells_of_room = false;
 }
 
 /* Its policy withholds outputs that are not as expected. */

@@ -244,8 +244,8 @@ ssize_t file_task_give(struct file_task *task, const char *bytes, size_t size, e
         session_send(task->session, &task->operation, AGENT_DATA, &piece, 1);
         given += part;
     }
-    session_flush(task->session);
     session_count(task->session, TRANSFER_FILE_BYTES_IN, given);
+    session_flush(task->session); /* which may end it */
     return (ssize_t) given;
 }
 

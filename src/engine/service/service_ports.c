@@ -46,21 +46,25 @@ static void end_link(struct port_link *link)
     link->has_ended = true;
 }
 
+/* What is sent is gone from `out` before the flush, which may call on_room() at once. */
 static void send_on(struct port_link *link)
 {
     while (link->session && link->window > 0 && link->out.size > 0) {
         size_t part = link->out.size < link->window ? link->out.size : link->window;
         if (part > AGENT_PAYLOAD_MAX)
             part = AGENT_PAYLOAD_MAX;
-        link->window -= part;
-        order(link, AGENT_DATA, link->out.data, part);
+        struct iovec piece = { link->out.data, part };
+        session_send(link->session, &link->operation, AGENT_DATA, &piece, 1);
         session_count(link->session, TRANSFER_PORT_BYTES_IN, part);
+        link->window -= part;
         bytes_drop(&link->out, part);
     }
-    if (link->out.size == 0 && link->input_ends && !link->input_has_ended) {
+    if (link->session && link->out.size == 0 && link->input_ends && !link->input_has_ended) {
         link->input_has_ended = true;
-        order(link, AGENT_END, NULL, 0);
+        session_send(link->session, &link->operation, AGENT_END, NULL, 0);
     }
+    if (link->session)
+        session_flush(link->session);
 }
 
 static int on_frame(void *context, const struct agent_frame *frame, const unsigned char *payload,

@@ -77,6 +77,27 @@ TEST(no_more_is_sent_than_the_server_takes)
     port_link_free(link);
 }
 
+TEST(room_that_a_flush_makes_sends_nothing_twice)
+{
+    static const char block[3 * AGENT_PAYLOAD_MAX / 2];
+    error err;
+    fake_session_begin();
+    struct port_link *link = connect_port();
+    tells_of_room = true;
+    port_link_give(link, block, sizeof block);
+    port_link_end_input(link);
+    while (bytes_sent(AGENT_DATA) < sizeof block && grant(1000, &err) == 0)
+        tells_of_room = true;
+    unsigned ends = 0;
+    for (unsigned i = 0; i < sent_count; i++)
+        ends += sent[i].kind == AGENT_END;
+    expect(bytes_sent(AGENT_DATA) == sizeof block && ends == 1 &&
+               sent[sent_count - 1].kind == AGENT_END,
+           "%llu of %zu bytes, %u ends", (unsigned long long) bytes_sent(AGENT_DATA), sizeof block,
+           ends);
+    port_link_free(link);
+}
+
 TEST(a_door_stops_giving_while_there_is_no_room)
 {
     static const char block[AGENT_WINDOW];
@@ -160,6 +181,7 @@ TEST(a_policy_that_withholds_has_no_ports)
 }
 
 TESTS(CASE(a_connection_is_counted_and_given_up), CASE(no_more_is_sent_than_the_server_takes),
+      CASE(room_that_a_flush_makes_sends_nothing_twice),
       CASE(a_door_stops_giving_while_there_is_no_room),
       CASE(bytes_from_a_server_are_ordered_anew_when_they_are_taken), CASE(why_there_is_no_answer),
       CASE(a_policy_that_withholds_has_no_ports))
