@@ -16,14 +16,8 @@ enum { PORT_HTTP = 80, RATE_MAX = 1000000, IDLE_MIN_MS = 1000, IDLE_MAX_MS = 360
 
 static const char endpoint_characters[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
 
-struct item {
-    struct network_endpoint endpoint;
-    uint32_t methods;
-    const struct yaml_node *paths;
-};
-
-static int read_url(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
-                    error *err)
+static int read_url(const struct yaml *yaml, const struct yaml_node *value,
+                    struct network_item *item, error *err)
 {
     if (value->kind == YAML_TEXT && endpoint_url_read(value->text, &item->endpoint.url) == 0)
         return 0;
@@ -32,21 +26,8 @@ static int read_url(const struct yaml *yaml, const struct yaml_node *value, stru
                      "http://api.example.org:8080/v1");
 }
 
-static int read_methods(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
-                        error *err)
-{
-    return network_read_methods(yaml, value, &item->methods, err);
-}
-
-static int read_paths(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
-                      error *err)
-{
-    item->paths = value;
-    return network_check_paths(yaml, value, err);
-}
-
-static int read_rate(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
-                     error *err)
+static int read_rate(const struct yaml *yaml, const struct yaml_node *value,
+                     struct network_item *item, error *err)
 {
     unsigned long rate = 0;
     if (network_read_number(yaml, value, RATE_MAX, &rate, err) < 0)
@@ -55,8 +36,8 @@ static int read_rate(const struct yaml *yaml, const struct yaml_node *value, str
     return 0;
 }
 
-static int read_idle(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
-                     error *err)
+static int read_idle(const struct yaml *yaml, const struct yaml_node *value,
+                     struct network_item *item, error *err)
 {
     uint64_t idle_ms;
     if (value->kind != YAML_TEXT || limit_parse(LIMIT_wall, value->text, &idle_ms, err) < 0 ||
@@ -73,8 +54,8 @@ static bool is_header(const struct yaml_node *name)
                name->length;
 }
 
-static int read_headers(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
-                        error *err)
+static int read_headers(const struct yaml *yaml, const struct yaml_node *value,
+                        struct network_item *item, error *err)
 {
     struct network_endpoint *endpoint = &item->endpoint;
     if (value->kind != YAML_SEQUENCE || value->children == 0 ||
@@ -94,8 +75,8 @@ static int read_headers(const struct yaml *yaml, const struct yaml_node *value, 
     return 0;
 }
 
-static int read_network(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
-                        error *err)
+static int read_network(const struct yaml *yaml, const struct yaml_node *value,
+                        struct network_item *item, error *err)
 {
     struct network_endpoint *endpoint = &item->endpoint;
     if (value->kind != YAML_TEXT ||
@@ -106,38 +87,22 @@ static int read_network(const struct yaml *yaml, const struct yaml_node *value, 
     return 0;
 }
 
-static const struct {
-    const char *name;
-    int (*read)(const struct yaml *, const struct yaml_node *, struct item *, error *);
-} parts[] = {
-    { "url", read_url },   { "methods", read_methods }, { "paths", read_paths },
-    { "rate", read_rate }, { "headers", read_headers }, { "network", read_network },
+static const struct network_key key_list[] = {
+    { "url", read_url },   { "methods", network_read_methods }, { "paths", network_read_paths },
+    { "rate", read_rate }, { "headers", read_headers },         { "network", read_network },
     { "idle", read_idle },
 };
 
-static int read_item(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
-                     error *err)
+static const struct network_keys keys = { key_list, COUNT_OF(key_list),
+                                          "url, methods, paths, rate, headers, network, idle" };
+
+static int read_item(const struct yaml *yaml, const struct yaml_node *value,
+                     struct network_item *item, error *err)
 {
-    unsigned seen = 0;
     if (value->kind != YAML_MAPPING)
         return yaml_fail(yaml, value, err, "no endpoint; write {url: https://api.example.org}");
-    for (const struct yaml_node *key = yaml_first(yaml, value); key;) {
-        const struct yaml_node *part = yaml_next(yaml, key);
-        size_t index = 0;
-        while (index < COUNT_OF(parts) &&
-               (key->kind != YAML_TEXT || strcmp(key->text, parts[index].name) != 0))
-            index++;
-        if (index == COUNT_OF(parts))
-            return yaml_fail(yaml, key, err,
-                             "unknown key; keys are url, methods, paths, rate, headers, network, "
-                             "idle");
-        if (seen & (1U << index))
-            return yaml_fail(yaml, key, err, "'%s' is there twice; remove one", parts[index].name);
-        seen |= 1U << index;
-        if (parts[index].read(yaml, part, item, err) < 0)
-            return -1;
-        key = yaml_next(yaml, part);
-    }
+    if (network_read_item(yaml, value, &keys, item, err) < 0)
+        return -1;
     if (!item->endpoint.url.host[0])
         return yaml_fail(yaml, value, err, "it lacks its url; write url: https://api.example.org");
     return 0;
@@ -163,25 +128,14 @@ static int read_name(const struct yaml *yaml, const struct yaml_node *key,
     return 0;
 }
 
-/* One rule, or one for each path. */
-static int add_rules(const struct yaml *yaml, const struct yaml_node *value,
-                     const struct item *item, struct network_policy *policy, error *err)
+static void make_rule(struct network_item *item, unsigned endpoint)
 {
-    const struct network_endpoint *endpoint = &item->endpoint;
-    struct network_rule rule = { .port_count = 1,
-                                 .ports = { PORT_HTTP },
-                                 .methods = item->methods ? item->methods : HTTP_GET | HTTP_HEAD,
-                                 .endpoint = policy->endpoint_count };
-    (void) snprintf(rule.host, sizeof rule.host, "%s" ENDPOINT_SUFFIX, endpoint->name);
-    const struct yaml_node *path = item->paths ? yaml_first(yaml, item->paths) : NULL;
-    do {
-        if (path)
-            memcpy(rule.path, path->text, path->length + 1);
-        if (network_add_rule(yaml, value, &rule, policy, err) < 0)
-            return -1;
-        path = path ? yaml_next(yaml, path) : NULL;
-    } while (path);
-    return 0;
+    struct network_rule *rule = &item->rule;
+    rule->port_count = 1;
+    rule->ports[0] = PORT_HTTP;
+    rule->methods = item->has_methods ? rule->methods : HTTP_GET | HTTP_HEAD;
+    rule->endpoint = endpoint;
+    (void) snprintf(rule->host, sizeof rule->host, "%s" ENDPOINT_SUFFIX, item->endpoint.name);
 }
 
 int network_endpoints_read(const struct yaml *yaml, const struct yaml_node *value,
@@ -192,11 +146,12 @@ int network_endpoints_read(const struct yaml *yaml, const struct yaml_node *valu
                          "endpoints is a mapping; write {github: {url: https://api.example.org}}");
     for (const struct yaml_node *key = yaml_first(yaml, value); key;) {
         const struct yaml_node *part = yaml_next(yaml, key);
-        struct item item = { 0 };
+        struct network_item item = { 0 };
         if (read_name(yaml, key, policy, &item.endpoint, err) < 0 ||
             read_item(yaml, part, &item, err) < 0)
             return -1;
-        if (add_rules(yaml, part, &item, policy, err) < 0)
+        make_rule(&item, policy->endpoint_count);
+        if (network_add_rules(yaml, part, &item, policy, err) < 0)
             return -1;
         policy->endpoints[policy->endpoint_count++] = item.endpoint;
         key = yaml_next(yaml, part);

@@ -2,7 +2,6 @@
  * file promises what glovebox-egress does not hold. */
 #include "policy/network_file.h"
 
-#include "base/http_method.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "model/limits.h"
@@ -11,25 +10,12 @@
 #include "policy/network_parts.h"
 #include "policy/policy.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { PORT_HTTP = 80, PORT_TLS = 443 };
 
-/* What one item of `allow` says; each of its paths becomes a rule of its own. */
-struct item {
-    struct network_rule rule;
-    const struct yaml_node *paths;
-    bool has_host, has_ports, has_methods;
-    bool is_wish, is_endpoint;
-};
-
-typedef int read_part(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
-                      error *err);
-
-static int read_host(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
-                     error *err)
+static int read_host(const struct yaml *yaml, const struct yaml_node *value,
+                     struct network_item *item, error *err)
 {
     struct network_rule *rule = &item->rule;
     if (value->kind != YAML_TEXT || value->empty)
@@ -59,8 +45,8 @@ static int read_host(const struct yaml *yaml, const struct yaml_node *value, str
     return 0;
 }
 
-static int read_addresses(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
-                          error *err)
+static int read_addresses(const struct yaml *yaml, const struct yaml_node *value,
+                          struct network_item *item, error *err)
 {
     struct network_rule *rule = &item->rule;
     if (value->kind != YAML_TEXT || network_read(value->text, rule->network, &rule->prefix) < 0)
@@ -70,20 +56,8 @@ static int read_addresses(const struct yaml *yaml, const struct yaml_node *value
     return 0;
 }
 
-int network_read_number(const struct yaml *yaml, const struct yaml_node *value, unsigned long max,
-                        unsigned long *ret_number, error *err)
-{
-    char *end = NULL;
-    errno = 0;
-    if (value->kind == YAML_TEXT && value->text[0] >= '0' && value->text[0] <= '9')
-        *ret_number = strtoul(value->text, &end, 10);
-    if (!end || *end || errno != 0 || *ret_number == 0 || *ret_number > max)
-        return yaml_fail(yaml, value, err, "no number from 1 to %lu", max);
-    return 0;
-}
-
-static int read_ports(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
-                      error *err)
+static int read_ports(const struct yaml *yaml, const struct yaml_node *value,
+                      struct network_item *item, error *err)
 {
     struct network_rule *rule = &item->rule;
     if (value->kind != YAML_SEQUENCE || value->children == 0 || value->children > NETWORK_PORTS_MAX)
@@ -104,51 +78,8 @@ static int read_ports(const struct yaml *yaml, const struct yaml_node *value, st
     return 0;
 }
 
-int network_read_methods(const struct yaml *yaml, const struct yaml_node *value, uint32_t *methods,
-                         error *err)
-{
-    if (value->kind != YAML_SEQUENCE || value->children == 0)
-        return yaml_fail(yaml, value, err, "methods is a list; write [GET, HEAD]");
-    for (const struct yaml_node *name = yaml_first(yaml, value); name;
-         name = yaml_next(yaml, name)) {
-        uint32_t bit = name->kind == YAML_TEXT ? http_method_bit(name->text, name->length) : 0;
-        if (bit == 0)
-            return yaml_fail(yaml, name, err,
-                             "no method; they are GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
-        *methods |= bit;
-    }
-    return 0;
-}
-
-static int read_methods(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
-                        error *err)
-{
-    item->has_methods = true;
-    return network_read_methods(yaml, value, &item->rule.methods, err);
-}
-
-int network_check_paths(const struct yaml *yaml, const struct yaml_node *value, error *err)
-{
-    if (value->kind != YAML_SEQUENCE || value->children == 0)
-        return yaml_fail(yaml, value, err, "paths is a list; write [\"/repos/\"]");
-    for (const struct yaml_node *path = yaml_first(yaml, value); path; path = yaml_next(yaml, path))
-        if (path->kind != YAML_TEXT || path->text[0] != '/' || path->length >= NETWORK_PATH_SIZE ||
-            strpbrk(path->text, "%?#\\ "))
-            return yaml_fail(yaml, path, err,
-                             "a path begins with a slash, has no %%, ? or #, and at most %d bytes",
-                             NETWORK_PATH_SIZE - 1);
-    return 0;
-}
-
-static int read_paths(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
-                      error *err)
-{
-    item->paths = value;
-    return network_check_paths(yaml, value, err);
-}
-
-static int read_intercept(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
-                          error *err)
+static int read_intercept(const struct yaml *yaml, const struct yaml_node *value,
+                          struct network_item *item, error *err)
 {
     item->rule.intercept = value->kind == YAML_TEXT && strcmp(value->text, "true") == 0;
     if (!item->rule.intercept && (value->kind != YAML_TEXT || strcmp(value->text, "false") != 0))
@@ -156,44 +87,27 @@ static int read_intercept(const struct yaml *yaml, const struct yaml_node *value
     return 0;
 }
 
-static const struct {
-    const char *name;
-    read_part *read;
-} parts[] = {
-    { "host", read_host },       { "network", read_addresses }, { "ports", read_ports },
-    { "methods", read_methods }, { "paths", read_paths },       { "intercept", read_intercept },
+static const struct network_key key_list[] = {
+    { "host", read_host },           { "network", read_addresses },
+    { "ports", read_ports },         { "methods", network_read_methods },
+    { "paths", network_read_paths }, { "intercept", read_intercept },
 };
 
-static int read_item(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
-                     error *err)
+static const struct network_keys keys = { key_list, COUNT_OF(key_list),
+                                          "host, network, ports, methods, paths, intercept" };
+
+static int read_item(const struct yaml *yaml, const struct yaml_node *value,
+                     struct network_item *item, error *err)
 {
     if (value->kind == YAML_TEXT)
         return read_host(yaml, value, item, err);
     if (value->kind != YAML_MAPPING)
         return yaml_fail(yaml, value, err, "no rule; write {host: api.example.org, ports: [443]}");
-    unsigned seen = 0;
-    for (const struct yaml_node *key = yaml_first(yaml, value); key;) {
-        const struct yaml_node *part = yaml_next(yaml, key);
-        size_t index = 0;
-        while (index < COUNT_OF(parts) &&
-               (key->kind != YAML_TEXT || strcmp(key->text, parts[index].name) != 0))
-            index++;
-        if (index == COUNT_OF(parts))
-            return yaml_fail(
-                yaml, key, err,
-                "unknown key; keys are host, network, ports, methods, paths, intercept");
-        if (seen & (1U << index))
-            return yaml_fail(yaml, key, err, "'%s' is there twice; remove one", parts[index].name);
-        seen |= 1U << index;
-        if (parts[index].read(yaml, part, item, err) < 0)
-            return -1;
-        key = yaml_next(yaml, part);
-    }
-    return 0;
+    return network_read_item(yaml, value, &keys, item, err);
 }
 
-static int check_item(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
-                      error *err)
+static int check_item(const struct yaml *yaml, const struct yaml_node *value,
+                      struct network_item *item, error *err)
 {
     struct network_rule *rule = &item->rule;
     if (!item->has_host && !rule->has_network)
@@ -220,16 +134,6 @@ static int check_item(const struct yaml *yaml, const struct yaml_node *value, st
     return 0;
 }
 
-int network_add_rule(const struct yaml *yaml, const struct yaml_node *value,
-                     const struct network_rule *rule, struct network_policy *policy, error *err)
-{
-    if (policy->count == NETWORK_RULES_MAX)
-        return yaml_fail(yaml, value, err, "more than %d rules (each path is one); remove some",
-                         NETWORK_RULES_MAX);
-    policy->rules[policy->count++] = *rule;
-    return 0;
-}
-
 int network_file_read_allow(const struct yaml *yaml, const struct yaml_node *value,
                             struct network_policy *policy, error *err)
 {
@@ -238,17 +142,10 @@ int network_file_read_allow(const struct yaml *yaml, const struct yaml_node *val
                          "allow is a list; write [{host: api.example.org, ports: [443]}]");
     for (const struct yaml_node *entry = yaml_first(yaml, value); entry;
          entry = yaml_next(yaml, entry)) {
-        struct item item = { .is_wish = policy->is_wish };
-        if (read_item(yaml, entry, &item, err) < 0 || check_item(yaml, entry, &item, err) < 0)
+        struct network_item item = { .is_wish = policy->is_wish };
+        if (read_item(yaml, entry, &item, err) < 0 || check_item(yaml, entry, &item, err) < 0 ||
+            network_add_rules(yaml, entry, &item, policy, err) < 0)
             return -1;
-        const struct yaml_node *path = item.paths ? yaml_first(yaml, item.paths) : NULL;
-        do {
-            if (path)
-                memcpy(item.rule.path, path->text, path->length + 1);
-            if (network_add_rule(yaml, entry, &item.rule, policy, err) < 0)
-                return -1;
-            path = path ? yaml_next(yaml, path) : NULL;
-        } while (path);
     }
     return 0;
 }

@@ -5,16 +5,38 @@
 #include "policy/network_policy.h"
 #include "policy/yaml.h"
 
-/* A whole number from 1 to `most`. */
+/* What one item of `allow` or one endpoint says; each of its paths becomes a rule of its own. */
+struct network_item {
+    struct network_rule rule;
+    struct network_endpoint endpoint;
+    const struct yaml_node *paths;
+    bool has_host, has_ports, has_methods;
+    bool is_wish, is_endpoint;
+};
+
+typedef int network_read_key(const struct yaml *yaml, const struct yaml_node *value,
+                             struct network_item *item, error *err);
+
+struct network_keys {
+    const struct network_key {
+        const char *name;
+        network_read_key *read;
+    } * list;
+    unsigned count;
+    const char *names; /* of all, for people */
+};
+
+/* Reads a mapping, each of its keys once. */
+int network_read_item(const struct yaml *yaml, const struct yaml_node *value,
+                      const struct network_keys *keys, struct network_item *item, error *err);
+
+network_read_key network_read_methods; /* "[GET, HEAD]" */
+network_read_key network_read_paths;
+
+/* A whole number from 1 to `max`. */
 int network_read_number(const struct yaml *yaml, const struct yaml_node *value, unsigned long max,
                         unsigned long *ret_number, error *err);
 
-/* "[GET, HEAD]": adds bits to *methods. */
-int network_read_methods(const struct yaml *yaml, const struct yaml_node *value, uint32_t *methods,
-                         error *err);
-
-/* A list of paths that rules can hold. */
-int network_check_paths(const struct yaml *yaml, const struct yaml_node *value, error *err);
-
-int network_add_rule(const struct yaml *yaml, const struct yaml_node *value,
-                     const struct network_rule *rule, struct network_policy *policy, error *err);
+/* One rule, or one for each path. */
+int network_add_rules(const struct yaml *yaml, const struct yaml_node *value,
+                      const struct network_item *item, struct network_policy *policy, error *err);
