@@ -204,14 +204,15 @@ static const struct format {
     { "openapi", for_openapi },
 };
 
-int tool_schema_write(const struct policy *policy, const char *name, struct bytes *out, error *err)
+int tool_schema_write(const struct policy *policy, const char *format, struct bytes *out,
+                      error *err)
 {
     char description[DESCRIPTION_SIZE];
     write_description(policy, description, sizeof description);
-    for_each(format, formats) {
-        if (strcmp(format->name, name) != 0)
+    for_each(row, formats) {
+        if (strcmp(row->name, format) != 0)
             continue;
-        struct json_object *root = format->write(policy, description);
+        struct json_object *root = row->write(policy, description);
         bytes_print(out, "%s\n",
                     json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
                                                              JSON_C_TO_STRING_NOSLASHESCAPE));
@@ -219,5 +220,5 @@ int tool_schema_write(const struct policy *policy, const char *name, struct byte
         return 0;
     }
     return fail(err, ERR_BAD_REQUEST, "format is openai, anthropic, mcp or openapi, not '%.40s'",
-                name);
+                format);
 }
