@@ -286,7 +286,7 @@ typedef struct glb_session_options {
 
 /* Begins a session. Gives *ret_json, freed with glb_text_free(); its "id" names the session.
  *   Fails    GLB_E_BUSY         as many as policy or machine allow are alive: end one
- *            GLB_E_UNAVAILABLE  a wall, or the way out, is missing; and as glb_run() */
+ *            GLB_E_UNAVAILABLE  a wall, or egress, is missing; and as glb_run() */
 GLB_API int32_t glb_session_new(glb_client *client, const glb_session_options *options,
                                 size_t options_size, char **ret_json);
 

@@ -1,4 +1,4 @@
-/* notify.h - what gloveboxd hands to glovebox-notify, and what it hears of it.
+/* notify.h - what gloveboxd hands to glovebox-notify, and what comes back.
  *
  * One SEQPACKET socket, one peer; a message is a packet (base/packet.h) with a struct of exactly
  * its size. gloveboxd never waits: what the socket does not take is dropped and counted. */

@@ -42,7 +42,7 @@ enum spawn_kind {
     SPAWN_FREEZE,     /* struct spawn_slot: every process but init stands still, if a group can */
     SPAWN_THAW,       /* struct spawn_slot */
     SPAWN_INJECT,     /* struct spawn_inject: one more interpreter of the sandbox's own zygote. What
-                         becomes of it is told by init: STARTED, or DONE with an error (agent.h) */
+                         happens to it is told by init: STARTED, or DONE with an error (agent.h) */
 };
 
 struct spawn_hello {

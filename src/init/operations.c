@@ -70,7 +70,7 @@ static void add_credit(struct operation *operation, const struct frame *in)
         operation->credit = UINT64_MAX;
 }
 
-bool operation_hears(struct sandbox *sandbox, const struct frame *in)
+bool operation_on_frame(struct sandbox *sandbox, const struct frame *in)
 {
     struct operation *operation = operation_of(in->head.id);
     if (!operation)

@@ -52,7 +52,7 @@ void operation_send(const struct sandbox *sandbox, struct operation *operation,
                     enum agent_kind kind, const void *bytes, size_t size);
 
 /* DATA, END, CREDIT and CANCEL for an operation. False: the id is none's. */
-bool operation_hears(struct sandbox *sandbox, const struct frame *in);
+bool operation_on_frame(struct sandbox *sandbox, const struct frame *in);
 
 /* The loop's side: fills at most AGENT_OPERATIONS_MAX rows, and takes them back. */
 unsigned operations_gather(struct pollfd *watched);

@@ -22,7 +22,7 @@ static int on_data(struct sandbox *sandbox, const struct frame *in, error *err)
 {
     if (is_putting(in->head.id))
         return put_data(in->head.id, in->payload, in->head.size, err);
-    if (operation_hears(sandbox, in) || !program_of(sandbox, in->head.id))
+    if (operation_on_frame(sandbox, in) || !program_of(sandbox, in->head.id))
         return 0; /* what has ended meanwhile is no mistake of gloveboxd */
     return feed_program(sandbox, in->head.id, in->payload, in->head.size, err);
 }
@@ -30,7 +30,7 @@ static int on_data(struct sandbox *sandbox, const struct frame *in, error *err)
 static int on_end(struct sandbox *sandbox, const struct frame *in, error *err)
 {
     if (!is_putting(in->head.id)) {
-        if (!operation_hears(sandbox, in))
+        if (!operation_on_frame(sandbox, in))
             end_input(sandbox, in->head.id);
         return 0;
     }
@@ -43,7 +43,7 @@ static int on_end(struct sandbox *sandbox, const struct frame *in, error *err)
 static int on_credit(struct sandbox *sandbox, const struct frame *in, error *err)
 {
     (void) err;
-    if (!operation_hears(sandbox, in))
+    if (!operation_on_frame(sandbox, in))
         (void) grant_output(sandbox, in);
     return 0;
 }
@@ -51,7 +51,7 @@ static int on_credit(struct sandbox *sandbox, const struct frame *in, error *err
 static int on_cancel(struct sandbox *sandbox, const struct frame *in, error *err)
 {
     (void) err;
-    (void) operation_hears(sandbox, in);
+    (void) operation_on_frame(sandbox, in);
     return 0;
 }
 

@@ -32,7 +32,7 @@ enum { OF_STDOUT, OF_STDERR, OF_STDIN, OF_LISTENER, OF_CONTROL, OF_PROGRAM };
 static struct pollfd watched[ON_PROGRAMS + OF_PROGRAM * AGENT_PROCESSES_MAX];
 
 /* Is what the programs have to say of themselves heard in this turn? */
-static bool hears_programs(struct sandbox *sandbox)
+static bool watches_programs(struct sandbox *sandbox)
 {
     if (pace_is_spent(&sandbox->pace))
         pace_falls(&sandbox->pace, now_ms());
@@ -41,10 +41,11 @@ static bool hears_programs(struct sandbox *sandbox)
 
 static nfds_t gather(struct sandbox *sandbox, int children)
 {
-    bool hears = hears_programs(sandbox);
+    bool is_watched = watches_programs(sandbox);
     watched[ON_STREAM] = (struct pollfd){ .fd = sandbox->inside, .events = POLLIN };
     watched[ON_CHILDREN] = (struct pollfd){ .fd = children, .events = POLLIN };
-    watched[ON_DENIALS] = (struct pollfd){ .fd = hears ? sandbox->listener : -1, .events = POLLIN };
+    watched[ON_DENIALS] =
+        (struct pollfd){ .fd = is_watched ? sandbox->listener : -1, .events = POLLIN };
     watched[ON_SPAWNER] = (struct pollfd){ .fd = sandbox->report, .events = POLLIN };
     (void) operations_gather(&watched[ON_OPERATIONS]);
     nfds_t count = ON_PROGRAMS;
@@ -56,8 +57,8 @@ static nfds_t gather(struct sandbox *sandbox, int children)
             [OF_STDERR] = { .fd = is_heard ? program->outputs[1] : -1, .events = POLLIN },
             [OF_STDIN] = { .fd = program->id && program->waiting ? program->input : -1,
                            .events = POLLOUT },
-            [OF_LISTENER] = { .fd = hears ? program->listener : -1, .events = POLLIN },
-            [OF_CONTROL] = { .fd = hears ? program->control : -1, .events = POLLIN },
+            [OF_LISTENER] = { .fd = is_watched ? program->listener : -1, .events = POLLIN },
+            [OF_CONTROL] = { .fd = is_watched ? program->control : -1, .events = POLLIN },
         };
         memcpy(&watched[count], its, sizeof its);
         count += OF_PROGRAM;

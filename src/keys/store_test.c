@@ -96,7 +96,8 @@ TEST(what_is_revoked_or_expired_is_good_for_nothing)
     expect(key_store_check(other, text, &found, &err) < 0 && strstr(err.text, "revoked"),
            "a revoked key: %s", err.text);
     expect(key_store_revoke(store, key.id, &err) < 0 && err.code == ERR_CONFLICT, "twice");
-    expect(key_store_revoke(store, "0123", &err) < 0 && err.code == ERR_NOT_FOUND, "nobody's");
+    expect(key_store_revoke(store, "0123", &err) < 0 && err.code == ERR_NOT_FOUND,
+           "an unknown id was revoked");
     expect(key_store_rotate(store, key.id, 0, text, &err) < 0, "a revoked key is rotated");
     key_store_close(store);
     key_store_close(other);

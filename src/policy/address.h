@@ -1,4 +1,4 @@
-/* address.h - which addresses are the internet's, and which are somebody's own. IPv4 is held mapped
+/* address.h - which addresses are public, and which are private or special. IPv4 is held mapped
  * (::ffff:a.b.c.d), as the kernel shows it on a socket of both kinds. Pure functions; any thread.
  */
 #pragma once

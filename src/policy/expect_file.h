@@ -1,5 +1,5 @@
 /* expect_file.h - the key `expect` of a policy file: what the policy expects of every output, in
- * the form in which requests have it (expect.h), and what becomes of an output that is not so. */
+ * the form in which requests have it (expect.h), and what happens to an output that is not so. */
 #pragma once
 
 #include "policy/policy_origins.h"

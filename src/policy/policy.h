@@ -80,10 +80,10 @@ struct policy_approval {
     uint32_t when;       /* bits of policy_asks; 0: nobody is asked */
     uint32_t scopes;     /* bits of policy_approval_reach; 0: all but REACH_TIME */
     bool is_out_of_band; /* the user who runs glovebox may not decide on requests of their own */
-    uint64_t expires_ms; /* after which nobody's answer is a no; 0: 15 minutes */
+    uint64_t expires_ms; /* after which no answer means denied; 0: 15 minutes */
 };
 
-/* What becomes of an output that is not what was expected of it. */
+/* What happens to an output that is not what was expected of it. */
 enum policy_on_fault { ON_FAULT_UNSAID, ON_FAULT_TELL, ON_FAULT_WITHHOLD };
 
 /* What every output is expected to be like, whatever a request expects besides (expect.h). */

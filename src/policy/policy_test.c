@@ -321,7 +321,7 @@ TEST(a_request_may_narrow_or_ask_up_to_the_maximum)
     struct limits granted = { 0 };
     expect(policy_narrow(&policy, &nothing, &granted, &err) == 0 &&
                memcmp(&granted, &policy.limits, sizeof granted) == 0,
-           "who asks for nothing gets the policy's limits");
+           "a request without limits gets the policy's");
     expect(limits_ask(&nothing, LIMIT_processes, 0, &err) < 0 && nothing.given == 0,
            "a wish out of bounds is not noted");
     struct limits_asked forged = { .given = UINT64_C(1) << LIMIT_processes };

@@ -1,4 +1,4 @@
-/* precheck.c - the rules of precheck_rules.def, and what becomes of a finding. */
+/* precheck.c - the rules of precheck_rules.def, and what happens to a finding. */
 #include "policy/precheck.h"
 
 #include "base/table.h"

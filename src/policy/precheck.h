@@ -57,7 +57,7 @@ int precheck_add_module(struct precheck *precheck, const char *name, enum check_
 /* What is said of a module by its own name or one that it lies in; NULL: it is not listed. */
 const struct precheck_module *precheck_module(const struct precheck *precheck, const char *name);
 
-/* What becomes of a finding. An import of a listed module is decided by the list, whatever the
+/* What happens to a finding. An import of a listed module is decided by the list, whatever the
  * rule; `module` is NULL for a finding that is no import. */
 enum check_decision precheck_decide(const struct precheck *precheck, enum check_rule rule,
                                     const char *module);

@@ -333,7 +333,7 @@ static int inject_interpreter(struct spawner *spawner, const struct packet *pack
     const struct slot *slot = slot_named_by(spawner, packet, err); /* it begins with its slot */
     if (!slot || slot->state != SLOT_STANDING || slot->build.start != SPAWN_FORKED)
         return fail(err, ERR_PROTOCOL, "there is no sandbox that takes an interpreter");
-    /* Watched before it is asked: while one is under way this fails, and init hears nothing. */
+    /* Watched before it is asked: while one is under way this fails, and init receives nothing. */
     if (watch(spawner, slot->report, WATCH_REPORT, (uint32_t) (slot - spawner->slots), err) < 0)
         return under(err, "one interpreter at a time");
     return packet_send(slot->report, BUILD_EXPECT, packet->body, packet->size, NULL, 0, err);

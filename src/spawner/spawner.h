@@ -66,7 +66,7 @@ struct slot {
     bool lost;           /* init ended by itself: the leaf waits until gloveboxd has read it */
     bool is_frozen;      /* its leaf was once, and is thawed before its slot is free */
     bool stuck;          /* what is in it does not go: it is looked at again every few seconds */
-    bool told_stuck;     /* gloveboxd was told so, and hears when it is free */
+    bool told_stuck;     /* gloveboxd was told so, and is told when it is free */
     bool failed;         /* it could not be built, which is told when the slot is free again: */
     error cause;         /* until then gloveboxd counts it, and no build finds all slots taken */
     uint64_t request;

@@ -140,7 +140,7 @@ TEST(a_zygote_makes_room_only_if_nobody_waits_for_it)
         (void) close(sides[i]);
 }
 
-TEST(whoever_waits_for_a_zygote_that_warms_up_is_given_the_time)
+TEST(a_caller_waits_while_a_zygote_warms_up)
 {
     error err = { 0 };
     begin();
@@ -154,7 +154,7 @@ TEST(whoever_waits_for_a_zygote_that_warms_up_is_given_the_time)
     (void) close(take_zygote());
 }
 
-/* The zygote says something, and the spawner hears it. */
+/* The zygote says something, and the spawner reads it. */
 static void say(int side, unsigned index, uint16_t kind, const void *body, size_t size)
 {
     error err;
@@ -208,5 +208,4 @@ TEST(a_zygote_that_has_served_long_is_replaced)
 
 TESTS(CASE(only_those_who_wait_for_a_zygote_fail_with_it),
       CASE(a_zygote_makes_room_only_if_nobody_waits_for_it),
-      CASE(whoever_waits_for_a_zygote_that_warms_up_is_given_the_time),
-      CASE(a_zygote_that_has_served_long_is_replaced))
+      CASE(a_caller_waits_while_a_zygote_warms_up), CASE(a_zygote_that_has_served_long_is_replaced))

@@ -23,7 +23,7 @@ struct launch_plan {
     unsigned slots;    /* sandboxes at once; 0: a few */
     const char *log_sync, *log_keep, *log_witness; /* of the log of receipts; NULL: not given */
     bool no_keys;                                  /* TCP without a key, the operator said so */
-    int control;                /* a socket on which it hears of new settings; 0: none */
+    int control;                /* a socket on which new settings come; 0: none */
     const char *settings;       /* "key=value" a line; NULL: none */
     bool network;               /* glovebox-egress as well: policies may name destinations */
     const char *resolver;       /* ADDRESS:PORT that it asks for names; NULL: the host's own */

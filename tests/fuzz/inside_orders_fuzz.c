@@ -271,7 +271,7 @@ static void end(void)
     error err;
     for (uint32_t id = 0; id < IDS; id++) {
         const struct frame cancel = { .head = { .kind = AGENT_CANCEL, .id = id } };
-        (void) operation_hears(&sandbox, &cancel);
+        (void) operation_on_frame(&sandbox, &cancel);
         if (is_putting(id))
             (void) put_end(id, &err);
     }

@@ -1,4 +1,4 @@
-"""The kernel that runs cells, alone: what it shows, what it says of errors, and what becomes of a cell that
+"""The kernel that runs cells, alone: what it shows, what it says of errors, and what happens to a cell that
 breaks it. No daemon; a stand-in for init (zygote_rig)."""
 
 import base64

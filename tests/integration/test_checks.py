@@ -1,4 +1,4 @@
-"""The look at code before it runs: what it finds, what becomes of it, and what a lint cannot see.
+"""The look at code before it runs: what it finds, what happens to it, and what a lint cannot see.
 
 The checker reads text that its author wrote to mislead it. Whatever it makes of that, a run either gets an answer
 that names what was found, or is refused because there was none."""

@@ -68,7 +68,7 @@ def test_variables_and_flags_are_checked_too(glovebox):
 
 @pytest.fixture(name="request_policies")
 def request_policies_():
-    """A folder that the daemon's user can enter, whatever becomes of pytest's own meanwhile."""
+    """A folder that the daemon's user can enter, whatever happens to pytest's own meanwhile."""
     with tempfile.TemporaryDirectory(prefix="glovebox-policies-") as folder:
         os.chmod(folder, 0o755)
         yield pathlib.Path(folder)

@@ -1,4 +1,4 @@
-"""Sessions: created, used, listed, changed, ended; and what becomes of them when nobody ends them."""
+"""Sessions: created, used, listed, changed, ended; and what happens to them when nobody ends them."""
 
 import contextlib
 import http.client

@@ -46,7 +46,7 @@ static void print_help(void)
         "  glovebox policy sets                   named sets, and what each of them allows\n"
         "  glovebox policy explain --policy data  which line of which file says what\n"
         "  glovebox policy explain --policy data --code file.py\n"
-        "                                         and what would become of this code\n"
+        "                                         and what would happen to this code\n"
         "  glovebox policy test cases.yaml        whether it decides as expected\n"
         "\n"
         "  --json    the same for programs\n"

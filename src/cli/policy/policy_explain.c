@@ -1,4 +1,4 @@
-/* policy_explain.c - `glovebox policy explain`: what a policy grants, what would become of code
+/* policy_explain.c - `glovebox policy explain`: what a policy grants, what would happen to code
  * under it, and which line of which file says each. */
 #include "cli/policy/policy_verbs.h"
 
@@ -23,7 +23,7 @@ struct explain_arguments {
 /* clang-format off */
 static const struct option_row rows[] = {
     { "policy",   'p', "NAME",     VALUES_POLICY,   "which policy; default: as run",        store_text,   FIELD(policy) },
-    { "code",     'c', "FILE",     VALUES_FILE,     "what would become of this code; - for stdin", store_text, FIELD(code) },
+    { "code",     'c', "FILE",     VALUES_FILE,     "what would happen to this code; - for stdin", store_text, FIELD(code) },
     { "language", 'l', "LANGUAGE", VALUES_LANGUAGE, "of the code; default: by name or first line, else python", store_text, FIELD(language) },
     { "json",     0,   NULL,       VALUES_NONE,     "the same for programs",                 store_switch, FIELD(json) },
     { "state",    0,   "FOLDER",   VALUES_FOLDER,   "where templates are kept",              store_text,   FIELD(state) },
@@ -36,7 +36,7 @@ const struct option_table *policy_explain_option_table(void)
         .verb = "policy explain",
         .examples =
             "  glovebox policy explain --policy data                 what it grants, and why\n"
-            "  glovebox policy explain --policy data --code file.py  and what becomes of this "
+            "  glovebox policy explain --policy data --code file.py  and what happens to this "
             "code\n",
         .usage = "[OPTIONS]",
         .more =

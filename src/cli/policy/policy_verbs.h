@@ -4,7 +4,7 @@
 
 #include "cli/options.h"
 
-int policy_explain(int argc, char **argv); /* what would become of code, and which line says so */
+int policy_explain(int argc, char **argv); /* what would happen to code, and which line says so */
 int policy_test(int argc, char **argv);    /* a file of cases, with what is expected of each */
 
 const struct option_table *policy_explain_option_table(void);

@@ -38,7 +38,7 @@ const struct option_table *check_option_table(void)
     static const struct option_table table = {
         .verb = "check",
         .examples =
-            "  glovebox check script.py              what is found, and what becomes of it\n"
+            "  glovebox check script.py              what is found, and what happens to it\n"
             "  glovebox check --policy data -        code from stdin\n"
             "  glovebox check -c 'import ctypes'     a line of code\n",
         .usage = "[OPTIONS] FILE|-\n       glovebox check [OPTIONS] -c CODE",

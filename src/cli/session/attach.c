@@ -131,7 +131,7 @@ static int find_process(const struct session_arguments *arguments, const char *s
 int session_attach(struct session_arguments *arguments, error *err)
 {
     char session[SESSION_NAME_SIZE];
-    static struct found found; /* its name is lent to the arguments */
+    static struct found found; /* the arguments borrow its name */
     const char *word = arguments->process;
     if (!word && arguments->count > 1)
         word = arguments->words[1];

@@ -76,7 +76,7 @@ TEST(a_shell_goes_on_in_blocks_quotes_and_here_documents)
         { "echo $((1<<x))\n", true },
         { "echo :)\n", true },
         { "if true\n\n", false },
-        { "if true\n\n\n", true }, /* whoever wants out */
+        { "if true\n\n\n", true }, /* three empty lines leave the block */
     };
     check("bash", facts, COUNT_OF(facts));
 }

@@ -176,7 +176,7 @@ int http_open(uv_loop_t *loop, const struct http_settings *settings, struct http
               error *err);
 void http_close(struct http *http);
 
-/* Takes no further connection: callers wait at the socket for whoever listens next. */
+/* Takes no further connection: connections wait in the backlog for the next daemon. */
 void http_stop_listening(struct http *http);
 
 unsigned http_connection_count(const struct http *http);

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 /* A browser may send requests here for any page that it shows, under any name that the page's owner
- * lets point here (DNS rebinding). So over TCP the Host must be this machine, and whoever names an
- * Origin must come from this machine too. Fails  ERR_FORBIDDEN  with what to do. */
+ * lets point here (DNS rebinding). So over TCP the Host must be this machine, and a request that
+ * names an Origin must come from this machine too. Fails  ERR_FORBIDDEN  with what to do. */
 int guard_origin(const char *host, const char *origin, bool is_remote, error *err);
 
 /* What the headers so far have said. Zero-fill it. */
@@ -16,7 +16,7 @@ struct guard_headers {
     unsigned once; /* those that may stand once and have been seen, a bit each */
 };
 
-/* One header after the other, as they stand. Whoever is in doubt where a request ends, or whom it
+/* One header after the other, as they stand. A server in doubt where a request ends, or whom it
  * is for, must refuse it (RFC 9112, 3.2, 5.1 and 6.3): what a proxy took for a body would be our
  * next request. Fails  ERR_BAD_REQUEST  no name of a header, one that stands twice, a length beside
  * chunks, chunks that are coded once more */

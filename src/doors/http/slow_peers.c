@@ -3,8 +3,8 @@
  *
  *     header, body    408, and the connection ends (on_sweep)
  *     silence         libmicrohttpd closes what has been idle (http_patience.idle_s)
- *     crowded         whoever has been silent for the longest makes room; where nobody is,
- *                     newcomers wait at the socket until somebody goes (make_room) */
+ *     crowded         the connection that has been silent for the longest is closed; where nobody
+ * is, newcomers wait at the socket until somebody goes (make_room) */
 #include "doors/http/http_internal.h"
 #include "model/errors.h"
 

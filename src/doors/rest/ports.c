@@ -48,7 +48,7 @@ static void write_token(const char *key, const char *session, struct bytes *out)
     bytes_print(out, "%s.%s", key, signature);
 }
 
-/* Whoever shows a good token is the key that has asked for it. */
+/* A good token stands for the key that has asked for it. */
 static int use_token(struct exchange *exchange, const char *token, error *err)
 {
     const char *dot = strchr(token, '.');

@@ -19,10 +19,10 @@ void events_done(struct event_stream *stream)
 /* However many read it and however slowly, there is one of it. */
 static void lend(struct event_stream *stream, const struct run_event *event)
 {
-    stream->lent.in = event->in;
-    stream->lent.from = event->from;
-    stream->lent.size = event->size;
-    stream->lent.at = stream->pending.size;
+    stream->borrowed.in = event->in;
+    stream->borrowed.from = event->from;
+    stream->borrowed.size = event->size;
+    stream->borrowed.at = stream->pending.size;
     stream->pending.failed |= event->in->failed;
 }
 
@@ -63,24 +63,25 @@ static bool write_next(struct event_stream *stream)
 /* What comes next of the event: its beginning, what it lends, its end. Gives  how many bytes. */
 static size_t next_piece(const struct event_stream *stream, const char **ret_data)
 {
-    size_t lent_end = stream->lent.at + stream->lent.size;
-    if (stream->lent.size > 0 && stream->sent >= stream->lent.at && stream->sent < lent_end) {
-        size_t done = stream->sent - stream->lent.at;
-        *ret_data = stream->lent.in->data + stream->lent.from + done;
-        return stream->lent.size - done;
+    size_t borrowed_end = stream->borrowed.at + stream->borrowed.size;
+    if (stream->borrowed.size > 0 && stream->sent >= stream->borrowed.at &&
+        stream->sent < borrowed_end) {
+        size_t done = stream->sent - stream->borrowed.at;
+        *ret_data = stream->borrowed.in->data + stream->borrowed.from + done;
+        return stream->borrowed.size - done;
     }
-    bool is_before = stream->lent.size > 0 && stream->sent < stream->lent.at;
-    size_t at = is_before ? stream->sent : stream->sent - stream->lent.size;
+    bool is_before = stream->borrowed.size > 0 && stream->sent < stream->borrowed.at;
+    size_t at = is_before ? stream->sent : stream->sent - stream->borrowed.size;
     *ret_data = stream->pending.data + at;
-    return (is_before ? stream->lent.at : stream->pending.size) - at;
+    return (is_before ? stream->borrowed.at : stream->pending.size) - at;
 }
 
 ssize_t events_read(struct event_stream *stream, char *bytes, size_t size)
 {
     size_t copied = 0;
     while (copied < size) {
-        if (stream->sent == stream->pending.size + stream->lent.size) {
-            stream->pending.size = stream->sent = stream->lent.size = 0;
+        if (stream->sent == stream->pending.size + stream->borrowed.size) {
+            stream->pending.size = stream->sent = stream->borrowed.size = 0;
             if (!write_next(stream) || stream->pending.failed)
                 break;
         }

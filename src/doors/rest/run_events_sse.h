@@ -20,7 +20,7 @@ struct event_stream {
         const struct bytes *in;
         size_t from, size;
         size_t at; /* it stands here in `pending` */
-    } lent;
+    } borrowed;
     size_t sent; /* of both together */
     bool is_over;
 };

@@ -1,5 +1,5 @@
 /* status.c - GET /v1/status: how the whole daemon is used, by pool and by key, for `glovebox top`
- * and whoever wants to look. It names keys and tenants, so it is for admins. */
+ * and for operators. It names keys and tenants, so it is for admins. */
 #include "base/table.h"
 #include "doors/rest/rest.h"
 #include "engine/service/service_status.h"

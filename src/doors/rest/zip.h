@@ -1,6 +1,6 @@
 /* zip.h - writes a zip archive of stored (uncompressed) files as a stream, in constant memory.
  *
- * Whoever sends the archive asks for the pieces in order: for each file zip_file_begin(), its bytes
+ * The sender of the archive asks for the pieces in order: for each file zip_file_begin(), its bytes
  * (each given to zip_count() too), zip_file_end(); last zip_end(). The size of the whole is known
  * before the first byte: zip_size_add() for each file, zip_size_end(). Sums of the contents are not
  * known before they have passed, so they stand behind each file (data descriptors); from 4 GiB or

@@ -316,7 +316,7 @@ static int find_valid(struct approvals *approvals, const struct approval *asked,
     return find_reach(approvals, asked, ret_approval, err);
 }
 
-/* No key has more that wait than places are left for others: whoever comes next finds one. */
+/* No key has more that wait than places are left for others: the next request finds one. */
 static int find_room(struct approvals *approvals, const struct approval *asked, error *err)
 {
     uint64_t tenants = 0, askers = 0;

@@ -68,7 +68,7 @@ struct approvals_place {
     const char *state;               /* folder where they are kept; NULL: in memory, for one run */
     const struct accounts *accounts; /* whose keys ask and decide */
     struct receipts *receipts;
-    struct notify_client *notify_client; /* hears of each step; NULL: nobody does */
+    struct notify_client *notify_client; /* is notified of each step; NULL: none */
 };
 
 /* Fails  ERR_SYSTEM. */

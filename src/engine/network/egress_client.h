@@ -67,9 +67,9 @@ struct egress_route_terms {
 int egress_route_open(struct network *network, const struct egress_route_terms *terms,
                       struct egress_route **ret_route, error *err);
 
-/* A way of a session: glovebox-egress may end, and when it is back the way is opened again, with
- * what is left of its bytes. The policy is borrowed as long as the way lives.
- * Takes the sockets; fails as egress_route_open(). */
+/* A route of a session: glovebox-egress may end, and when it is back the route is opened again,
+ * with what is left of its bytes. The policy is borrowed as long as the route lives. Takes the
+ * sockets; fails as egress_route_open(). */
 int egress_route_keep(struct network *network, const struct egress_route_terms *terms,
                       struct egress_route **ret_route, error *err);
 void egress_route_ask(struct egress_route *route); /* of a way that is kept */
@@ -82,8 +82,8 @@ struct egress_route_bytes route_used(const struct egress_route *route); /* with 
 bool egress_route_has_ended(const struct egress_route *route);
 void egress_route_free(struct egress_route *route); /* nobody is told any more; NULL: nothing */
 
-/* What is told of a way: its records, a copy; and those that were not kept, since they were more
- * than anybody reads. `failure` says why connections ended early, NULL if none did. */
+/* What is reported of a route: its records, a copy; and those that were not kept, since they were
+ * more than anybody reads. `failure` says why connections ended early, NULL if none did. */
 struct connection_log {
     struct egress_record *records;
     size_t count;

@@ -1,4 +1,4 @@
-/* egress_internal.h - what network.c, which hears glovebox-egress, and routes.c share. */
+/* egress_internal.h - what network.c, which reads from glovebox-egress, and routes.c share. */
 #pragma once
 
 #include "engine/network/egress_client.h"
@@ -55,7 +55,7 @@ void egress_route_answer(struct egress_route *route, unsigned count);
 /* A piece of the certificate has come. Returns -1 if it is none. */
 int egress_route_hear_authority(struct egress_route *route, const struct egress_authority *piece);
 
-/* It hears nothing more: nobody wants to know, or its owner is told. */
+/* It receives nothing more: nobody wants to know, or its owner is told. */
 void egress_route_conclude(struct egress_route *route);
 
 /* glovebox-egress knows nothing of it: later requests are answered at once. */

@@ -37,7 +37,7 @@ struct traffic_policy {
     struct traffic_policy *next;
 };
 
-/* Whose connections they are: one way out. Numbers of rules are those of its own. */
+/* Whose connections they are: one egress route. Numbers of rules are those of its own. */
 struct traffic_source {
     char id[TRAFFIC_SOURCE_SIZE];
     const struct account *account;
@@ -77,7 +77,7 @@ struct traffic {
 
 void traffic_done(struct traffic *traffic);
 
-/* Fills in what a way out is: `rules` are the policy's own, or what a request has left of them. */
+/* Fills in an egress route: `rules` are the policy's own, or what a request has left of them. */
 void traffic_source_init(struct traffic *traffic, const struct policy *policy,
                          const struct network_policy *rules, struct traffic_source *source);
 

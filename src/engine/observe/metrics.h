@@ -23,7 +23,7 @@ void metric_add(enum metric metric, unsigned label, uint64_t amount);
 void metric_set(enum metric metric, unsigned label, uint64_t value);
 void metric_observe(enum metric metric, unsigned label, int64_t time_us);
 
-/* All but those whose label is a rule of a policy: whoever counts those writes them
+/* All but those whose label is a rule of a policy: the code that counts those writes them
  * (traffic_stats.h). */
 void metrics_write(struct bytes *out);
 void metric_write_head(enum metric metric, struct bytes *out); /* # HELP, # TYPE */

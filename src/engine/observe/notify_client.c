@@ -28,8 +28,8 @@ struct notify_client {
     uv_poll_t poll;
     bool has_webhook;
     bool was_up;        /* there has been a hello */
-    bool is_heard;      /* whoever is there now has said one that is understood */
-    bool has_warned;    /* of whoever is there now */
+    bool is_heard;      /* the present peer has sent one that is understood */
+    bool has_warned;    /* of the present peer */
     unsigned in_flight; /* webhooks that were handed over, and whose end was not told yet */
 };
 
@@ -106,8 +106,8 @@ static int take_packet(struct notify_client *notify_client, const struct packet 
                 packet->size);
 }
 
-/* `glovebox serve` keeps the other end and gives it to whoever it starts next: one who speaks
- * nonsense is no reason not to hear the next. */
+/* `glovebox serve` keeps the other end and gives it to the process that it starts next: one who
+ * speaks nonsense is no reason not to hear the next. */
 static void drop(struct notify_client *notify_client, const error *cause)
 {
     metric_add(METRIC_NOTIFY_MISSHAPEN, 0, 1);

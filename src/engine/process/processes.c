@@ -1,4 +1,4 @@
-/* processes.c - see processes.h. Whoever reads holds a position; what all of them have read, or
+/* processes.c - see processes.h. A reader holds a position; what all of them have read, or
  * nobody wants, is given back to init as credit. */
 #include "engine/process/processes_internal.h"
 #include "engine/sandbox/agent_error.h"

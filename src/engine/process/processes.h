@@ -1,13 +1,13 @@
 /* processes.h - programs that clients start in a session, with pipes or a terminal: found again by
  * id, read from any offset that is still kept, fed, signalled, resized, ended at a deadline.
  *
- *  starting --> running --> ended      (kept ENDED_MS longer, so that whoever reconnects learns
- * how)
+ *  starting --> running --> ended      (kept ENDED_MS longer, so that a client that reconnects
+ * learns how)
  *
  * Output: the last OUTPUT_KEPT bytes are kept. While somebody reads, the program is held up rather
  * than that anything is lost; a reader that takes nothing for STALL_MS is nobody. Without a reader
  * the program is never held up: what is older than the last OUTPUT_KEPT bytes is thrown away, and
- * whoever comes later is told how much. */
+ * a later reader learns how much. */
 #pragma once
 
 #include "base/bytes.h"

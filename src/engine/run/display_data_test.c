@@ -1,4 +1,4 @@
-/* display_data_test.c - what a program may say of its results, and what becomes of it. */
+/* display_data_test.c - what a program may say of its results, and what happens to it. */
 #include "engine/run/display_data.h"
 
 #include "base/table.h"

@@ -270,7 +270,7 @@ void runs_proceed(struct runs *runs)
     }
 }
 
-/* Whoever waits for a program beside it must not stand in that one's way. */
+/* A run that waits for another program must not delay that one. */
 void runs_leave(struct run *run)
 {
     struct account *account = run->account;

@@ -23,7 +23,7 @@ struct run;
 struct run_stages;
 
 /* Hears that a run has something new. While it listens the run keeps everything; if that becomes
- * too much of all runs, whoever listens to the oldest is told to let go of it. */
+ * too much of all runs, the reader of the oldest has to drop it. */
 struct run_listener {
     void *context;
     void (*changed)(void *context, struct run *run);
@@ -80,13 +80,13 @@ void run_choose_id(char ret_id[RUN_ID_SIZE]);
  * forgotten. */
 struct run *runs_find(const struct runs *runs, const struct account *account, const char *id);
 
-/* The pool has room: whoever waits is next. */
+/* The pool has room: the next waiting run goes on. */
 void runs_proceed(struct runs *runs);
 
 void run_listen(struct run *run, struct run_listener *listener);
 void run_unlisten(struct run *run, struct run_listener *listener);
 
-/* It goes on although whoever has asked for it may leave; what it said is kept for a while, so that
+/* It goes on although its client may leave; what it said is kept for a while, so that
  * a stream can be taken up where it broke off. */
 void run_detach(struct run *run);
 

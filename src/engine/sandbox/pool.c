@@ -221,7 +221,7 @@ static void on_gone(void *context)
     (void) fail(&cause, ERR_UNAVAILABLE,
                 "glovebox-spawner is gone and starts again by itself; ask again in a second");
     for (struct pooled *first; (first = pool->all) != NULL;) {
-        sandbox_kill(first->sandbox, &cause); /* its user returns it when it hears this */
+        sandbox_kill(first->sandbox, &cause); /* its user returns it when it is notified */
         if (pool->all == first)
             break;
     }

@@ -39,7 +39,7 @@ struct sandbox {
         int fd;
         size_t at;
     } gifts[SANDBOX_GIFTS_MAX];
-    unsigned socket_count; /* of the way out */
+    unsigned socket_count; /* of egress */
     int sockets[SANDBOX_SOCKETS_MAX];
     struct frame_reader reader;
 };

@@ -20,7 +20,7 @@ struct sandbox_user {
     int (*frame)(void *context, const struct agent_frame *frame, const unsigned char *payload,
                  error *err);
     void (*room)(void *context);  /* more may be sent */
-    void (*route)(void *context); /* the sockets of the way out have come; may be NULL */
+    void (*route)(void *context); /* the egress listeners have come; may be NULL */
     void (*broken)(void *context, const error *cause); /* it ended or misbehaved: close it now */
 };
 
@@ -53,7 +53,7 @@ void sandbox_flush(struct sandbox *sandbox);
 /* False while so much waits that more would only pile up; `room` is told when that changes. */
 bool sandbox_has_room(const struct sandbox *sandbox);
 
-/* Gives it up, for an init that is deaf: `broken` follows, and whoever is told closes it, which
+/* Gives it up, for an init that is deaf: `broken` follows, and its user closes it, which
  * ends every process in it from outside. */
 void sandbox_kill(struct sandbox *sandbox, const error *cause);
 

@@ -1,6 +1,6 @@
-/* spawner_client.h - asks glovebox-spawner for sandboxes and hears what becomes of them.
+/* spawner_client.h - asks glovebox-spawner for sandboxes and receives its reports on them.
  *
- * Every build has a number; its answer is told to whoever asked. A sandbox is known by its slot and
+ * Every build has a number; its answer goes to the caller. A sandbox is known by its slot and
  * generation. When the spawner is gone every waiting build fails and `gone` is told once. */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-/* A sandbox that has just been built. Takes: whoever is told owns the descriptors. */
+/* A sandbox that has just been built. The callee owns the descriptors. */
 struct spawned {
     struct spawn_slot name;
     uint64_t walls;
@@ -23,7 +23,7 @@ struct spawned {
 /* Told once for each build: `spawned` is NULL if it failed, and *cause says why. */
 typedef void spawner_built(void *context, const struct spawned *spawned, const error *cause);
 
-/* Whoever holds sandboxes hears these. */
+/* Callbacks of the holder of sandboxes. */
 struct spawner_watcher {
     void *context;
     void (*hello)(void *context);
@@ -60,7 +60,7 @@ void spawner_close(struct spawner_link *link);
 int spawner_build(struct spawner_link *link, struct spawn_build *build, spawner_built *built,
                   void *context, error *err);
 
-/* Asks for one more interpreter in a sandbox; init tells what becomes of it. One at a time. */
+/* Asks for one more interpreter in a sandbox; init tells what happens to it. One at a time. */
 int spawner_inject(struct spawner_link *link, const struct spawn_slot *name, uint32_t id,
                    error *err);
 

@@ -14,7 +14,7 @@
 struct run;
 struct watch;
 
-/* What becomes of the run when the watch is closed before the run is over. */
+/* What happens to the run when the watch is closed before the run is over. */
 enum hangup {
     HANGUP_LEAVES,   /* nothing: it is somebody else's */
     HANGUP_CANCELS,  /* nobody wants its result */

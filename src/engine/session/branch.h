@@ -43,8 +43,9 @@ void branch_note_others(const struct session *session, const struct context *cho
 void branch_note_files(const struct capture *copy, struct bytes *texts); /* the same of files */
 int pipe_make(int *ret_read, int *ret_write, error *err);
 
-/* What the branch is going to be does not change any more: it is answered for, and whoever wants
- * something of it waits until its sandbox has it all. False if the session stands or has ended. */
+/* What the branch is going to be does not change any more: it is answered for, and a caller that
+ * wants something of it waits until its sandbox has it all. False if the session stands or has
+ * ended. */
 bool branch_is_fixed(const struct session *session);
 
 extern const struct session_activity branch_activity;

@@ -73,7 +73,8 @@ static void finish(struct run *run)
         run_finish(run);
 }
 
-/* Says as an error of the code what has become of its context, if the code itself said nothing. */
+/* Says as an error of the code what has happened to its context, if the code itself said nothing.
+ */
 static void write_failure(struct run *run, const char *name, const char *value)
 {
     if (run->collector.failure.size == 0)
@@ -301,8 +302,8 @@ static void ended(struct run *run, bool with_context)
 }
 
 /* To the harvest there is one interpreter, and it is this cell's. */
-int cell_hears(struct run *run, const struct agent_frame *frame, const unsigned char *payload,
-               error *err)
+int cell_on_frame(struct run *run, const struct agent_frame *frame, const unsigned char *payload,
+                  error *err)
 {
     struct agent_frame its = *frame;
     if (frame->id != 0)
@@ -325,7 +326,7 @@ static void free_cell(struct run *run)
     free(run->cell);
 }
 
-/* Besides what every run's result has: which cell it was, and what has become of its context. */
+/* Besides what every run's result has: which cell it was, and what has happened to its context. */
 static void write_cell(const struct run *run, struct bytes *out)
 {
     json_key(out, "cell");

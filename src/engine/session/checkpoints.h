@@ -4,7 +4,7 @@
  *  making --> ready --> gone      A checkpoint that is removed, or whose session ends, is gone when
  * the last that is restored from it has been.
  *
- * Whoever restores one holds it (checkpoint_retain) and pours it into the pipes of a fill
+ * A restore holds it (checkpoint_retain) and pours it into the pipes of a fill
  * (restore.h). */
 #pragma once
 
@@ -48,7 +48,7 @@ struct session_checkpoint {
         bool is_whole;
     } image, files;
 
-    /* Whoever waits for it; told once. */
+    /* Waiters; notified once. */
     void (*told)(void *user, struct session_checkpoint *checkpoint, const error *why);
     void *user;
     struct session_checkpoint *older;
@@ -60,7 +60,7 @@ struct session_checkpoint {
     struct disk_job closing;
 };
 
-/* Begins one. `told` hears that it is ready, or not: then it is gone already.
+/* Begins one. `told` is called when it is ready, or not: then it is gone already.
  * Fails  ERR_BUSY  there are as many as may be; else as capture_begin(). */
 struct session_checkpoint_order {
     struct context *context;

@@ -15,7 +15,7 @@ enum { BETWEEN_MAX = 64 * 1024 };
 static int on_frame(void *from, const struct agent_frame *frame, const unsigned char *payload,
                     error *err)
 {
-    return context_hears(from, frame, payload, err);
+    return context_on_frame(from, frame, payload, err);
 }
 
 struct session *context_session(const struct context *context)
@@ -170,7 +170,7 @@ static int interpreter_ended(struct context *context, const struct agent_frame *
                 context->end);
     copies_end(context, &why);
     fork_is_over(context);
-    if (run && cell_hears(run, frame, payload, err) < 0)
+    if (run && cell_on_frame(run, frame, payload, err) < 0)
         return -1;
     if (context->is_removed)
         context_free(context);
@@ -212,8 +212,8 @@ static void look(struct session *session)
     }
 }
 
-int context_hears(struct context *context, const struct agent_frame *frame,
-                  const unsigned char *payload, error *err)
+int context_on_frame(struct context *context, const struct agent_frame *frame,
+                     const unsigned char *payload, error *err)
 {
     if (copies_hear(context, frame, payload))
         return 0;
@@ -243,7 +243,7 @@ int context_hears(struct context *context, const struct agent_frame *frame,
     default:
         break;
     }
-    return context->running ? cell_hears(context->running, frame, payload, err) : 0;
+    return context->running ? cell_on_frame(context->running, frame, payload, err) : 0;
 }
 
 void context_kill(struct context *context)

@@ -64,7 +64,7 @@ struct cell {
     bool is_first; /* of its interpreter, which may not listen for interrupts yet */
     bool is_interrupted;
     bool is_killed;            /* it did not heed that */
-    struct session *session;   /* whose way out it uses, until that has been told; else NULL */
+    struct session *session;   /* whose egress it uses, until that has been reported; else NULL */
     size_t records_told;       /* of that way, before it began */
     uint64_t egress_route_ask; /* number of the question that it waits for */
 };
@@ -75,8 +75,8 @@ void context_kill(struct context *context);
 int context_warm(struct context *context, error *err);               /* if that takes no time */
 struct session_operation context_operation(struct context *context); /* of its interpreter */
 extern const struct session_activity context_activity;
-int context_hears(struct context *context, const struct agent_frame *frame,
-                  const unsigned char *payload, error *err);
+int context_on_frame(struct context *context, const struct agent_frame *frame,
+                     const unsigned char *payload, error *err);
 void context_free(struct context *context);
 
 /* capture.c: copies go before cells. */
@@ -94,8 +94,8 @@ int session_check_approval(const struct session *session, const struct account *
 int cell_new(struct context *context, struct context_request *request, struct run **ret_run,
              error *err);
 void cell_begin(struct run *run);
-int cell_hears(struct run *run, const struct agent_frame *frame, const unsigned char *payload,
-               error *err);
+int cell_on_frame(struct run *run, const struct agent_frame *frame, const unsigned char *payload,
+                  error *err);
 void cell_interrupt(struct run *run);
 /* It has not begun, or its session has ended: `why` says it. */
 void cell_lost_session(struct run *run, const error *why);
@@ -106,7 +106,7 @@ void cell_end_unwritten(struct run *run, const error *why);
 /* cell_code.c. Fails  its session cannot take it. */
 int cell_send_code(struct run *run, error *err);
 
-/* session_route.c: the way out of a session, which its cells tell of. */
+/* session_route.c: the egress of a session, which its cells report. */
 bool session_has_egress(const struct session *session);
 enum { EGRESS_ROUTE_IS_AWAITED = 1 };
 int session_route_open(struct session *session, error *err); /* 0, -1, or more comes later */

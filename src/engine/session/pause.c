@@ -31,7 +31,7 @@ static int check_rests(const struct session *session, error *err)
         return -1;
     if (session_holds(session) & SESSION_ROLLS_BACK)
         return fail(err, ERR_CONFLICT, "the session is being rolled back; try again in a moment");
-    if (session_holds(session) & SESSION_IS_COPIED) /* whoever writes it would be stopped as well */
+    if (session_holds(session) & SESSION_IS_COPIED) /* its writer would be stopped as well */
         return fail(err, ERR_CONFLICT,
                     "a checkpoint or a branch of the session is being made; try again in a moment");
     for (const struct context *context = session->contexts; context; context = context->next) {

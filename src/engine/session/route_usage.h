@@ -1,6 +1,6 @@
-/* route_usage.h - what passed on the way out of a session while one of its programs ran: the way is
- * the session's, so two programs that ran at once are told the same connections. Lies in the
- * program's own storage, from route_usage_begin() to route_usage_end(). */
+/* route_usage.h - what passed on the egress route of a session while one of its programs ran: the
+ * route is the session's, so two programs that ran at once are told the same connections. Lies in
+ * the program's own storage, from route_usage_begin() to route_usage_end(). */
 #pragma once
 
 #include "engine/network/egress_client.h"
@@ -33,9 +33,9 @@ bool route_usage_ask(struct session *session, struct route_usage *use);
 void route_usage_end(struct session *session, struct route_usage *use);
 void route_usage_done(struct route_usage *use);
 
-/* For session_route.c: the records of the way are about to be forgotten. */
+/* For session_route.c: the records of the route are about to be forgotten. */
 void route_usages_take(struct session *session);
-/* The way is about to go: who waits is told. */
+/* The route is about to close: waiters are notified. */
 void route_usages_leave(struct session *session);
 /* So many questions were answered. */
 void route_usages_answer(struct session *session);

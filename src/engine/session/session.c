@@ -236,7 +236,7 @@ void session_ready(struct session *session)
     session_tell(session);
 }
 
-/* A session stands when its way out is open, as the code of a run begins when it is. */
+/* A session is ready when its egress is open, as the code of a run begins when it is. */
 void session_open_egress(struct session *session)
 {
     error err;

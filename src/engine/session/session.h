@@ -1,14 +1,14 @@
 /* session.h - a sandbox that is kept, as those see it that work in it: contexts, files, processes,
  * terminals, ports.
  *
- * Whoever wants something of the sandbox's init makes it an operation: it gets a number, sends its
- * frames under it, and hears every frame that comes back with that number. What has no operation
+ * Each request to the sandbox's init is an operation: it gets a number, sends its
+ * frames under it, and receives every frame that comes back with that number. What has no operation
  * (any more) is ignored, so an operation may be forgotten at any moment, also in its own `frame`.
  *
  *     starting --> running <--> paused
  *         |           +------------+------> ended   (which stays as its own tombstone)
  *
- * Nothing of the sandbox is believed: sizes and kinds are checked before an operation hears them
+ * Nothing of the sandbox is believed: sizes and kinds are checked before an operation receives them
  * (frame_reader.h), what they mean in the moment is checked by the operation. */
 #pragma once
 

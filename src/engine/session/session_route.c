@@ -1,4 +1,4 @@
-/* session_route.c - the way out of a session: one for its whole life, and for all that runs in it.
+/* session_route.c - the egress of a session: one for its whole life, and for all that runs in it.
  * What passes while a cell runs is told by that cell, and by each that runs beside it, since nobody
  * can say whose it was; what passes in between is told by the next. */
 #include "engine/network/trust_bundle.h"
