@@ -131,7 +131,7 @@ void approvals_key_name(const struct approvals *approvals, const char *id,
 int approvals_find(struct approvals *approvals, const struct account *account, const char *id,
                    struct approval *ret_approval, error *err);
 
-/* Calls for those that this account may see, the oldest first, at most `most`; state
+/* Calls for those that this account may see, the oldest first, at most `max`; state
  * APPROVAL_STATES: whatever it is. Fails  ERR_NOT_FOUND  there is no `after`. */
 struct approval_listing {
     enum approval_state state;
