@@ -352,7 +352,10 @@ TEST(what_was_open_is_told_as_lost_once)
  * in it, and so is what of both was struck out. */
 TEST(more_notes_than_are_stored_are_lost_as_well)
 {
-    enum { NOTES = 600, STRUCK = 100 };
+    enum {
+        NOTES = 300,
+        STRUCK = 100
+    }; /* more than SLOTS_SEEN; each that is lost is a sync of the disk */
     int folder = make_folder();
     struct ledger *ledger = open_ledger(folder);
     struct intents *intents = NULL;
