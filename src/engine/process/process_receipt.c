@@ -66,38 +66,27 @@ static void begin_facts(const struct process_proof *proof, const struct session 
     *facts = (struct receipt_facts){
         .id = proof->id,
         .kind = "process",
-        .session = session->id,
-        .start = "session",
         .key = key->id[0] ? key->id : NULL,
         .tenant = key->id[0] ? key->tenant : NULL,
-        .policy = { session->plan.policy->name, session->plan.policy->digest },
-        .template = { session->plan.template->name, session->plan.template->digest },
-        .walls = session->walls,
-        .degraded = session->degraded,
         .input_count = INPUTS,
         .inputs = proof->inputs,
-        .granted = session->plan.limits,
     };
-}
-
-static uint64_t cpu_of(const struct session *session)
-{
-    return session->sandbox ? counters_cpu_us(sandbox_groups(session->sandbox)) : 0;
+    session_add_facts(session, facts);
 }
 
 int process_proof_begin(struct process *process, struct account *account, const struct bytes *order,
                         error *err)
 {
     struct session *session = process->session;
-    struct receipts *receipts = session->sessions->runs->receipts;
+    struct receipts *receipts = session_runs(session)->receipts;
     struct process_proof *proof = calloc(1, sizeof *proof);
     struct receipt_facts facts;
     if (!proof)
         return fail(err, ERR_SYSTEM, "no memory for a process");
     proof->account = account;
     proof->began_us = now_us();
-    proof->cpu_before_us = cpu_of(session);
-    (void) snprintf(proof->id, sizeof proof->id, "%s/%s", session->id, process->id);
+    proof->cpu_before_us = session_cpu_us(session);
+    (void) snprintf(proof->id, sizeof proof->id, "%s/%s", session_id(session), process->id);
     read_order(proof, order);
     begin_facts(proof, session, &facts);
     facts.submitted_ms = process->started_ms;
@@ -138,8 +127,7 @@ const char *process_receipt(const struct process *process)
 
 static struct verdict judge(const struct process *process, const struct session *session)
 {
-    bool has_lost =
-        session->state == SESSION_ENDED && (session->end == END_LOST || session->end == END_FAILED);
+    bool has_lost = session_is_lost(session);
     if (process->timed_out)
         return (struct verdict){ RUN_LIMIT, FAULT_LIMIT, LIMIT_wall };
     if (process->pid != 0 && process->failure.code != ERR_NONE)
@@ -185,7 +173,7 @@ static void end_facts(const struct process *process, const struct session *sessi
                       struct receipt_facts *facts)
 {
     struct process_proof *proof = process->proof;
-    uint64_t cpu_us = cpu_of(session);
+    uint64_t cpu_us = session_cpu_us(session);
     unsigned char hash[crypto_hash_sha256_BYTES];
     struct fact_file *fed = &proof->inputs[INPUT_STDIN];
     (void) crypto_hash_sha256_final(&proof->stdin_hash, hash);
@@ -207,7 +195,7 @@ static void end_facts(const struct process *process, const struct session *sessi
 int process_proof_end(struct process *process, struct session *session, error *err)
 {
     struct process_proof *proof = process->proof;
-    struct receipts *receipts = session->sessions->runs->receipts;
+    struct receipts *receipts = session_runs(session)->receipts;
     struct receipt_facts facts;
     if (!proof || proof->receipt[0])
         return 0;
@@ -219,7 +207,8 @@ int process_proof_end(struct process *process, struct session *session, error *e
     const char **names = list_names(proof);
     facts.variables = names;
     facts.variable_count = proof->name_count;
-    struct connection_texts *texts = list_connections(process, session->plan.route, &facts);
+    struct connection_texts *texts =
+        list_connections(process, session_plan(session)->route, &facts);
     int result = receipt_write(receipts, &facts, proof->note, proof->receipt, err);
     if (result == 0)
         account_charge_log(proof->account, receipts_last_size(receipts));

@@ -343,8 +343,8 @@ int process_start(struct processes *processes, struct session *session,
                   const struct process_request *request, struct process **ret_process, error *err)
 {
     auto_bytes wanted = { 0 };
-    if (policy_permits_programs(session->plan.policy, err) < 0 ||
-        account_check_log(session->sessions->runs->accounts, request->account, err) < 0 ||
+    if (policy_permits_programs(session_plan(session)->policy, err) < 0 ||
+        account_check_log(session_runs(session)->accounts, request->account, err) < 0 ||
         process_write_start(request, &wanted, err) < 0 || check_count(processes, session, err) < 0)
         return -1;
     make_room(processes, session);
@@ -365,7 +365,7 @@ int process_start(struct processes *processes, struct session *session,
         forget(process);
         return -1;
     }
-    session->processes++;
+    session_count_process(session);
     if (request->timeout_ms > 0)
         process->dies = deadline_in((int64_t) request->timeout_ms);
     process_order(process, AGENT_START, wanted.data, wanted.size);

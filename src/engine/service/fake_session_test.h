@@ -6,7 +6,7 @@
 
 #include "engine/sandbox/sandbox.h"
 #include "engine/service/service.h"
-#include "engine/session/session_registry.h"
+#include "engine/session/session_internal.h"
 
 #include <string.h>
 

@@ -19,6 +19,16 @@ int service_context_find(struct session *session, const char *id, struct context
     return context_find(session, id, ret_context, err);
 }
 
+void service_context_write(const struct context *context, struct bytes *out)
+{
+    context_write(context, out);
+}
+
+void service_contexts_write(const struct session *session, struct bytes *out)
+{
+    session_write_contexts(session, out);
+}
+
 void service_context_remove(struct context *context)
 {
     context_remove(context);

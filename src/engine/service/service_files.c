@@ -124,7 +124,7 @@ static int begin_task(struct file_task *task, struct session *session,
     size_t head_size = write_head(order, &head);
     if (read_paths(order, task, &paths, err) < 0 ||
         (actions[order->action].tells &&
-         policy_permits_uncompared(session->plan.policy, "files", err) < 0) ||
+         policy_permits_uncompared(session_plan(session)->policy, "files", err) < 0) ||
         session_begin(session, &task->operation, err) < 0)
         return -1;
     session_hold(session);

@@ -137,7 +137,7 @@ int service_port_connect(struct session *session, uint16_t port, const struct wa
     };
     link->waker = *waker;
     link->window = AGENT_WINDOW;
-    if (policy_permits_uncompared(session->plan.policy, "ports", err) < 0 ||
+    if (policy_permits_uncompared(session_plan(session)->policy, "ports", err) < 0 ||
         session_begin(session, &link->operation, err) < 0) {
         free(link);
         return -1;

@@ -33,7 +33,8 @@ static int start_new(struct service *service, const struct caller *caller,
     if (done == 0)
         done = session_check_approval(session, caller->account, service->approvals, err);
     if (done == 0)
-        done = run_plan_environment(&session->plan, session->request.place, NULL, &variables, err);
+        done = run_plan_environment(session_plan(session), session_place(session), NULL, &variables,
+                                    err);
     request.account = caller->account;
     request.variables = &variables.text;
     process_next_id(service->processes, id);
@@ -257,7 +258,7 @@ int process_watch_next(struct process_watch *watch, struct process_event *ret_ev
         watch->was_started = true;
         return tell(watch, PROCESS_EVENT_STARTED, ret_event);
     }
-    bool is_paused = process->session && process->session->state == SESSION_PAUSED;
+    bool is_paused = process->session && session_state(process->session) == SESSION_PAUSED;
     if (is_paused != watch->knows_of_pause) {
         watch->knows_of_pause = is_paused;
         return tell(watch, is_paused ? PROCESS_EVENT_PAUSED : PROCESS_EVENT_RESUMED, ret_event);

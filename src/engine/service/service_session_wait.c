@@ -16,15 +16,12 @@ struct session_wait {
 
 bool service_session_is_made(const struct session *session)
 {
-    return session->state != SESSION_STARTING || branch_is_fixed(session);
+    return session_state(session) != SESSION_STARTING || branch_is_fixed(session);
 }
 
 int service_session_check_made(const struct session *session, error *err)
 {
-    if (session->state != SESSION_ENDED)
-        return 0;
-    *err = session->why;
-    return -1;
+    return session_check_alive(session, err);
 }
 
 static struct session_wait *wait_new(struct session *session, const struct waker *waker)
@@ -44,7 +41,7 @@ void session_wait_done(struct session_wait *wait, bool is_abandoned)
     error why;
     if (session)
         session_unlisten(session, &wait->listener);
-    if (session && wait->is_new && session->state == SESSION_STARTING && is_abandoned &&
+    if (session && wait->is_new && session_state(session) == SESSION_STARTING && is_abandoned &&
         !wait->may_return) {
         (void) fail(&why, ERR_CONFLICT, "its maker hung up before it was told of it");
         session_end(session, END_DELETED, &why);
@@ -88,7 +85,7 @@ struct session *session_wait_session(const struct session_wait *wait)
 
 static bool has_to_wait(const struct session *session, enum awaits awaits)
 {
-    bool is_filling = session->state == SESSION_STARTING && session->parent[0];
+    bool is_filling = session_state(session) == SESSION_STARTING && session_is_branch(session);
     bool needs_all = awaits == AWAITS_STANDING || awaits == AWAITS_BOTH;
     bool ends_it =
         awaits == AWAITS_COPIES || awaits == AWAITS_COPIES_TO_END || awaits == AWAITS_BOTH;
@@ -123,6 +120,6 @@ struct session_wait *service_session_await(const struct service *service,
     /* only of a caller who may end it */
     if (awaits == AWAITS_COPIES_TO_END &&
         sessions_enter(service->sessions, caller->account, id, &entered, &err) == 0)
-        session->delete_pending = true;
+        session_end_once_read(session);
     return wait;
 }

@@ -112,7 +112,7 @@ static int find_begun(const struct service *service, const struct caller *caller
     struct session *session = sessions_find(service->sessions, caller->account, order->id);
     if (!session)
         return order_fail_forgotten(order, err);
-    if (session->state != SESSION_ENDED || session->end != END_FAILED)
+    if (!session_has_failed(session))
         *ret_session = session;
     order->is_replayed = *ret_session != NULL;
     return 0;
@@ -135,6 +135,11 @@ int service_session_begin(struct service *service, const struct caller *caller,
 /* --- one that is there --------------------------------------------------------------------------
  */
 
+void service_session_write(struct session *session, struct bytes *out)
+{
+    session_write(session, out);
+}
+
 void service_session_count_signature(struct session *session)
 {
     session_count(session, TRANSFER_URLS_SIGNED, 1);
@@ -142,7 +147,7 @@ void service_session_count_signature(struct session *session)
 
 bool service_session_has_ended(const struct session *session)
 {
-    return session->state == SESSION_ENDED;
+    return session_state(session) == SESSION_ENDED;
 }
 
 int service_session_change(struct session *session, struct json_object *change, error *err)
@@ -211,7 +216,7 @@ static bool has_metadata(const struct session *session, const char *wanted)
 {
     while (wanted && *wanted) {
         size_t length = strcspn(wanted, "&");
-        if (!session->metadata || !has_pair(session->metadata, wanted, length))
+        if (!session_metadata(session) || !has_pair(session_metadata(session), wanted, length))
             return false;
         wanted += length + (wanted[length] == '&');
     }
@@ -220,7 +225,7 @@ static bool has_metadata(const struct session *session, const char *wanted)
 
 static bool is_wanted(const struct session *session, const struct session_page *page)
 {
-    bool is_ended = session->state == SESSION_ENDED;
+    bool is_ended = session_state(session) == SESSION_ENDED;
     bool wants_ended = page->state && strcmp(page->state, "ended") == 0;
     bool wants_all = page->state && strcmp(page->state, "all") == 0;
     return (wants_all || wants_ended == is_ended) && has_metadata(session, page->metadata);
@@ -237,7 +242,7 @@ int service_sessions_page(const struct service *service, const struct caller *ca
     if (!last)
         return fail(err, ERR_NOT_FOUND, "there is no cursor '%.60s'; ask for the first page again",
                     cursor);
-    page->at = last->older;
+    page->at = session_older(last);
     return 0;
 }
 
@@ -245,7 +250,7 @@ struct session *service_sessions_next(const struct caller *caller, struct sessio
 {
     struct session *session = page->at;
     while (session && (!session_is_seen(session, caller->account) || !is_wanted(session, page)))
-        session = session->older;
+        session = session_older(session);
     if (session && page->limit == 0) {
         page->next = page->last;
         session = NULL;
@@ -255,7 +260,7 @@ struct session *service_sessions_next(const struct caller *caller, struct sessio
         return NULL;
     }
     page->limit--;
-    page->last = session->id;
-    page->at = session->older;
+    page->last = session_id(session);
+    page->at = session_older(session);
     return session;
 }

@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "engine/session/checkpoints.h"
 #include "engine/session/contexts.h"
-#include "engine/session/session_registry.h"
+#include "engine/session/session_internal.h"
 #include "policy/policy_permits.h"
 
 #include <fcntl.h>

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "engine/session/contexts.h"
+#include "engine/session/session_internal.h"
 #include "policy/policy_permits.h"
 #include "json/reader.h"
 

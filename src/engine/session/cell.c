@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "engine/review/output_check.h"
 #include "engine/review/precheck.h"
+#include "engine/session/session_internal.h"
 #include "json/writer.h"
 
 #include <errno.h>

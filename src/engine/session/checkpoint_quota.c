@@ -2,7 +2,7 @@
  * of a session, a key, and all. */
 #include "engine/session/checkpoints.h"
 
-#include "engine/session/session_registry.h"
+#include "engine/session/session_internal.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "engine/audit/audit_log.h"
 #include "engine/observe/log.h"
 #include "engine/session/contexts.h"
-#include "engine/session/session_registry.h"
+#include "engine/session/session_internal.h"
 #include "engine/store/blobs.h"
 #include "engine/store/disk_worker.h"
 #include "json/writer.h"

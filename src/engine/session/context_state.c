@@ -3,7 +3,7 @@
 #include "engine/session/context_state.h"
 
 #include "engine/session/contexts.h"
-#include "engine/session/session_registry.h"
+#include "engine/session/session_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

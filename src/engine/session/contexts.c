@@ -5,6 +5,7 @@
 #include "base/table.h"
 #include "engine/observe/log.h"
 #include "engine/review/precheck.h"
+#include "engine/session/session_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

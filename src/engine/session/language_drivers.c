@@ -5,7 +5,7 @@
 #include "cells_js.h"
 #include "cells_r.h"
 #include "engine/session/contexts.h"
-#include "engine/session/session_registry.h"
+#include "engine/session/session_internal.h"
 
 #include <string.h>
 

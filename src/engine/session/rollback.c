@@ -6,7 +6,7 @@
 #include "engine/session/branch.h"
 #include "engine/session/checkpoints.h"
 #include "engine/session/contexts.h"
-#include "engine/session/session_registry.h"
+#include "engine/session/session_internal.h"
 #include "policy/policy_permits.h"
 
 #include <stdio.h>

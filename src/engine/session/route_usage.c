@@ -1,7 +1,7 @@
 /* route_usage.c - see route_usage.h. */
 #include "engine/session/route_usage.h"
 
-#include "engine/session/session_registry.h"
+#include "engine/session/session_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * between. */
 #include "engine/observe/log.h"
 #include "engine/session/contexts.h"
-#include "engine/session/session_registry.h"
+#include "engine/session/session_internal.h"
 #include "engine/snapshot/restore.h"
 
 #include <stdlib.h>

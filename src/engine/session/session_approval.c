@@ -1,6 +1,7 @@
 /* session_approval.c - may a program be started in a session whose policy asks a person first? */
 #include "engine/approval/approvals.h"
 #include "engine/session/contexts.h"
+#include "engine/session/session_internal.h"
 
 #include <stdio.h>
 

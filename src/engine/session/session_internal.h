@@ -1,8 +1,84 @@
-/* session_internal.h - what the files of the table of sessions share: session_registry.c has it,
- * session_create.c adds to it, session_deadlines.c ends what is over. */
+/* session_internal.h - a session from inside, and what the files of the table of sessions share:
+ * session_registry.c has it, session_create.c adds to it, session_deadlines.c ends what is over. */
 #pragma once
 
+#include "engine/network/egress_client.h"
 #include "engine/session/session_registry.h"
+
+struct session {
+    char id[SESSION_ID_SIZE];
+    struct account *account; /* whose it is: accounts.h */
+    enum session_state state;
+    struct sessions *sessions;
+    struct session_request request; /* until it has ended */
+    struct run_spec plan;
+    struct json_object *metadata; /* an object of texts */
+
+    char owner[BLOB_OWNER_SIZE]; /* of the account; what an earlier daemon left has no other */
+    bool waits_for_room;         /* while starting: every slot is taken */
+    bool delete_pending;         /* it ends as soon as no branch reads it any more */
+    deadline start_ends;
+    struct pool_ticket *pending_lease;
+    struct sandbox *sandbox;
+    enum run_start start;
+    uint64_t walls, degraded;
+    struct counters counters;    /* as they were read last, of this sandbox */
+    struct session_usage before; /* of the sandboxes before it: ways back */
+
+    struct session_operation *operations;
+    unsigned operation_count;
+    uint32_t last_id;
+    uint64_t charged_us; /* of its processor time, to its account */
+    unsigned holds;
+
+    int64_t created_ms, ended_ms; /* since 1970 */
+    uint64_t idle_ms;             /* it ends when nobody has used it for so long */
+    deadline idle_ends, age_ends;
+
+    /* While it is paused; its deadlines stand still. */
+    int64_t paused_ms; /* since 1970 */
+    int64_t paused_at; /* on the clock of deadlines */
+    deadline pause_ends;
+    uint64_t cpu_when_paused_us; /* UINT64_MAX: not read yet */
+    bool is_over_day;            /* its key's processor time of the day was used up */
+    bool is_held;    /* what runs in it is to stand still: not where its files alone are kept */
+    bool is_stopped; /* by signals: there is no freezer, or it has not frozen all */
+
+    struct egress_route *route; /* out of the sandbox, where the policy has one */
+    struct egress_route
+        *past_route; /* of the sandbox before this, until it is known what has passed there */
+    bool waits_for_past;
+    struct egress_route_bytes route_used; /* by ways before this one */
+    size_t records_told;                  /* of it, by cells that have ended */
+    struct route_usage *route_usages;     /* programs that tell what passed there: route_usage.h */
+    uint64_t egress_route_asks, egress_route_answers;
+    struct run
+        *first_untold; /* cells that have ended, in order; glovebox-egress has the last word */
+    unsigned cells_running;
+
+    struct context *contexts;
+    bool has_parked_interpreter; /* it came with the sandbox, and no context has taken it */
+    unsigned context_count;
+    struct context *injected; /* the one whose interpreter is being forked: one at a time */
+    uint32_t last_context;
+    uint64_t cells;     /* that have ended */
+    uint64_t processes; /* that clients have started */
+    struct session_deeds transfer_counts;
+
+    char parent[SESSION_ID_SIZE]; /* that it began from; "": it began empty */
+    char parent_context[CONTEXT_ID_SIZE];
+    char parent_checkpoint[SESSION_ID_SIZE]; /* "": it was alive */
+    struct bytes not_carried;    /* texts, each ended by NUL: what lived there and does not here */
+    struct branching *branching; /* while it is made */
+    struct session_checkpoint *checkpoints; /* the newest first: checkpoints.h */
+    unsigned session_checkpoint_count;
+    struct rollback *rollback; /* to one of them, while it is on its way */
+
+    enum session_end end;
+    error why;
+    struct session_listener *listeners;
+    struct session *older, *newer;
+};
 
 enum { SESSION_START_MS = 20000 };
 

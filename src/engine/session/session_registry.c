@@ -289,3 +289,87 @@ void sessions_close(struct sessions *sessions)
     tombstones_close(&sessions->tombstones);
     uv_close((uv_handle_t *) &sessions->timer, NULL);
 }
+
+/* --- what other folders may know ----------------------------------------------------------------
+ */
+
+enum session_state session_state(const struct session *session)
+{
+    return session->state;
+}
+
+bool session_is_branch(const struct session *session)
+{
+    return session->parent[0] != '\0';
+}
+
+bool session_has_failed(const struct session *session)
+{
+    return session->state == SESSION_ENDED && session->end == END_FAILED;
+}
+
+bool session_is_lost(const struct session *session)
+{
+    return session_has_failed(session) ||
+           (session->state == SESSION_ENDED && session->end == END_LOST);
+}
+
+int session_check_alive(const struct session *session, error *err)
+{
+    if (session->state != SESSION_ENDED)
+        return 0;
+    *err = session->why;
+    return -1;
+}
+
+const struct run_spec *session_plan(const struct session *session)
+{
+    return &session->plan;
+}
+
+const struct run_request *session_place(const struct session *session)
+{
+    return session->request.place;
+}
+
+struct json_object *session_metadata(const struct session *session)
+{
+    return session->metadata;
+}
+
+struct session *session_older(const struct session *session)
+{
+    return session->older;
+}
+
+struct runs *session_runs(const struct session *session)
+{
+    return session->sessions->runs;
+}
+
+uint64_t session_cpu_us(const struct session *session)
+{
+    return session->sandbox ? counters_cpu_us(sandbox_groups(session->sandbox)) : 0;
+}
+
+void session_add_facts(const struct session *session, struct receipt_facts *facts)
+{
+    const struct run_spec *plan = &session->plan;
+    facts->session = session->id;
+    facts->start = "session";
+    facts->policy = (struct fact_named){ plan->policy->name, plan->policy->digest };
+    facts->template = (struct fact_named){ plan->template->name, plan->template->digest };
+    facts->walls = session->walls;
+    facts->degraded = session->degraded;
+    facts->granted = plan->limits;
+}
+
+void session_count_process(struct session *session)
+{
+    session->processes++;
+}
+
+void session_end_once_read(struct session *session)
+{
+    session->delete_pending = true;
+}

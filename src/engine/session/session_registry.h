@@ -7,7 +7,6 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "engine/network/egress_client.h"
 #include "engine/run/queue.h"
 #include "engine/run/run_plan.h"
 #include "engine/run/run_request.h"
@@ -75,84 +74,10 @@ struct session_listener {
 };
 
 struct context;
+struct receipt_facts;
 
 struct session_usage {
     uint64_t cpu_us, memory_peak_bytes, processes_peak;
-};
-
-struct session {
-    char id[SESSION_ID_SIZE];
-    struct account *account; /* whose it is: accounts.h */
-    enum session_state state;
-    struct sessions *sessions;
-    struct session_request request; /* until it has ended */
-    struct run_spec plan;
-    struct json_object *metadata; /* an object of texts */
-
-    char owner[BLOB_OWNER_SIZE]; /* of the account; what an earlier daemon left has no other */
-    bool waits_for_room;         /* while starting: every slot is taken */
-    bool delete_pending;         /* it ends as soon as no branch reads it any more */
-    deadline start_ends;
-    struct pool_ticket *pending_lease;
-    struct sandbox *sandbox;
-    enum run_start start;
-    uint64_t walls, degraded;
-    struct counters counters;    /* as they were read last, of this sandbox */
-    struct session_usage before; /* of the sandboxes before it: ways back */
-
-    struct session_operation *operations;
-    unsigned operation_count;
-    uint32_t last_id;
-    uint64_t charged_us; /* of its processor time, to its account */
-    unsigned holds;
-
-    int64_t created_ms, ended_ms; /* since 1970 */
-    uint64_t idle_ms;             /* it ends when nobody has used it for so long */
-    deadline idle_ends, age_ends;
-
-    /* While it is paused; its deadlines stand still. */
-    int64_t paused_ms; /* since 1970 */
-    int64_t paused_at; /* on the clock of deadlines */
-    deadline pause_ends;
-    uint64_t cpu_when_paused_us; /* UINT64_MAX: not read yet */
-    bool is_over_day;            /* its key's processor time of the day was used up */
-    bool is_held;    /* what runs in it is to stand still: not where its files alone are kept */
-    bool is_stopped; /* by signals: there is no freezer, or it has not frozen all */
-
-    struct egress_route *route; /* out of the sandbox, where the policy has one */
-    struct egress_route
-        *past_route; /* of the sandbox before this, until it is known what has passed there */
-    bool waits_for_past;
-    struct egress_route_bytes route_used; /* by ways before this one */
-    size_t records_told;                  /* of it, by cells that have ended */
-    struct route_usage *route_usages;     /* programs that tell what passed there: route_usage.h */
-    uint64_t egress_route_asks, egress_route_answers;
-    struct run
-        *first_untold; /* cells that have ended, in order; glovebox-egress has the last word */
-    unsigned cells_running;
-
-    struct context *contexts;
-    bool has_parked_interpreter; /* it came with the sandbox, and no context has taken it */
-    unsigned context_count;
-    struct context *injected; /* the one whose interpreter is being forked: one at a time */
-    uint32_t last_context;
-    uint64_t cells;     /* that have ended */
-    uint64_t processes; /* that clients have started */
-    struct session_deeds transfer_counts;
-
-    char parent[SESSION_ID_SIZE]; /* that it began from; "": it began empty */
-    char parent_context[CONTEXT_ID_SIZE];
-    char parent_checkpoint[SESSION_ID_SIZE]; /* "": it was alive */
-    struct bytes not_carried;    /* texts, each ended by NUL: what lived there and does not here */
-    struct branching *branching; /* while it is made */
-    struct session_checkpoint *checkpoints; /* the newest first: checkpoints.h */
-    unsigned session_checkpoint_count;
-    struct rollback *rollback; /* to one of them, while it is on its way */
-
-    enum session_end end;
-    error why;
-    struct session_listener *listeners;
-    struct session *older, *newer;
 };
 
 /* The files of session_tombstones.h, their lock and folder; -1: none. */
@@ -267,6 +192,29 @@ void session_tell(struct session *session); /* them all: look again */
 /* By its counters as they were read last, and by the sandboxes before. */
 struct session_usage session_usage(const struct session *session);
 
+/* Adds it as a Session of docs/api.md; an array of its contexts. */
+void session_write(struct session *session, struct bytes *out);
+void session_write_contexts(const struct session *session, struct bytes *out);
+
+/* What other folders may know of a session; borrowed. */
+enum session_state session_state(const struct session *session);
+bool session_is_branch(const struct session *session);
+bool session_has_failed(const struct session *session); /* ended: it could not be built */
+bool session_is_lost(const struct session *session);    /* ended: that, or its sandbox broke */
+/* Fails  with why it has ended. */
+int session_check_alive(const struct session *session, error *err);
+const struct run_spec *session_plan(const struct session *session);
+const struct run_request *session_place(const struct session *session); /* what was asked for */
+struct json_object *session_metadata(const struct session *session);    /* NULL: none */
+struct session *session_older(const struct session *session);           /* NULL: it is the oldest */
+struct runs *session_runs(const struct session *session);
+/* What its sandbox has used by now. */
+uint64_t session_cpu_us(const struct session *session);
+/* Those of its place: what a receipt says of anything that works in it. */
+void session_add_facts(const struct session *session, struct receipt_facts *facts);
+void session_count_process(struct session *session); /* a client has started one */
+void session_end_once_read(struct session *session); /* as soon as no branch reads it any more */
+
 /* Does it exist for this account? */
 bool session_is_seen(const struct session *session, const struct account *account);
 
@@ -288,6 +236,9 @@ int context_create(struct session *session, struct context_request *request,
 /* A context by its id; the name of a language is the id of its first context, which is made when it
  * is first named. */
 int context_find(struct session *session, const char *id, struct context **ret_context, error *err);
+
+/* Adds it as a Context of docs/api.md. */
+void context_write(const struct context *context, struct bytes *out);
 
 /* Puts a cell behind those that wait. Takes what is in the request.
  * Gives  a run, as runs_submit(): the same result, events and cancelling, where to cancel is to

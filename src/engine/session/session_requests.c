@@ -1,6 +1,6 @@
 /* session_requests.c - what may be said of a session, a context, a cell: a row for each key.
  * Keys that runs have too are read by run_request.c. */
-#include "engine/session/session_registry.h"
+#include "engine/session/session_internal.h"
 
 #include "base/table.h"
 

@@ -5,6 +5,7 @@
 #include "engine/observe/log.h"
 #include "engine/session/contexts.h"
 #include "engine/session/route_usage.h"
+#include "engine/session/session_internal.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "engine/observe/log.h"
+#include "engine/session/session_internal.h"
 #include "engine/store/disk_worker.h"
 #include "json/writer.h"
 

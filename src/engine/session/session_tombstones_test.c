@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "base/test.h"
+#include "engine/session/session_internal.h"
 
 #include <fcntl.h>
 #include <signal.h>

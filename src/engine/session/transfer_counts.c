@@ -3,7 +3,7 @@
 
 #include "engine/audit/audit_log.h"
 #include "engine/observe/log.h"
-#include "engine/session/session_registry.h"
+#include "engine/session/session_internal.h"
 
 enum { TELL_EVERY_MS = 60000 };
 

@@ -1,9 +1,7 @@
-/* session_documents.c - sessions and contexts as callers see them. */
-#include "engine/service/service_contexts.h"
-#include "engine/service/service_sessions.h"
+/* session_document.c - sessions and contexts as callers see them. */
 #include "engine/session/branch.h"
 #include "engine/session/contexts.h"
-#include "engine/session/session_registry.h"
+#include "engine/session/session_internal.h"
 #include "model/walls.h"
 #include "json/writer.h"
 
@@ -78,7 +76,7 @@ static void write_languages(const struct session *session, struct bytes *out)
     json_close(out, ']');
 }
 
-void service_context_write(const struct context *context, struct bytes *out)
+void context_write(const struct context *context, struct bytes *out)
 {
     static const char *const names[CONTEXT_STATES] = { "cold", "starting", "idle", "busy" };
     json_open(out, '{');
@@ -92,15 +90,15 @@ void service_context_write(const struct context *context, struct bytes *out)
     json_close(out, '}');
 }
 
-void service_contexts_write(const struct session *session, struct bytes *out)
+void session_write_contexts(const struct session *session, struct bytes *out)
 {
     json_open(out, '[');
     for (const struct context *context = session->contexts; context; context = context->next)
-        service_context_write(context, out);
+        context_write(context, out);
     json_close(out, ']');
 }
 
-void service_session_write(struct session *session, struct bytes *out)
+void session_write(struct session *session, struct bytes *out)
 {
     bool is_paused = session->state == SESSION_PAUSED;
     bool is_counted = session->state != SESSION_ENDED && !is_paused; /* its deadlines move */
@@ -130,7 +128,7 @@ void service_session_write(struct session *session, struct bytes *out)
             : "{}";
     json_raw(out, metadata, strlen(metadata));
     json_key(out, "contexts");
-    service_contexts_write(session, out);
+    session_write_contexts(session, out);
     write_usage(session, out);
     if (session->plan.policy)
         write_languages(session, out);
