@@ -1,74 +1,20 @@
 /* ledger_test.c - the log is opened, written by several, cut off, and found again. */
-#include "ledger/ledger.h"
+#include "ledger/ledger_test_folder.h"
 
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "base/test.h"
 #include "ledger/chain.h"
 #include "ledger/envelope.h"
-#include "ledger/intents.h"
 #include "ledger/segment.h"
 #include "ledger/statement.h"
-#include "ledger/verify.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-
-/* In memory: what is tested is what is written, and a disk would be waited for at every sync. */
-static int make_folder(void)
-{
-    char path[] = "/dev/shm/glovebox-ledger-XXXXXX";
-    require(mkdtemp(path), "no folder");
-    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
-/* Its files, those beneath `open`, and itself. */
-static void remove_folder(int folder)
-{
-    static const char *const below[] = { "open", "." };
-    for_each(name, below) {
-        int copy = openat(folder, *name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *entries = copy < 0 ? NULL : fdopendir(copy);
-        struct dirent *entry;
-        while (entries && (entry = readdir(entries))) /* NOLINT(concurrency-mt-unsafe): ours */
-            (void) unlinkat(copy, entry->d_name, 0);
-        if (entries)
-            (void) closedir(entries);
-        (void) unlinkat(folder, "open", AT_REMOVEDIR);
-    }
-    char descriptor[64], name[128] = "";
-    (void) snprintf(descriptor, sizeof descriptor, "/proc/self/fd/%d", folder);
-    if (readlink(descriptor, name, sizeof name - 1) > 0)
-        (void) rmdir(name);
-    (void) close(folder);
-}
-
-static struct ledger *open_ledger(int folder)
-{
-    static const struct ledger_settings settings = { .segment_max = 2000, .reserve = 4096 };
-    struct ledger *ledger = NULL;
-    error err;
-    require(ledger_open(folder, &settings, &ledger, &err) == 0, "%s", err.text);
-    return ledger;
-}
-
-static void add(struct ledger *ledger, const char *word)
-{
-    struct statement_place place = { .origin = ledger_key(ledger)->name, .at_ms = 1 };
-    struct event_field fields[] = { { "word", word, 0 }, { NULL, NULL, 0 } };
-    auto_bytes payload = { 0 };
-    error err;
-    require(ledger_begin(ledger, &place.before, &err) == 0, "%s", err.text);
-    receipt_make_id(place.before.size, place.id);
-    require(statement_write_event("test.word", fields, &place, &payload, &err) == 0 &&
-                ledger_commit(ledger, TYPE_EVENT, &payload, &err) == 0,
-            "%s", err.text);
-}
 
 /* Reads every record, checks its signature, its place and the root that it names. */
 static void expect_whole(struct ledger *ledger, uint64_t size)
@@ -234,146 +180,6 @@ TEST(what_a_checkpoint_covers_is_not_cut_off_in_silence)
     expect(ledger_open(folder, &settings, &ledger, &err) < 0, "opened without its records");
     require(unlinkat(folder, "00000000000000000000.log", 0) == 0, "cannot remove");
     expect(ledger_open(folder, &settings, &ledger, &err) < 0, "opened without its segment");
-    remove_folder(folder);
-}
-
-struct told {
-    const char *wanted;
-    bool is_named;
-    unsigned count;
-    char first[64];
-};
-
-static void hear(void *context, const char *what, const char *why)
-{
-    struct told *told = context;
-    (void) why;
-    told->is_named |= told->wanted && strncmp(what, told->wanted, strlen(told->wanted)) == 0;
-    if (told->count++ == 0)
-        (void) snprintf(told->first, sizeof told->first, "%s", what);
-}
-
-static void expect_named(int folder, const struct public_key *key, const char *what, off_t at)
-{
-    struct told told = { .wanted = what };
-    struct verify_order order = { .folder = folder, .key = key, .problem = hear, .context = &told };
-    struct verify_report report;
-    error err;
-    require(log_verify(&order, &report, &err) == 0, "%s", err.text);
-    expect(what ? told.is_named : told.count == 0, "byte %lld: '%s' is told, not '%s'",
-           (long long) at, told.first, what ? what : "");
-}
-
-struct place {
-    const char *file;
-    const char *named[2]; /* in the first half, and in the second */
-};
-
-static void change_each_byte(int folder, const struct public_key *key, const struct place *place)
-{
-    auto_fd file = openat(folder, place->file, O_RDWR | O_CLOEXEC);
-    struct stat status;
-    require(fstat(file, &status) == 0, "no %s", place->file);
-    for (off_t at = 0; at < status.st_size; at++) {
-        unsigned char byte;
-        require(pread(file, &byte, 1, at) == 1, "cannot read");
-        unsigned char other = byte ^ (unsigned char) (1 << at % 8);
-        require(pwrite(file, &other, 1, at) == 1, "cannot write");
-        expect_named(folder, key, place->named[at >= status.st_size / 2], at);
-        require(pwrite(file, &byte, 1, at) == 1, "cannot write");
-    }
-}
-
-TEST(no_byte_of_a_log_changes_unseen)
-{
-    static const struct place facts[] = {
-        { "00000000000000000000.log", { "record 0", "record 1" } },
-        { "tree", { "tree", "tree" } },
-        { "checkpoint", { "checkpoint", "checkpoint" } },
-    };
-    int folder = make_folder();
-    struct ledger *ledger = open_ledger(folder);
-    add(ledger, "one");
-    add(ledger, "two");
-    struct public_key key = *ledger_key(ledger);
-    ledger_close(ledger);
-    expect_named(folder, &key, NULL, -1);
-    for_each(fact, facts)
-        change_each_byte(folder, &key, fact);
-    remove_folder(folder);
-}
-
-static void note(struct intents *intents, const char *id, unsigned *ret_slot)
-{
-    static const struct opening_key nonce = { { 0 } };
-    struct receipt_facts facts = { .nonce = &nonce, .id = id, .kind = "run", .submitted_ms = 5 };
-    auto_bytes opened = { 0 };
-    struct intent intent = { .id = id, .opened = &opened };
-    error err;
-    require(statement_write_opened(&facts, &opened, &err) == 0 &&
-                intents_note(intents, &intent, ret_slot, &err) == 0,
-            "%s", err.text);
-}
-
-TEST(what_was_open_is_told_as_lost_once)
-{
-    int folder = make_folder();
-    struct ledger *ledger = open_ledger(folder);
-    struct intents *intents = NULL;
-    unsigned slots[3], lost = 9;
-    error err;
-    require(intents_open(folder, ledger, &intents, &err) == 0, "%s", err.text);
-    note(intents, "run_open", &slots[0]);
-    note(intents, "run_ended", &slots[1]);
-    note(intents, "run_told", &slots[2]);
-    intents_strike(intents, slots[1]);
-    static const struct opening_key nonce = { { 0 } };
-    struct receipt_facts facts = {
-        .nonce = &nonce, .id = "run_told", .kind = "run", .verdict.limit = LIMITS
-    };
-    struct fact_place machine = { .version = "1" };
-    struct statement_place place = { .origin = "x" };
-    auto_bytes statement = { 0 };
-    require(ledger_begin(ledger, &place.before, &err) == 0 &&
-                statement_write(&facts, &machine, &place, &statement, &err) == 0 &&
-                ledger_commit(ledger, TYPE_STATEMENT, &statement, &err) == 0,
-            "%s", err.text);
-    expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == 0,
-           "a living daemon's runs are lost: %u", lost);
-    intents_close(intents); /* as death would: the file stays, its lock goes */
-    expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == 1, "%u are lost", lost);
-    expect(ledger_size(ledger) == 2, "%llu records", (unsigned long long) ledger_size(ledger));
-    expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == 0, "again: %u", lost);
-    ledger_close(ledger);
-    remove_folder(folder);
-}
-
-/* The first notes are stored into memory of the file, those behind them are written: both are found
- * in it, and so is what of both was struck out. */
-TEST(more_notes_than_are_stored_are_lost_as_well)
-{
-    enum {
-        NOTES = 300,
-        STRUCK = 100
-    }; /* more than SLOTS_SEEN; each that is lost is a sync of the disk */
-    int folder = make_folder();
-    struct ledger *ledger = open_ledger(folder);
-    struct intents *intents = NULL;
-    unsigned slots[NOTES], lost = 0;
-    error err;
-    require(intents_open(folder, ledger, &intents, &err) == 0, "%s", err.text);
-    for (unsigned i = 0; i < NOTES; i++) {
-        char id[32];
-        (void) snprintf(id, sizeof id, "run_%u", i);
-        note(intents, id, &slots[i]);
-    }
-    for (unsigned i = 0; i < STRUCK; i++)
-        intents_strike(intents, slots[(size_t) i * NOTES / STRUCK]);
-    note(intents, "run_again", &slots[0]); /* in a place that was struck out */
-    intents_close(intents);
-    expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == NOTES - STRUCK + 1,
-           "%u are lost", lost);
-    ledger_close(ledger);
     remove_folder(folder);
 }
 
@@ -551,11 +357,10 @@ TEST(ids_carry_their_index)
         expect(receipt_read_id(*text, &index, &err) < 0, "'%s' is an id", *text);
 }
 
-TESTS(CASE(records_are_found_again_across_segments), CASE(no_byte_of_a_log_changes_unseen),
-      CASE(several_writers_make_one_log), CASE(what_is_torn_is_cut_off_and_nothing_else),
+TESTS(CASE(records_are_found_again_across_segments), CASE(several_writers_make_one_log),
+      CASE(what_is_torn_is_cut_off_and_nothing_else),
       CASE(what_a_checkpoint_covers_is_not_cut_off_in_silence),
       CASE(a_checkpoint_that_was_slow_replaces_no_newer_one),
-      CASE(what_was_open_is_told_as_lost_once), CASE(more_notes_than_are_stored_are_lost_as_well),
       CASE(a_key_that_others_may_read_is_refused), CASE(a_next_key_that_cannot_be_read_stays),
       CASE(a_chain_that_cannot_grow_says_why),
       CASE(what_a_sync_has_refused_is_read_and_written_again),

@@ -266,3 +266,12 @@ int policy_render(const struct policy *policy, char **ret_text, error *err)
     out = (struct bytes){ 0 };
     return 0;
 }
+
+const char *default_policy_name(const char *setting,
+                                bool (*can_use)(const void *context, const char *policy),
+                                const void *context)
+{
+    if (setting && setting[0])
+        return setting;
+    return can_use(context, "data") ? "data" : "minimal";
+}

@@ -186,3 +186,9 @@ void approval_print_scopes(uint32_t bits, char *text, size_t size);
 /* Writes the canonical rendering: JSON, keys sorted, no blanks, without the digest.
  * Gives  *ret_text, which the caller frees. */
 int policy_render(const struct policy *policy, char **ret_text, error *err);
+
+/* The policy of requests that name none: `setting` as the operator has it, unless it is NULL or
+ * empty; else data where it can be used: its template is built; else minimal. */
+const char *default_policy_name(const char *setting,
+                                bool (*can_use)(const void *context, const char *policy),
+                                const void *context);

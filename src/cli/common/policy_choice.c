@@ -3,7 +3,7 @@
 
 #include "base/cleanup.h"
 #include "cli/common/config.h"
-#include "policy/default_policy.h"
+#include "policy/policy.h"
 #include "supervisor/install_paths.h"
 #include "supervisor/launch.h"
 

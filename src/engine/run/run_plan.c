@@ -6,8 +6,6 @@
 #include "engine/run/run_environment.h"
 #include "engine/schedule/accounts.h"
 
-#include "policy/default_policy.h"
-
 #include <stdio.h>
 #include <string.h>
 

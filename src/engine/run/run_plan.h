@@ -41,7 +41,7 @@ int run_plan_grant(struct run_spec *plan, const struct run_request *request,
  * As run_plan_grant. */
 int run_plan_grant_checker(struct run_spec *plan, const struct run_request *request,
                            const struct run_spec *place, error *err);
-/* The policy of requests that name none (policy/default_policy.h); for a key that may not use that,
+/* The policy of requests that name none (default_policy_name()); for a key that may not use that,
  * the first that it may. */
 void run_plan_default_policy(const struct account *account, const struct policies *policies,
                              const struct templates *templates, char ret_name[POLICY_NAME_SIZE]);

@@ -1,0 +1,81 @@
+/* intents_test.c - runs that were open when their daemon died are told as lost. */
+#include "ledger/intents.h"
+
+#include "ledger/ledger_test_folder.h"
+
+static void note(struct intents *intents, const char *id, unsigned *ret_slot)
+{
+    static const struct opening_key nonce = { { 0 } };
+    struct receipt_facts facts = { .nonce = &nonce, .id = id, .kind = "run", .submitted_ms = 5 };
+    auto_bytes opened = { 0 };
+    struct intent intent = { .id = id, .opened = &opened };
+    error err;
+    require(statement_write_opened(&facts, &opened, &err) == 0 &&
+                intents_note(intents, &intent, ret_slot, &err) == 0,
+            "%s", err.text);
+}
+
+TEST(what_was_open_is_told_as_lost_once)
+{
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    struct intents *intents = NULL;
+    unsigned slots[3], lost = 9;
+    error err;
+    require(intents_open(folder, ledger, &intents, &err) == 0, "%s", err.text);
+    note(intents, "run_open", &slots[0]);
+    note(intents, "run_ended", &slots[1]);
+    note(intents, "run_told", &slots[2]);
+    intents_strike(intents, slots[1]);
+    static const struct opening_key nonce = { { 0 } };
+    struct receipt_facts facts = {
+        .nonce = &nonce, .id = "run_told", .kind = "run", .verdict.limit = LIMITS
+    };
+    struct fact_place machine = { .version = "1" };
+    struct statement_place place = { .origin = "x" };
+    auto_bytes statement = { 0 };
+    require(ledger_begin(ledger, &place.before, &err) == 0 &&
+                statement_write(&facts, &machine, &place, &statement, &err) == 0 &&
+                ledger_commit(ledger, TYPE_STATEMENT, &statement, &err) == 0,
+            "%s", err.text);
+    expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == 0,
+           "a living daemon's runs are lost: %u", lost);
+    intents_close(intents); /* as death would: the file stays, its lock goes */
+    expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == 1, "%u are lost", lost);
+    expect(ledger_size(ledger) == 2, "%llu records", (unsigned long long) ledger_size(ledger));
+    expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == 0, "again: %u", lost);
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
+/* The first notes are stored into memory of the file, those behind them are written: both are found
+ * in it, and so is what of both was struck out. */
+TEST(more_notes_than_are_stored_are_lost_as_well)
+{
+    enum {
+        NOTES = 400,
+        STRUCK = 320
+    }; /* 256 are stored; each lost one is looked for in all that
+          has been told by then */
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    struct intents *intents = NULL;
+    unsigned slots[NOTES], lost = 0;
+    error err;
+    require(intents_open(folder, ledger, &intents, &err) == 0, "%s", err.text);
+    for (unsigned i = 0; i < NOTES; i++) {
+        char id[32];
+        (void) snprintf(id, sizeof id, "run_%u", i);
+        note(intents, id, &slots[i]);
+    }
+    for (unsigned i = 0; i < STRUCK; i++)
+        intents_strike(intents, slots[(size_t) i * NOTES / STRUCK]);
+    note(intents, "run_again", &slots[0]); /* in a place that was struck out */
+    intents_close(intents);
+    expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == NOTES - STRUCK + 1,
+           "%u are lost", lost);
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
+TESTS(CASE(what_was_open_is_told_as_lost_once), CASE(more_notes_than_are_stored_are_lost_as_well))
