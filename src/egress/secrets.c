@@ -2,9 +2,9 @@
 #include "egress/secrets.h"
 
 #include "base/cleanup.h"
+#include "base/endpoint_url.h"
 #include "http1/request_head.h"
 #include "outbound/secret_file.h"
-#include "policy/endpoint_url.h"
 #include "policy/yaml.h"
 
 #include <sodium.h>

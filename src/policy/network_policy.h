@@ -2,8 +2,8 @@
  * listed is refused; an empty list is no network (docs/network.md). */
 #pragma once
 
+#include "base/endpoint_url.h"
 #include "base/host_name.h"
-#include "policy/endpoint_url.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,10 +1,10 @@
 /* upstream_fuzz.c - what an endpoint's upstream may answer, and the URL that it is named by: no
  * secret comes through however the answer is cut, a head that is passed on has one meaning. The
  * first byte chooses. */
+#include "base/endpoint_url.h"
 #include "base/host_name.h"
 #include "egress/redact.h"
 #include "egress/response_head.h"
-#include "policy/endpoint_url.h"
 
 #include <assert.h>
 #include <stdio.h>

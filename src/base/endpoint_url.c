@@ -1,5 +1,5 @@
 /* endpoint_url.c - see endpoint_url.h. */
-#include "policy/endpoint_url.h"
+#include "base/endpoint_url.h"
 
 #include <stdlib.h>
 #include <string.h>
