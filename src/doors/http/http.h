@@ -104,6 +104,7 @@ struct door {
      * until false. It may use exchange->user and ->closed meanwhile, and leaves them NULL. May be
      * NULL. */
     bool (*is_early)(struct exchange *exchange);
+    const void *own; /* what its handlers find by exchange->door; may be NULL */
 };
 
 /* What one request has with it; `user` is the handler's. */
@@ -139,6 +140,7 @@ struct exchange {
     bool is_remote;   /* it came by TCP, not by a Unix socket */
     bool is_owner;    /* it came by a Unix socket from root or http_settings.owner */
     deadline wake_at; /* at_ms 0: never by itself */
+    deadline look_at; /* of a stream that has nothing to say: it is asked again then; at_ms 0 */
     uv_poll_t *watch; /* for a peer that hangs up */
     int64_t began_ms;
     unsigned status;        /* that was answered */

@@ -217,8 +217,11 @@ static ssize_t read_stream(void *context, uint64_t position, char *bytes, size_t
         got = say_heartbeat(stream, bytes, size);
     if (got > 0 && stream->is_events)
         stream->heartbeat = deadline_in(HEARTBEAT_MS);
+    bool is_sooner =
+        exchange->look_at.at_ms != 0 &&
+        (stream->heartbeat.at_ms == 0 || exchange->look_at.at_ms < stream->heartbeat.at_ms);
     if (got == STREAM_LATER)
-        exchange_wait_until(exchange, stream->heartbeat);
+        exchange_wait_until(exchange, is_sooner ? exchange->look_at : stream->heartbeat);
     return got;
 }
 

@@ -145,6 +145,11 @@ void service_session_count_signature(struct session *session)
     session_count(session, TRANSFER_URLS_SIGNED, 1);
 }
 
+const char *service_session_id(const struct session *session)
+{
+    return session->id;
+}
+
 bool service_session_has_ended(const struct session *session)
 {
     return session_state(session) == SESSION_ENDED;

@@ -45,6 +45,7 @@ void service_session_count_signature(struct session *session);
 /* Adds it as a Session of docs/api.md. */
 void service_session_write(struct session *session, struct bytes *out);
 
+const char *service_session_id(const struct session *session);
 bool service_session_has_ended(const struct session *session);
 
 /* Changes deadlines and metadata as a SessionChange asks, which is taken. */

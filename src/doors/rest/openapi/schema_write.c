@@ -235,7 +235,7 @@ static void write_fields(struct bytes *out, const struct schema *schema)
     json_flag_field(out, "additionalProperties", schema->is_open);
 }
 
-static void write_schema(struct bytes *out, const struct schema *schema)
+void schema_write(struct bytes *out, const struct schema *schema)
 {
     json_key(out, schema->name);
     json_open(out, '{');
@@ -259,7 +259,7 @@ static void write_schema(struct bytes *out, const struct schema *schema)
 }
 
 /* Straight from limits.def. */
-static void write_limits(struct bytes *out)
+void schema_limits_write(struct bytes *out)
 {
     json_key(out, "Limits");
     json_open(out, '{');
@@ -282,13 +282,22 @@ static void write_limits(struct bytes *out)
     json_close(out, '}');
 }
 
+const struct schema *schema_find(const char *name)
+{
+    for (const struct schema *const *table = schema_tables; *table; table++)
+        for (const struct schema *schema = *table; schema->name; schema++)
+            if (strcmp(schema->name, name) == 0)
+                return schema;
+    return NULL;
+}
+
 void schemas_write(struct bytes *out)
 {
     json_key(out, "schemas");
     json_open(out, '{');
-    write_limits(out);
+    schema_limits_write(out);
     for (const struct schema *const *table = schema_tables; *table; table++)
         for (const struct schema *schema = *table; schema->name; schema++)
-            write_schema(out, schema);
+            schema_write(out, schema);
     json_close(out, '}');
 }

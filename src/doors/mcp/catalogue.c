@@ -1,0 +1,41 @@
+/* catalogue.c - what the product serves: its tools, a row each. */
+#include "base/table.h"
+#include "doors/mcp/mcp.h"
+
+const char mcp_instructions[] =
+    "Runs code that you write in sandboxes that cannot reach the user's machine. Without a session "
+    "each call has a fresh sandbox; session: \"mine\" keeps variables and files between calls. The "
+    "description of run_code says what is installed and allowed; results say what was denied and "
+    "what to do instead.";
+
+/* clang-format off */
+static const struct mcp_tool tools[] = {
+    { "run_code", "Run code", "Runs a program in a sandbox and gives back what it printed, the value of its last expression, figures and files. "
+                              "Without a session the sandbox is fresh and nothing is kept.",
+      RIGHT_RUN, DESTROYS | IS_OPEN_WORLD, true, mcp_run_code_arguments, NULL, "RunOrCellResult", mcp_run_code },
+    { "execute_python", "Run Python", "Runs Python code in a fresh sandbox, as run_code does.",
+      RIGHT_RUN, DESTROYS | IS_OPEN_WORLD, false, mcp_python_arguments, NULL, "RunResult", mcp_run_code },
+    { "run_command", "Run a command", "Runs a line of shell in a sandbox, as run_code runs code.",
+      RIGHT_RUN, DESTROYS | IS_OPEN_WORLD, false, mcp_run_command_arguments, NULL, "RunOrCellResult", mcp_run_code },
+    { "session_open", "Open a session", "Begins a sandbox that is kept between calls: variables, files in /workspace and programs stay until session_close, or until nothing has happened for idle_seconds (10 minutes).",
+      RIGHT_SESSIONS, 0, false, mcp_session_open_arguments, NULL, "Session", mcp_session_open },
+    { "session_close", "End a session", "Ends a session, its programs, variables and files.",
+      RIGHT_SESSIONS, DESTROYS | IS_IDEMPOTENT, false, mcp_session_id_arguments, NULL, "Session", mcp_session_close },
+    { "run_status", "How a run is", "Where a run stands, or its result once it has ended.",
+      RIGHT_RESULTS, READS_ONLY, false, mcp_run_status_arguments, NULL, "RunResultOrState", mcp_run_status },
+    { "run_cancel", "Cancel a run", "Ends a run and gives what it has printed and made so far.",
+      RIGHT_RESULTS, DESTROYS | IS_IDEMPOTENT, false, mcp_run_id_arguments, NULL, "RunOrCellResult", mcp_run_cancel },
+    { "policy_explain", "What is allowed", "What runs may do here: languages, limits, network, what is installed, what a person is asked about.",
+      RIGHT_ANY, READS_ONLY, false, mcp_policy_arguments, NULL, NULL, mcp_policy_explain },
+};
+/* clang-format on */
+
+static const struct mcp_catalogue product = {
+    .name = "glovebox",
+    .title = "glovebox",
+    .tools = tools,
+    .tool_count = COUNT_OF(tools),
+    .capabilities = "\"tools\":{\"listChanged\":false},\"resources\":{\"listChanged\":false}",
+};
+
+const struct door mcp_door = { mcp_tables, .own = &product };

@@ -1,0 +1,142 @@
+/* clients.c - who calls, beyond one message: handshakes, processes of `glovebox mcp`, and keys. All
+ * that is kept of one is small, and there are at most CLIENTS_MAX of them. */
+#include "doors/mcp/mcp.h"
+#include "engine/service/service_sessions.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CLIENTS_MAX = 4096,
+    IDLE_MS = 3600 * 1000,
+    RANDOM_SIZE = 16,
+    SESSIONS_BYTES_MAX = 64 * 1024
+};
+
+static struct mcp_client *clients; /* the one that was used last comes first */
+static size_t client_count;
+
+static void unlink_client(const struct mcp_client *client)
+{
+    for (struct mcp_client **link = &clients; *link; link = &(*link)->next)
+        if (*link == client) {
+            *link = client->next;
+            return;
+        }
+}
+
+static void forget(struct mcp_client *client)
+{
+    unlink_client(client);
+    client_count--;
+    mcp_calls_forget_client(client);
+    bytes_done(&client->sessions);
+    free(client);
+}
+
+static void use(struct mcp_client *client)
+{
+    client->used_ms = now_ms();
+    if (clients == client)
+        return;
+    unlink_client(client);
+    client->next = clients;
+    clients = client;
+}
+
+/* The one that was used longest ago, if it is over or there is no room. Processes stay. */
+static void make_room(void)
+{
+    struct mcp_client *oldest = NULL;
+    for (struct mcp_client *client = clients; client; client = client->next)
+        if (client->kind != CLIENT_PROCESS)
+            oldest = client;
+    if (oldest && (client_count >= CLIENTS_MAX || now_ms() - oldest->used_ms > IDLE_MS))
+        forget(oldest);
+}
+
+struct mcp_client *mcp_client_new(enum mcp_client_kind kind, const char *id,
+                                  const struct exchange *exchange)
+{
+    unsigned char random[RANDOM_SIZE];
+    make_room();
+    struct mcp_client *client = client_count < CLIENTS_MAX ? calloc(1, sizeof *client) : NULL;
+    if (!client)
+        return NULL;
+    client->kind = kind;
+    client->account = exchange->caller.account;
+    randombytes_buf(random, sizeof random);
+    if (id)
+        (void) snprintf(client->id, sizeof client->id, "%s", id);
+    else
+        (void) sodium_bin2hex(client->id, sizeof client->id, random, sizeof random);
+    client->used_ms = now_ms();
+    client->next = clients;
+    clients = client;
+    client_count++;
+    return client;
+}
+
+struct mcp_client *mcp_client_find(enum mcp_client_kind kind, const char *id,
+                                   const struct exchange *exchange)
+{
+    for (struct mcp_client *client = clients; client; client = client->next)
+        if (client->kind == kind && client->account == exchange->caller.account &&
+            strcmp(client->id, id) == 0) {
+            use(client);
+            return client;
+        }
+    return NULL;
+}
+
+struct mcp_client *mcp_client_of(struct mcp_call *call)
+{
+    if (call->client)
+        return call->client;
+    struct mcp_client *client = mcp_client_find(CLIENT_KEY, "", call->exchange);
+    return client ? client : mcp_client_new(CLIENT_KEY, "", call->exchange);
+}
+
+void mcp_client_remember_session(struct mcp_client *client, const char *session)
+{
+    if (client && client->kind == CLIENT_PROCESS && client->sessions.size < SESSIONS_BYTES_MAX)
+        bytes_add(&client->sessions, session, strlen(session) + 1);
+}
+
+static void end_session(const struct exchange *exchange, const char *id)
+{
+    struct session *session;
+    error err;
+    if (id[0] &&
+        service_session_look(exchange->service, &exchange->caller, id, &session, &err) == 0)
+        service_session_delete(session);
+}
+
+void mcp_client_end(struct mcp_client *client, const struct exchange *exchange)
+{
+    if (client->kind == CLIENT_HANDSHAKE)
+        end_session(exchange, client->mine);
+    for (size_t at = 0; at < client->sessions.size && !client->sessions.failed;) {
+        const char *id = client->sessions.data + at;
+        at += strlen(id) + 1;
+        end_session(exchange, id);
+    }
+    forget(client);
+}
+
+/* What a client answers to a question of ours; one that nobody has asked is thrown away. */
+void mcp_client_answered(struct mcp_call *call)
+{
+    struct mcp_call *asked =
+        json_object_is_type(call->id, json_type_string)
+            ? mcp_call_of_server_request(call, json_object_get_string(call->id))
+            : NULL;
+    if (asked) {
+        asked->server_request[0] = '\0';
+        asked->client_answer = json_object_get(call->root);
+        mcp_call_wake(asked);
+    }
+    mcp_accept(call);
+}

@@ -1,0 +1,256 @@
+/* mcp.h - the Model Context Protocol at /mcp: what the files of this door share.
+ *
+ * One message is one exchange and one `struct mcp_call`. A method or a tool answers at once
+ * (mcp_result_open … mcp_result_close, mcp_fail), or sets `proceed` and returns: that is called
+ * each time the exchange is woken. The answer is JSON; it becomes a stream of events when the call
+ * takes longer than PATIENCE_MS, or sooner if mcp_stream() says so.
+ *
+ * Two eras of the protocol are served side by side: the revision of 2026-07-28, where each request
+ * says all about itself, and those before it, which begin with a handshake. */
+#pragma once
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "doors/http/http.h"
+#include "doors/rest/openapi/openapi.h"
+#include "engine/service/service_runs.h"
+
+#include <json.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mcp_call;
+struct mcp_client;
+
+#define MCP_NEWEST "2026-07-28"
+#define MCP_META   "io.modelcontextprotocol/"
+
+enum mcp_era { ERA_HANDSHAKE = 1, ERA_STATELESS = 2, ERA_BOTH = 3 };
+
+/* What JSON-RPC and MCP number. */
+enum mcp_code {
+    MCP_PARSE = -32700,
+    MCP_INVALID_REQUEST = -32600,
+    MCP_NO_METHOD = -32601,
+    MCP_INVALID_PARAMS = -32602,
+    MCP_INTERNAL = -32603,
+    MCP_HEADER_MISMATCH = -32020,
+    MCP_NEEDS_CAPABILITY = -32021,
+    MCP_UNSUPPORTED_VERSION = -32022,
+};
+
+struct mcp_method {
+    const char *name;
+    enum mcp_era era;
+    const char *named; /* member of params that Mcp-Name repeats; NULL: none */
+    void (*serve)(struct mcp_call *call);
+};
+
+enum mcp_hints { READS_ONLY = 1, DESTROYS = 2, IS_IDEMPOTENT = 4, IS_OPEN_WORLD = 8 };
+
+struct mcp_tool {
+    const char *name, *title;
+    const char *text; /* what it does; of a tool that runs code the policy's words follow */
+    enum right right;
+    unsigned hints;
+    bool tells_policy;
+    const struct property *arguments; /* as openapi.h writes types */
+    const char *schema;               /* instead of arguments, as JSON; not checked */
+    const char *gives;                /* a schema of openapi.h; NULL: text alone */
+    void (*begin)(struct mcp_call *call);
+};
+
+/* What is served, door.own: of the product catalogue.c, of the conformance tests a table of
+ * fixtures. */
+struct mcp_catalogue {
+    const char *name, *title;
+    const struct mcp_tool *tools;
+    size_t tool_count;
+    const struct mcp_method *methods; /* besides those of methods.c */
+    size_t method_count;
+    const char *capabilities; /* JSON: the members of the object */
+};
+
+extern const struct route_table *const mcp_tables[];
+extern const char mcp_instructions[];
+
+enum { MCP_CLIENT_ID_SIZE = 36, MCP_SESSION_SIZE = 48, MCP_NAME_SIZE = 64, MCP_NOTE_SIZE = 400 };
+
+/* What a tool holds. */
+struct mcp_work {
+    struct session_wait *wait;
+    struct watch *watch;
+    struct artifact_check *check;
+    bool is_damaged;
+    void (*then)(struct mcp_call *call); /* once the session stands */
+    char session[MCP_SESSION_SIZE];      /* "": a sandbox of its own */
+    char note[MCP_NOTE_SIZE];            /* what is to be told of the session, a sentence */
+    bool is_named, is_mine, is_new;
+    bool is_told;             /* that it is cancelled */
+    struct json_object *json; /* a request to the engine */
+};
+
+struct mcp_call {
+    struct exchange *exchange;
+    const struct mcp_catalogue *catalogue;
+    struct json_object *root; /* the message; the rest of these lies in it, or is NULL */
+    struct json_object *id, *params, *meta, *capabilities;
+    const char *method_name;
+    enum mcp_era era;
+    const char *version;
+    struct mcp_client *client; /* that the handshake made, or of a stdio process; NULL: none */
+    const struct mcp_method *method;
+    const struct mcp_tool *tool;
+    struct json_object *arguments, *progress_token;
+    struct mcp_call *next, *before; /* all that are under way */
+
+    void (*proceed)(struct mcp_call *call); /* the exchange was woken */
+    struct mcp_work work;
+
+    struct bytes out;
+    size_t sent;
+    unsigned status;
+    bool is_stream, is_over;
+    bool is_cancelled;
+    int64_t began_ms;
+    deadline patience;
+    unsigned progress;       /* notifications so far */
+    char server_request[24]; /* id of a question to the client that waits for its answer; "" */
+    struct json_object *client_answer; /* to it */
+};
+
+/* --- call.c -------------------------------------------------------------------------------------
+ */
+
+/* The call of an exchange whose body is in; NULL: that has been answered. */
+struct mcp_call *mcp_call_open(struct exchange *exchange);
+/* Answers, streams or waits: what the call has come to. */
+void mcp_call_settle(struct mcp_call *call);
+void mcp_call_wake(void *call);
+/* `proceed` is called then, if nothing wakes it before. */
+void mcp_call_look_at(struct mcp_call *call, deadline moment);
+/* From here on the answer is a stream of events, and what is written goes out at once. */
+void mcp_stream(struct mcp_call *call);
+bool mcp_may_stream(const struct mcp_call *call);
+/* The call of this client with this id that is under way; NULL: none. */
+struct mcp_call *mcp_call_find(const struct mcp_call *asker, struct json_object *id);
+struct mcp_call *mcp_call_of_server_request(const struct mcp_call *asker, const char *id);
+void mcp_calls_forget_client(const struct mcp_client *client);
+
+/* --- message.c: is it a message, and of which era? Fails with what has been answered. ------------
+ */
+
+int mcp_message_read(struct mcp_call *call);
+struct json_object *mcp_member(struct json_object *object, const char *name);
+const char *mcp_text(struct json_object *object, const char *name); /* NULL: there is none */
+
+/* --- headers.c ----------------------------------------------------------------------------------
+ */
+
+/* Do the headers say what the body says? -1: that has been answered. */
+int mcp_headers_check(struct mcp_call *call);
+int mcp_header_check_arguments(struct mcp_call *call);
+const char *mcp_header_of(const char *argument); /* what x-mcp-header says of it; NULL: nothing */
+
+/* --- reply.c ------------------------------------------------------------------------------------
+ */
+
+/* An object that the caller fills. */
+struct bytes *mcp_result_open(struct mcp_call *call, const char *type);
+void mcp_result_close(struct mcp_call *call);
+void mcp_fail(struct mcp_call *call, int code, const char *format, ...) PRINTF(3, 4);
+/* With `data`, JSON. */
+void mcp_fail_with(struct mcp_call *call, int code, const char *data, const char *message);
+/* The call is over and nothing is said: of notifications. */
+void mcp_accept(struct mcp_call *call);
+/* A message to the client on the call's stream: "method":…,"params":{ … the caller fills. */
+struct bytes *mcp_notice_open(struct mcp_call *call, const char *method, const char *id);
+void mcp_notice_close(struct mcp_call *call);
+/* At most once a second, if the client has asked for it. */
+void mcp_progress(struct mcp_call *call, const char *message);
+void mcp_write_id(const struct mcp_call *call, struct bytes *out);
+void mcp_write_server(const struct mcp_call *call, struct bytes *out);
+
+/* --- methods.c, tools.c -------------------------------------------------------------------------
+ */
+
+void mcp_dispatch(struct mcp_call *call);
+const struct mcp_method *mcp_method_find(const struct mcp_call *call);
+void mcp_write_caching(const struct mcp_call *call, struct bytes *out);
+void mcp_subscriptions_listen(struct mcp_call *call);
+void mcp_tools_list(struct mcp_call *call);
+void mcp_tools_call(struct mcp_call *call);
+
+/* A result of a tool that is a failure: a text for the model. */
+void mcp_tool_fail(struct mcp_call *call, const error *cause);
+void mcp_tool_text(struct mcp_call *call, const char *text, bool is_error);
+void mcp_content_text(struct bytes *out, const char *text, size_t size);
+
+/* tool_schema.c */
+void mcp_input_schema_write(const struct mcp_tool *tool, struct bytes *out);
+void mcp_output_schema_write(const char *name, struct bytes *out);
+/* Fails with a sentence that names the argument. */
+int mcp_arguments_check(const struct mcp_tool *tool, struct json_object *arguments, error *err);
+
+/* --- clients.c ----------------------------------------------------------------------------------
+ */
+
+enum mcp_client_kind {
+    CLIENT_HANDSHAKE, /* known by Mcp-Session-Id */
+    CLIENT_PROCESS,   /* a `glovebox mcp`: lives as long as its stream */
+    CLIENT_KEY,       /* all stateless requests with one key */
+};
+
+struct mcp_client {
+    enum mcp_client_kind kind;
+    char id[MCP_CLIENT_ID_SIZE];
+    const struct account *account;
+    const char *version; /* of the handshake; NULL: none */
+    bool elicits_form, elicits_url;
+    char mine[MCP_SESSION_SIZE]; /* its own session; "": none yet */
+    struct bytes sessions;       /* of a process: all that it has begun, each ended by NUL */
+    int64_t used_ms;
+    struct mcp_client *next;
+};
+
+/* Gives  a new one; NULL: too many, or no memory. */
+struct mcp_client *mcp_client_new(enum mcp_client_kind kind, const char *id,
+                                  const struct exchange *exchange);
+struct mcp_client *mcp_client_find(enum mcp_client_kind kind, const char *id,
+                                   const struct exchange *exchange);
+/* Who `mine` belongs to: the client of the call, or its key's. NULL: no memory. */
+struct mcp_client *mcp_client_of(struct mcp_call *call);
+void mcp_client_end(struct mcp_client *client, const struct exchange *exchange);
+void mcp_client_remember_session(struct mcp_client *client, const char *session);
+void mcp_client_answered(struct mcp_call *call);
+
+/* --- tool_session.c: the session of a call ------------------------------------------------------
+ */
+
+/* Finds or begins the session that the arguments name, work.session; `then` is called when it
+ * stands. */
+void mcp_session_use(struct mcp_call *call, void (*then)(struct mcp_call *call));
+
+/* --- run_content.c ------------------------------------------------------------------------------
+ */
+
+/* Writes the members of a tool's result that tells how a run ended. */
+void mcp_run_tell(struct mcp_call *call, const struct watch *watch);
+
+/* The tools of the product. */
+extern const struct property mcp_run_code_arguments[], mcp_python_arguments[],
+    mcp_run_command_arguments[], mcp_run_id_arguments[], mcp_run_status_arguments[],
+    mcp_session_open_arguments[], mcp_session_id_arguments[], mcp_policy_arguments[];
+void mcp_run_code(struct mcp_call *call);
+void mcp_run_status(struct mcp_call *call);
+void mcp_run_cancel(struct mcp_call *call);
+void mcp_session_open(struct mcp_call *call);
+void mcp_session_close(struct mcp_call *call);
+void mcp_policy_explain(struct mcp_call *call);
+
+/* resources.c */
+void mcp_artifact_woken(void *user, const error *why);
+void mcp_artifact_checked(struct mcp_call *call);
+void mcp_resources_list(struct mcp_call *call);
+void mcp_resource_templates_list(struct mcp_call *call);
+void mcp_resources_read(struct mcp_call *call);

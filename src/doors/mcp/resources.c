@@ -1,0 +1,155 @@
+/* resources.c - files that runs have made, by their hash, as results link them. Nothing is listed:
+ * a link is enough, and one tenant's files are no other's. */
+#include "base/cleanup.h"
+#include "doors/mcp/mcp.h"
+#include "engine/service/service_artifacts.h"
+#include "json/writer.h"
+
+#include <inttypes.h>
+#include <microhttpd.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { READ_MAX = 16 << 20 };
+
+static const char prefix[] = "glovebox://artifacts/";
+
+void mcp_resources_list(struct mcp_call *call)
+{
+    struct bytes *out = mcp_result_open(call, NULL);
+    json_key(out, "resources");
+    json_open(out, '[');
+    json_close(out, ']');
+    mcp_write_caching(call, out);
+    mcp_result_close(call);
+}
+
+void mcp_resource_templates_list(struct mcp_call *call)
+{
+    struct bytes *out = mcp_result_open(call, NULL);
+    json_key(out, "resourceTemplates");
+    json_open(out, '[');
+    json_open(out, '{');
+    json_string_field(out, "uriTemplate", "glovebox://artifacts/{sha256}");
+    json_string_field(out, "name", "artifact");
+    json_string_field(out, "title", "A file that a run has made");
+    json_string_field(out, "description", "as the resource links of a result name it");
+    json_close(out, '}');
+    json_close(out, ']');
+    mcp_write_caching(call, out);
+    mcp_result_close(call);
+}
+
+static void unknown(struct mcp_call *call, const char *uri)
+{
+    auto_bytes data = { 0 };
+    json_open(&data, '{');
+    json_string_field(&data, "uri", uri);
+    json_close(&data, '}');
+    mcp_fail_with(call, call->era == ERA_STATELESS ? MCP_INVALID_PARAMS : -32002, bytes_text(&data),
+                  "Resource not found");
+}
+
+static int read_file(const struct artifact_file *file, struct bytes *out, error *err)
+{
+    if (file->size > READ_MAX)
+        return fail(err, ERR_TOO_LARGE,
+                    "it has %" PRIu64 " bytes, %d are sent here; GET /v1/artifacts has all of it",
+                    file->size, READ_MAX);
+    char *room = bytes_reserve(out, (size_t) file->size);
+    for (uint64_t at = 0; room && at < file->size;) {
+        ssize_t got = read(file->fd, room + at, (size_t) (file->size - at));
+        if (got <= 0)
+            return fail(err, ERR_SYSTEM, "its bytes cannot be read");
+        at += (uint64_t) got;
+        out->size += (size_t) got;
+    }
+    return out->failed ? fail(err, ERR_SYSTEM, "no memory for a file") : 0;
+}
+
+static void tell_file(struct mcp_call *call, const char *uri, const struct artifact_file *file)
+{
+    auto_bytes bytes = { 0 };
+    error err;
+    if (read_file(file, &bytes, &err) < 0) {
+        mcp_fail(call, MCP_INTERNAL, "%s", err.text);
+        return;
+    }
+    struct bytes *out = mcp_result_open(call, NULL);
+    json_key(out, "contents");
+    json_open(out, '[');
+    json_open(out, '{');
+    json_string_field(out, "uri", uri);
+    json_string_field(out, "mimeType", file->mime);
+    json_key(out, "blob");
+    json_base64(out, bytes.data, bytes.size);
+    json_close(out, '}');
+    json_close(out, ']');
+    mcp_write_caching(call, out);
+    mcp_result_close(call);
+}
+
+static void open_file(struct mcp_call *call)
+{
+    struct exchange *exchange = call->exchange;
+    const char *uri = mcp_text(call->params, "uri");
+    struct artifact_file file = { .fd = -1 };
+    error err;
+    call->proceed = NULL;
+    if (service_artifact_open(exchange->service, &exchange->caller, uri + sizeof prefix - 1, &file,
+                              &err) < 0) {
+        unknown(call, uri);
+        return;
+    }
+    auto_fd fd = file.fd;
+    tell_file(call, uri, &file);
+    (void) fd;
+}
+
+void mcp_resources_read(struct mcp_call *call)
+{
+    struct exchange *exchange = call->exchange;
+    const char *uri = mcp_text(call->params, "uri");
+    struct artifact_check *check = NULL;
+    error err;
+    if (!uri) {
+        mcp_fail(call, MCP_INVALID_PARAMS, "resources/read has a 'uri', a text");
+        return;
+    }
+    if (strncmp(uri, prefix, sizeof prefix - 1) != 0 ||
+        service_check_right(&exchange->caller, RIGHT_RESULTS, &err) < 0) {
+        unknown(call, uri);
+        return;
+    }
+    if (service_artifact_check(exchange->service, &exchange->caller, uri + sizeof prefix - 1,
+                               &check, &err) < 0) {
+        unknown(call, uri);
+        return;
+    }
+    call->work.check = check;
+    if (!check) {
+        open_file(call);
+        return;
+    }
+    call->proceed = mcp_artifact_checked;
+    artifact_check_await(check, mcp_artifact_woken, call);
+}
+
+/* What a daemon before this one has kept was hashed first. */
+void mcp_artifact_woken(void *user, const error *why)
+{
+    struct mcp_call *call = user;
+    call->work.check = NULL;
+    call->work.is_damaged = why != NULL;
+    mcp_call_wake(call);
+}
+
+void mcp_artifact_checked(struct mcp_call *call)
+{
+    if (call->work.check)
+        return;
+    if (call->work.is_damaged)
+        unknown(call, mcp_text(call->params, "uri"));
+    else
+        open_file(call);
+}

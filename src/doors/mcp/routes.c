@@ -1,0 +1,103 @@
+/* routes.c - /mcp: messages come by POST; a stdio process holds a GET open for as long as it
+ * lives. */
+#include "base/table.h"
+#include "doors/mcp/mcp.h"
+
+#include <ctype.h>
+#include <microhttpd.h>
+#include <string.h>
+
+static void post_message(struct exchange *exchange)
+{
+    struct mcp_call *call = exchange->user;
+    if (!call) {
+        call = mcp_call_open(exchange);
+        if (!call)
+            return;
+        if (mcp_message_read(call) == 0)
+            mcp_dispatch(call);
+    } else if (!call->is_over && call->proceed) {
+        call->proceed(call);
+    }
+    mcp_call_settle(call);
+}
+
+/* --- a process of `glovebox mcp` ----------------------------------------------------------------
+ */
+
+static void process_gone(struct exchange *exchange)
+{
+    mcp_client_end(exchange->user, exchange);
+}
+
+static ssize_t read_nothing(struct exchange *exchange, char *bytes, size_t size)
+{
+    (void) exchange;
+    (void) bytes;
+    (void) size;
+    return STREAM_LATER;
+}
+
+static int check_process(const char *id, const struct exchange *exchange, error *err)
+{
+    size_t length = strlen(id);
+    for (const char *at = id; *at; at++)
+        if (!isxdigit((unsigned char) *at))
+            length = 0;
+    if (length != MCP_CLIENT_ID_SIZE - 4)
+        return fail(err, ERR_BAD_REQUEST, "Glovebox-Process is 32 hex digits");
+    if (mcp_client_find(CLIENT_PROCESS, id, exchange))
+        return fail(err, ERR_CONFLICT, "this Glovebox-Process has a stream already");
+    return 0;
+}
+
+/* Nothing is sent to clients that did not ask: without a process there is no stream. */
+static void get_process(struct exchange *exchange)
+{
+    const char *id = exchange_header(exchange, "Glovebox-Process");
+    struct mcp_client *client = NULL;
+    error err;
+    int result = id ? check_process(id, exchange, &err)
+                    : fail(&err, ERR_METHOD,
+                           "there is no stream of notifications here; send messages by POST");
+    if (result == 0) {
+        client = mcp_client_new(CLIENT_PROCESS, id, exchange);
+        if (!client)
+            result = fail(&err, ERR_BUSY, "too many clients at once; try again");
+    }
+    if (result < 0) {
+        if (err.code == ERR_METHOD)
+            exchange_add_header(exchange, MHD_HTTP_HEADER_ALLOW, "POST, DELETE");
+        exchange_fail(exchange, &err);
+        return;
+    }
+    exchange->user = client;
+    exchange->closed = process_gone;
+    exchange_stream(exchange, read_nothing);
+}
+
+/* Ends a handshake, and the session that is its own. */
+static void delete_client(struct exchange *exchange)
+{
+    const char *id = exchange_header(exchange, "Mcp-Session-Id");
+    struct mcp_client *client = id ? mcp_client_find(CLIENT_HANDSHAKE, id, exchange) : NULL;
+    error err;
+    if (!client) {
+        (void) fail(&err, ERR_NOT_FOUND, "this Mcp-Session-Id is not known, or no longer");
+        exchange_fail(exchange, &err);
+        return;
+    }
+    mcp_client_end(client, exchange);
+    exchange_answer_nothing(exchange, MHD_HTTP_NO_CONTENT);
+}
+
+static const struct route rows[] = {
+    /* clang-format off */
+    { "POST",   "/mcp", BODY_JSON, post_message,  "One message of the Model Context Protocol", .streams = true, .is_repeatable = true },
+    { "GET",    "/mcp", BODY_NONE, get_process,   "Held open by a stdio process; what it has begun ends with it", .mime = "text/event-stream" },
+    { "DELETE", "/mcp", BODY_NONE, delete_client, "Ends what a handshake began" },
+    /* clang-format on */
+};
+
+static const struct route_table routes = { "mcp", rows, COUNT_OF(rows), RIGHT_ANY };
+const struct route_table *const mcp_tables[] = { &routes, NULL };

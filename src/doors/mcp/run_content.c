@@ -1,0 +1,248 @@
+/* run_content.c - how a run ended, for a model: few lines of text, figures as images, files as
+ * links; and the native result beside it. What a program has printed is text inside one result,
+ * whatever it looks like. */
+#include "base/table.h"
+#include "doors/mcp/mcp.h"
+#include "json/writer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { IMAGES_MAX = 16, LINKS_MAX = 64, DENIALS_MAX = 4 };
+
+static uint64_t count_of(struct json_object *object, const char *name)
+{
+    struct json_object *value = mcp_member(object, name);
+    return value ? json_object_get_uint64(value) : 0;
+}
+
+static void add_line(struct bytes *text, const char *line)
+{
+    if (text->size > 0 && text->data[text->size - 1] != '\n')
+        bytes_add(text, "\n", 1);
+    bytes_add_text(text, line);
+}
+
+static void add_output(struct bytes *text, struct json_object *result, const char *stream,
+                       const char *heading)
+{
+    char line[160];
+    struct json_object *output = mcp_member(result, stream);
+    (void) snprintf(line, sizeof line, "%s_total_bytes", stream);
+    uint64_t total = count_of(mcp_member(result, "truncated"), line);
+    size_t size = output ? (size_t) json_object_get_string_len(output) : 0;
+    if (size == 0)
+        return;
+    if (heading)
+        add_line(text, heading);
+    else if (text->size > 0)
+        add_line(text, "");
+    bytes_add(text, json_object_get_string(output), size);
+    if (total <= size)
+        return;
+    (void) snprintf(line, sizeof line, "[%s is cut: %" PRIu64 " bytes were written, %zu are shown]",
+                    stream, total, size);
+    add_line(text, line);
+}
+
+/* The plain text of each value that a cell showed. */
+static void add_values(struct bytes *text, struct json_object *result)
+{
+    struct json_object *list = mcp_member(result, "results");
+    size_t count = list ? json_object_array_length(list) : 0;
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *data = mcp_member(json_object_array_get_idx(list, i), "data");
+        struct json_object *plain = mcp_member(data, "text/plain");
+        if (!plain || !json_object_is_type(plain, json_type_string))
+            continue;
+        add_line(text, "");
+        bytes_add(text, json_object_get_string(plain), (size_t) json_object_get_string_len(plain));
+    }
+}
+
+static void add_fault(struct bytes *text, struct json_object *result)
+{
+    struct json_object *fault = mcp_member(result, "error");
+    struct json_object *limit = mcp_member(result, "limit");
+    const char *trace = mcp_text(fault, "traceback");
+    if (trace && *trace) {
+        add_line(text, trace);
+    } else if (fault) {
+        add_line(text, "");
+        bytes_print(text, "%s: %s", mcp_text(fault, "name") ? mcp_text(fault, "name") : "error",
+                    mcp_text(fault, "value") ? mcp_text(fault, "value") : "");
+    }
+    if (mcp_text(limit, "message"))
+        add_line(text, mcp_text(limit, "message"));
+}
+
+static void add_denials(struct bytes *text, struct json_object *result)
+{
+    struct json_object *list = mcp_member(result, "denials");
+    size_t count = list ? json_object_array_length(list) : 0;
+    for (size_t i = 0; i < count && i < DENIALS_MAX; i++) {
+        const char *message = mcp_text(json_object_array_get_idx(list, i), "message");
+        if (!message)
+            continue;
+        add_line(text, "[denied: ");
+        bytes_print(text, "%s]", message);
+    }
+    if (count > DENIALS_MAX) {
+        add_line(text, "");
+        bytes_print(text, "[and %zu denials more]", count - DENIALS_MAX);
+    }
+}
+
+/* Names of files may have anything in them. */
+static void add_name(struct bytes *text, const char *name)
+{
+    for (const char *at = name; *at; at++)
+        if ((unsigned char) *at < ' ' || *at == 0x7f)
+            bytes_print(text, "\\x%02x", (unsigned char) *at);
+        else
+            bytes_add(text, at, 1);
+}
+
+static void add_files(struct bytes *text, struct json_object *result)
+{
+    struct json_object *list = mcp_member(result, "artifacts");
+    size_t count = list ? json_object_array_length(list) : 0;
+    if (count == 0)
+        return;
+    add_line(text, "[files:");
+    for (size_t i = 0; i < count && i < LINKS_MAX; i++) {
+        struct json_object *file = json_object_array_get_idx(list, i);
+        bytes_add_text(text, i > 0 ? ", " : " ");
+        add_name(text, mcp_text(file, "path") ? mcp_text(file, "path") : "?");
+        bytes_print(text, " (%" PRIu64 " bytes)", count_of(file, "bytes"));
+    }
+    bytes_add_text(text, count > LINKS_MAX ? " and more]" : "]");
+}
+
+/* Where it ran, what is kept, what to do next. */
+static void add_place(struct bytes *text, const struct mcp_call *call, struct json_object *result)
+{
+    const struct mcp_work *work = &call->work;
+    const char *status = mcp_text(result, "status");
+    const char *approval = mcp_text(result, "approval");
+    struct json_object *exit_code = mcp_member(result, "exit_code");
+    bool is_pending = status && strcmp(status, "pending_approval") == 0;
+    add_line(text, "[");
+    bytes_print(text, "%s", status ? status : "?");
+    if (exit_code && json_object_get_int64(exit_code) != 0)
+        bytes_print(text, ", exit code %" PRId64, json_object_get_int64(exit_code));
+    if (mcp_text(result, "signal"))
+        bytes_print(text, ", %s", mcp_text(result, "signal"));
+    if (work->session[0])
+        bytes_print(text, "; session %s%s keeps variables and files", work->session,
+                    work->is_mine ? " (yours)" : "");
+    else if (!is_pending)
+        bytes_add_text(text,
+                       "; a sandbox of its own, of which nothing is kept but the files above");
+    bytes_add_text(text, "]");
+    if (is_pending && approval) {
+        add_line(text, "");
+        bytes_print(text,
+                    "Nothing has run: a person must approve it first, with: glovebox approve %s. "
+                    "Then make the same call again. Do not repeat it before.",
+                    approval);
+    }
+    if (work->note[0])
+        add_line(text, work->note);
+}
+
+static void write_text(const struct mcp_call *call, struct json_object *result, struct bytes *out)
+{
+    auto_bytes text = { 0 };
+    add_output(&text, result, "stdout", NULL);
+    add_values(&text, result);
+    add_output(&text, result, "stderr", "[stderr]\n");
+    add_fault(&text, result);
+    if (text.size == 0)
+        bytes_add_text(&text, "(no output)");
+    add_denials(&text, result);
+    add_files(&text, result);
+    add_place(&text, call, result);
+    out->failed |= text.failed;
+    mcp_content_text(out, bytes_text(&text), text.size);
+}
+
+static void write_images(struct json_object *result, struct bytes *out)
+{
+    static const char *const kinds[] = { "image/png", "image/jpeg", "image/gif", "image/webp" };
+    struct json_object *list = mcp_member(result, "results");
+    size_t count = list ? json_object_array_length(list) : 0;
+    unsigned written = 0;
+    for (size_t i = 0; i < count && written < IMAGES_MAX; i++) {
+        struct json_object *data = mcp_member(json_object_array_get_idx(list, i), "data");
+        const char *base64 = NULL;
+        const char *mime = NULL;
+        for_each(kind, kinds)
+            if (!base64 && (base64 = mcp_text(data, *kind)))
+                mime = *kind;
+        if (!base64)
+            continue;
+        json_open(out, '{');
+        json_string_field(out, "type", "image");
+        json_string_field(out, "data", base64);
+        json_string_field(out, "mimeType", mime);
+        json_close(out, '}');
+        written++;
+    }
+}
+
+static void write_links(struct json_object *result, struct bytes *out)
+{
+    struct json_object *list = mcp_member(result, "artifacts");
+    const char *run = mcp_text(result, "id");
+    size_t count = list ? json_object_array_length(list) : 0;
+    for (size_t i = 0; i < count && i < LINKS_MAX && run; i++) {
+        struct json_object *file = json_object_array_get_idx(list, i);
+        auto_bytes name = { 0 };
+        auto_bytes uri = { 0 };
+        add_name(&name, mcp_text(file, "path") ? mcp_text(file, "path") : "?");
+        bytes_print(&uri, "glovebox://artifacts/%s",
+                    mcp_text(file, "sha256") ? mcp_text(file, "sha256") : "");
+        json_open(out, '{');
+        json_string_field(out, "type", "resource_link");
+        json_string_field(out, "uri", bytes_text(&uri));
+        json_string_field(out, "name", bytes_text(&name));
+        json_string_field(out, "mimeType", mcp_text(file, "mime"));
+        json_count_field(out, "size", count_of(file, "bytes"));
+        json_close(out, '}');
+    }
+}
+
+/* A failure is something that the model can do about: the program's own, a limit, a refusal. */
+static bool is_failure(struct json_object *result)
+{
+    const char *status = mcp_text(result, "status");
+    struct json_object *exit_code = mcp_member(result, "exit_code");
+    return !status || strcmp(status, "ok") != 0 ||
+           (exit_code && json_object_get_int64(exit_code) != 0);
+}
+
+void mcp_run_tell(struct mcp_call *call, const struct watch *watch)
+{
+    const struct bytes *text = watch_result(watch);
+    struct json_object *result = NULL;
+    error err;
+    if (json_read(text->data, text->size, &result, &err) < 0) {
+        (void) under(&err, "read the result of %s", watch_id(watch));
+        mcp_tool_fail(call, &err);
+        return;
+    }
+    struct bytes *out = mcp_result_open(call, NULL);
+    json_key(out, "content");
+    json_open(out, '[');
+    write_text(call, result, out);
+    write_images(result, out);
+    write_links(result, out);
+    json_close(out, ']');
+    json_key(out, "structuredContent");
+    json_raw(out, text->data, text->size);
+    json_flag_field(out, "isError", is_failure(result));
+    mcp_result_close(call);
+    (void) json_object_put(result);
+}

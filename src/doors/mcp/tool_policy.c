@@ -1,0 +1,20 @@
+/* tool_policy.c - policy_explain: what a policy grants, in words. */
+#include "doors/mcp/mcp.h"
+#include "engine/service/service_tools.h"
+
+const struct property mcp_policy_arguments[] = {
+    { "policy", "string 1..63", "which one; the default policy if it is left out", true },
+    { 0 },
+};
+
+void mcp_policy_explain(struct mcp_call *call)
+{
+    struct exchange *exchange = call->exchange;
+    struct tool_words words = { .policy = mcp_text(call->arguments, "policy") };
+    error err;
+    if (service_tool_words(exchange->service, &exchange->caller, &words, &err) < 0)
+        mcp_tool_fail(call, &err);
+    else
+        mcp_tool_text(call, bytes_text(&words.text), false);
+    bytes_done(&words.text);
+}

@@ -1,0 +1,309 @@
+/* tool_run.c - run_code, execute_python and run_command, and what became of a run: run_status,
+ * run_cancel. */
+#include "doors/mcp/mcp.h"
+#include "engine/service/service_contexts.h"
+#include "json/writer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PROGRESS_MS = 1000 };
+
+#define SESSION_ARGUMENTS                                                                     \
+    { "session_id", "string 1..47",                                                           \
+      "runs in this session, which keeps variables and files; of session_open", true },       \
+    {                                                                                         \
+        "session", "=mine",                                                                   \
+            "mine: runs in a session of your own, which is begun when it is first used", true \
+    }
+
+/* clang-format off */
+const struct property mcp_run_code_arguments[] = {
+    { "code",       "string 1..10485760", "the program; what it prints and the files that it makes in /workspace come back" },
+    { "language",   "string 1..31",  "python if it is left out", true },
+    SESSION_ARGUMENTS,
+    { "policy",     "string 1..63",  "what the run may do; the default policy if it is left out", true },
+    { "timeout_ms", "count 1..86400000", "it is ended then; at most what the policy allows", true },
+    { "stdin",      "string",        "what the program reads; not in a session", true },
+    { "files",      "[1024]RequestFile", "that lie in /workspace when it begins; not in a session", true },
+    { "approval_id", "string 1..63", "of an approval that was asked for with this very call", true },
+    { 0 },
+};
+const struct property mcp_python_arguments[] = {
+    { "code", "string 1..10485760", "the program, in Python" },
+    { 0 },
+};
+const struct property mcp_run_command_arguments[] = {
+    { "command",    "string 1..131072", "a line for the shell" },
+    SESSION_ARGUMENTS,
+    { "policy",     "string 1..63",  "what the run may do; the default policy if it is left out", true },
+    { "timeout_ms", "count 1..86400000", "it is ended then; at most what the policy allows", true },
+    { "approval_id", "string 1..63", "of an approval that was asked for with this very call", true },
+    { 0 },
+};
+const struct property mcp_run_id_arguments[] = {
+    { "run_id",       "string 1..63", "as a result gave it" },
+    { 0 },
+};
+const struct property mcp_run_status_arguments[] = {
+    { "run_id",       "string 1..63", "as a result gave it" },
+    { "wait_seconds", "count 0..300", "waits so long for its end", true },
+    { 0 },
+};
+/* clang-format on */
+
+/* --- following one ------------------------------------------------------------------------------
+ */
+
+static void on_woken(void *context)
+{
+    struct mcp_call *call = context;
+    const struct watch *watch = call->work.watch;
+    if (!watch || watch_is_over(watch) || call->is_cancelled)
+        exchange_wake(call->exchange);
+}
+
+static void on_cut(void *context)
+{
+    exchange_cut(((struct mcp_call *) context)->exchange);
+}
+
+/* A stateless call, and all of a stdio process, ends with its connection; what a handshake has
+ * begun goes on. */
+static struct watcher watcher_of(struct mcp_call *call, bool begins)
+{
+    bool stays = call->era == ERA_HANDSHAKE && !exchange_header(call->exchange, "Glovebox-Process");
+    return (struct watcher){ .context = call,
+                             .woken = on_woken,
+                             .cut = on_cut,
+                             .hangup = !begins ? HANGUP_LEAVES
+                                       : stays ? HANGUP_DETACHES
+                                               : HANGUP_CANCELS };
+}
+
+static void follow(struct mcp_call *call)
+{
+    struct mcp_work *work = &call->work;
+    char message[96];
+    if (call->is_cancelled && !work->is_told) {
+        work->is_told = true;
+        watch_cancel(work->watch);
+    }
+    if (watch_is_over(work->watch)) {
+        mcp_run_tell(call, work->watch);
+        return;
+    }
+    (void) snprintf(message, sizeof message, "%s: %s", watch_id(work->watch),
+                    watch_state(work->watch));
+    mcp_progress(call, message);
+    if (call->is_stream && call->progress_token)
+        mcp_call_look_at(call, deadline_in(PROGRESS_MS));
+}
+
+/* Takes the watch; NULL: it failed. */
+static void followed(struct mcp_call *call, struct watch *watch, const error *err)
+{
+    call->work.watch = watch;
+    if (!watch) {
+        mcp_tool_fail(call, err);
+        return;
+    }
+    call->proceed = follow;
+    follow(call);
+}
+
+/* --- beginning one ------------------------------------------------------------------------------
+ */
+
+struct cell_starter {
+    struct run_starter starter;
+    const char *session, *context;
+    struct json_object *json; /* NULL: it was taken */
+};
+
+static int start_cell(struct run_starter *starter, const char *id, struct run **ret_run, error *err)
+{
+    struct cell_starter *own = (struct cell_starter *) starter;
+    const struct cell_order order = {
+        .session = own->session, .context = own->context, .id = id, .request = own->json
+    };
+    own->json = NULL;
+    return service_cell_begin(starter->service, starter->caller, &order, ret_run, err);
+}
+
+static void copy(const struct mcp_call *call, const char *from, struct json_object *to,
+                 const char *name)
+{
+    struct json_object *value = mcp_member(call->arguments, from);
+    if (value)
+        (void) json_object_object_add(to, name, json_object_get(value));
+}
+
+static void add_limits(const struct mcp_call *call, struct json_object *request)
+{
+    struct json_object *limits = json_object_new_object();
+    copy(call, "timeout_ms", limits, "wall_ms");
+    if (json_object_object_length(limits) > 0)
+        (void) json_object_object_add(request, "limits", limits);
+    else
+        (void) json_object_put(limits);
+}
+
+static void run_cell(struct mcp_call *call)
+{
+    struct mcp_work *work = &call->work;
+    struct exchange *exchange = call->exchange;
+    const char *command = mcp_text(call->arguments, "command");
+    const char *language = mcp_text(call->arguments, "language");
+    struct cell_starter own = { { start_cell, exchange->service, &exchange->caller },
+                                work->session,
+                                command    ? "bash"
+                                : language ? language
+                                           : "python",
+                                json_object_new_object() };
+    struct watcher watcher = watcher_of(call, true);
+    struct order order = { 0 };
+    struct watch *watch = NULL;
+    error err;
+    copy(call, command ? "command" : "code", own.json, "code");
+    copy(call, "approval_id", own.json, "approval");
+    add_limits(call, own.json);
+    int result = service_start_once(&own.starter, &order, &watcher, &watch, &err);
+    (void) json_object_put(own.json);
+    followed(call, result < 0 ? NULL : watch, &err);
+}
+
+static struct json_object *shell_of(const char *command)
+{
+    struct json_object *list = json_object_new_array();
+    (void) json_object_array_add(list, json_object_new_string("/bin/sh"));
+    (void) json_object_array_add(list, json_object_new_string("-c"));
+    (void) json_object_array_add(list, json_object_new_string(command));
+    return list;
+}
+
+/* Python runs as a cell does, so that figures and the last value come back. */
+static bool is_cell(const struct mcp_call *call)
+{
+    const char *language = mcp_text(call->arguments, "language");
+    return !mcp_text(call->arguments, "command") &&
+           (!language || strcmp(language, "python") == 0) && !mcp_text(call->arguments, "stdin");
+}
+
+static void run_alone(struct mcp_call *call)
+{
+    struct exchange *exchange = call->exchange;
+    struct run_order order = { .watcher = watcher_of(call, true),
+                               .json = json_object_new_object() };
+    const char *command = mcp_text(call->arguments, "command");
+    struct watch *watch = NULL;
+    error err;
+    copy(call, "code", order.json, "code");
+    copy(call, "language", order.json, "language");
+    copy(call, "policy", order.json, "policy");
+    copy(call, "stdin", order.json, "stdin");
+    copy(call, "files", order.json, "files");
+    copy(call, "approval_id", order.json, "approval");
+    add_limits(call, order.json);
+    if (command)
+        (void) json_object_object_add(order.json, "command", shell_of(command));
+    else if (!mcp_text(call->arguments, "language"))
+        (void) json_object_object_add(order.json, "language", json_object_new_string("python"));
+    if (is_cell(call))
+        (void) json_object_object_add(order.json, "mode", json_object_new_string("cell"));
+    int result = service_run(exchange->service, &exchange->caller, &order, &watch, &err);
+    followed(call, result < 0 ? NULL : watch, &err);
+}
+
+static void run(struct mcp_call *call)
+{
+    bool is_in_session = call->work.session[0] != '\0';
+    error err;
+    if (is_in_session &&
+        (mcp_member(call->arguments, "stdin") || mcp_member(call->arguments, "files"))) {
+        (void) fail(&err, ERR_BAD_REQUEST,
+                    "stdin and files are of runs without a session; use file_write");
+        mcp_tool_fail(call, &err);
+    } else if (call->work.is_named && mcp_member(call->arguments, "policy")) {
+        (void) fail(&err, ERR_BAD_REQUEST,
+                    "the policy of a session was chosen when it began; leave policy out");
+        mcp_tool_fail(call, &err);
+    } else if (is_in_session) {
+        run_cell(call);
+    } else {
+        run_alone(call);
+    }
+}
+
+void mcp_run_code(struct mcp_call *call)
+{
+    mcp_session_use(call, run);
+}
+
+/* --- one that there is --------------------------------------------------------------------------
+ */
+
+static struct watch *find(struct mcp_call *call, error *err)
+{
+    struct exchange *exchange = call->exchange;
+    const struct watcher watcher = watcher_of(call, false);
+    return service_watch(exchange->service, &exchange->caller, mcp_text(call->arguments, "run_id"),
+                         &watcher, err);
+}
+
+static void tell_state(struct mcp_call *call)
+{
+    const struct watch *watch = call->work.watch;
+    char text[160];
+    (void) snprintf(text, sizeof text,
+                    "%s is %s. Ask again with run_status, or end it with run_cancel.",
+                    watch_id(watch), watch_state(watch));
+    struct bytes *out = mcp_result_open(call, NULL);
+    json_key(out, "content");
+    json_open(out, '[');
+    mcp_content_text(out, text, strlen(text));
+    json_close(out, ']');
+    json_key(out, "structuredContent");
+    json_open(out, '{');
+    json_string_field(out, "id", watch_id(watch));
+    json_string_field(out, "status", watch_state(watch));
+    json_key(out, "url");
+    bytes_print(out, "\"/v1/runs/%s\"", watch_id(watch));
+    json_close(out, '}');
+    json_flag_field(out, "isError", false);
+    mcp_result_close(call);
+}
+
+/* Waits for its end as long as it was asked to. */
+static void look(struct mcp_call *call)
+{
+    struct json_object *seconds = mcp_member(call->arguments, "wait_seconds");
+    int64_t wait_ms = seconds ? json_object_get_int64(seconds) * 1000 : 0;
+    if (watch_is_over(call->work.watch))
+        mcp_run_tell(call, call->work.watch);
+    else if (call->is_cancelled || now_ms() - call->began_ms >= wait_ms)
+        tell_state(call);
+    else
+        mcp_call_look_at(call, (deadline){ call->began_ms + wait_ms });
+}
+
+void mcp_run_status(struct mcp_call *call)
+{
+    error err;
+    call->work.watch = find(call, &err);
+    if (!call->work.watch) {
+        mcp_tool_fail(call, &err);
+        return;
+    }
+    call->proceed = look;
+    look(call);
+}
+
+void mcp_run_cancel(struct mcp_call *call)
+{
+    error err;
+    struct watch *watch = find(call, &err);
+    if (watch)
+        watch_cancel(watch);
+    followed(call, watch, &err);
+}

@@ -1,0 +1,146 @@
+/* tools.c - tools/list and tools/call: finds the tool, checks rights and arguments, lets it begin.
+ */
+#include "doors/mcp/mcp.h"
+#include "engine/service/service_tools.h"
+#include "model/errors.h"
+#include "json/writer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void mcp_content_text(struct bytes *out, const char *text, size_t size)
+{
+    json_open(out, '{');
+    json_string_field(out, "type", "text");
+    json_key(out, "text");
+    json_text(out, text, size);
+    json_close(out, '}');
+}
+
+void mcp_tool_text(struct mcp_call *call, const char *text, bool is_error)
+{
+    struct bytes *out = mcp_result_open(call, NULL);
+    json_key(out, "content");
+    json_open(out, '[');
+    mcp_content_text(out, text, strlen(text));
+    json_close(out, ']');
+    json_flag_field(out, "isError", is_error);
+    mcp_result_close(call);
+}
+
+void mcp_tool_fail(struct mcp_call *call, const error *cause)
+{
+    char text[sizeof cause->text + 160];
+    const struct error_row *row = error_row_of(cause->code);
+    int size = snprintf(text, sizeof text, "%s: %s", row->json_code, cause->text);
+    if (row->retryable)
+        (void) snprintf(text + size, sizeof text - (size_t) size,
+                        ". The same call may succeed in a moment.");
+    if (call->work.note[0]) {
+        auto_bytes all = { 0 };
+        bytes_print(&all, "%s\n%s", text, call->work.note);
+        mcp_tool_text(call, bytes_text(&all), true);
+        return;
+    }
+    mcp_tool_text(call, text, true);
+}
+
+/* --- tools/list ---------------------------------------------------------------------------------
+ */
+
+static void write_hints(const struct mcp_tool *tool, bool has_network, struct bytes *out)
+{
+    json_open(out, '{');
+    json_string_field(out, "title", tool->title);
+    json_flag_field(out, "readOnlyHint", tool->hints & READS_ONLY);
+    json_flag_field(out, "destructiveHint", tool->hints & DESTROYS);
+    json_flag_field(out, "idempotentHint", tool->hints & (IS_IDEMPOTENT | READS_ONLY));
+    json_flag_field(out, "openWorldHint", (tool->hints & IS_OPEN_WORLD) && has_network);
+    json_close(out, '}');
+}
+
+static void write_tool(const struct mcp_tool *tool, const struct tool_words *words,
+                       struct bytes *out)
+{
+    auto_bytes text = { 0 };
+    bytes_add_text(&text, tool->text);
+    if (tool->tells_policy && words->text.size > 0) {
+        bytes_add_text(&text, "\n\n");
+        bytes_add(&text, words->text.data, words->text.size);
+    }
+    json_open(out, '{');
+    json_string_field(out, "name", tool->name);
+    if (tool->title)
+        json_string_field(out, "title", tool->title);
+    json_string_field(out, "description", bytes_text(&text));
+    json_key(out, "inputSchema");
+    mcp_input_schema_write(tool, out);
+    if (tool->gives) {
+        json_key(out, "outputSchema");
+        mcp_output_schema_write(tool->gives, out);
+    }
+    if (tool->title) {
+        json_key(out, "annotations");
+        write_hints(tool, words->has_network, out);
+    }
+    json_close(out, '}');
+}
+
+void mcp_tools_list(struct mcp_call *call)
+{
+    const struct mcp_catalogue *catalogue = call->catalogue;
+    struct tool_words words = { 0 };
+    struct exchange *exchange = call->exchange;
+    error err;
+    if (mcp_member(call->params, "cursor")) {
+        mcp_fail(call, MCP_INVALID_PARAMS, "there is one page of tools; leave 'cursor' out");
+        return;
+    }
+    if (service_tool_words(exchange->service, &exchange->caller, &words, &err) < 0)
+        words.text.size = 0; /* a policy file that is wrong: a run says what is */
+    struct bytes *out = mcp_result_open(call, NULL);
+    json_key(out, "tools");
+    json_open(out, '[');
+    for (size_t i = 0; i < catalogue->tool_count; i++)
+        if (service_check_right(&exchange->caller, catalogue->tools[i].right, &err) == 0)
+            write_tool(&catalogue->tools[i], &words, out);
+    json_close(out, ']');
+    mcp_write_caching(call, out);
+    mcp_result_close(call);
+    bytes_done(&words.text);
+}
+
+/* --- tools/call ---------------------------------------------------------------------------------
+ */
+
+static const struct mcp_tool *find_tool(const struct mcp_catalogue *catalogue, const char *name)
+{
+    for (size_t i = 0; i < catalogue->tool_count; i++)
+        if (strcmp(catalogue->tools[i].name, name) == 0)
+            return &catalogue->tools[i];
+    return NULL;
+}
+
+void mcp_tools_call(struct mcp_call *call)
+{
+    error err;
+    const char *name = mcp_text(call->params, "name");
+    call->tool = name ? find_tool(call->catalogue, name) : NULL;
+    call->arguments = mcp_member(call->params, "arguments");
+    if (!call->tool) {
+        mcp_fail(call, MCP_INVALID_PARAMS, "no tool is named '%.80s'; tools/list names them",
+                 name ? name : "");
+        return;
+    }
+    if (call->arguments && !json_object_is_type(call->arguments, json_type_object)) {
+        mcp_fail(call, MCP_INVALID_PARAMS, "'arguments' is an object");
+        return;
+    }
+    if (mcp_header_check_arguments(call) < 0)
+        return;
+    if (service_check_right(&call->exchange->caller, call->tool->right, &err) < 0 ||
+        mcp_arguments_check(call->tool, call->arguments, &err) < 0)
+        mcp_tool_fail(call, &err);
+    else
+        call->tool->begin(call);
+}

@@ -1,0 +1,16 @@
+/* service_tools.h - what a model is told of the policy that its code runs under. */
+#pragma once
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "engine/service/service.h"
+
+struct tool_words {
+    const char *policy; /* NULL: the caller's default */
+    struct bytes text;  /* added to */
+    bool has_network;   /* something leads out of the sandbox */
+};
+
+/* Fails  ERR_NOT_FOUND, ERR_UNAVAILABLE  as policies_find(). */
+int service_tool_words(const struct service *service, const struct caller *caller,
+                       struct tool_words *words, error *err);
