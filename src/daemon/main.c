@@ -340,7 +340,8 @@ static int prepare_process(error *err)
     (void) mallopt(M_ARENA_MAX, 1);
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return fail_os(err, "become untraceable");
-    for (size_t i = 0; settings.is_private && i < daemon_.templates.count; i++)
+    bool is_for_one = settings.is_private && !settings.is_warm;
+    for (size_t i = 0; is_for_one && i < daemon_.templates.count; i++)
         daemon_.templates.list[i].set_count = 0; /* nobody warms an interpreter for one run */
     if (sodium_init() < 0)
         return fail(err, ERR_SYSTEM, "libsodium cannot start");

@@ -117,6 +117,7 @@ int options_read(int count, char **words, struct options *options, error *err)
 {
     const struct option_row rows[] = {
         { "--private", .flag = &options->is_private },
+        { "--warm", .flag = &options->is_warm },
         { "--webhook", .flag = &options->has_webhook },
         { "--no-keys", .flag = &options->tcp_needs_no_key },
         { "--verbose", .flag = &options->is_verbose },

@@ -26,6 +26,7 @@ struct options {
     bool has_webhook;
     bool tcp_needs_no_key;
     bool is_private;
+    bool is_warm; /* a private one that keeps interpreters to fork */
     bool is_verbose;
     unsigned owner;
     struct sockets connections, listens;

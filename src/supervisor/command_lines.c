@@ -69,7 +69,7 @@ int plan_spawner(struct program *program, const struct launch_plan *plan,
         program_add(program, err, "--slots") < 0 ||
         program_add(program, err, "%u", plan->slots ? plan->slots : PRIVATE_SLOTS) < 0)
         return -1;
-    bool has_zygotes = !plan->private && path_of_python(&python, &no_python) == 0;
+    bool has_zygotes = (!plan->private || plan->warm) && path_of_python(&python, &no_python) == 0;
     if (has_zygotes && program_add_pair(program, "--python", python, err) < 0)
         return -1;
     for (size_t index = 0; index < here->places.count; index++)
@@ -221,7 +221,8 @@ int plan_daemon(struct program *program, const struct launch_plan *plan,
         program_add(program, err, "%u", geteuid()) < 0 ||
         (plan->no_keys && program_add(program, err, "--no-keys") < 0) ||
         plan_filters(program, err) < 0 || plan_log(program, plan, err) < 0 ||
-        (plan->private && program_add(program, err, "--private") < 0))
+        (plan->private && program_add(program, err, "--private") < 0) ||
+        (plan->warm && program_add(program, err, "--warm") < 0))
         return -1;
     return plan_state(program, plan->state, err);
 }

@@ -20,6 +20,7 @@ enum { LAUNCH_FDS_MAX = 8 };
 struct launch_plan {
     const char *state; /* where templates are; NULL: the default */
     bool private;      /* ends with its last connection and keeps nothing on disk */
+    bool warm;         /* a private one that keeps interpreters to fork: cells and sessions */
     unsigned slots;    /* sandboxes at once; 0: a few */
     const char *log_sync, *log_keep, *log_witness; /* of the log of receipts; NULL: not given */
     bool no_keys;                                  /* TCP without a key, the operator said so */

@@ -148,7 +148,10 @@ struct mcp_call *mcp_call_of_server_request(const struct mcp_call *asker, const 
 
 void mcp_calls_forget_client(const struct mcp_client *client)
 {
-    for (struct mcp_call *call = calls; call; call = call->next)
+    for (struct mcp_call *call = calls; call; call = call->next) {
         if (call->client == client)
             call->client = NULL;
+        if (call->process == client)
+            call->process = NULL;
+    }
 }

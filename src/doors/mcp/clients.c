@@ -101,7 +101,7 @@ struct mcp_client *mcp_client_of(struct mcp_call *call)
 
 void mcp_client_remember_session(struct mcp_client *client, const char *session)
 {
-    if (client && client->kind == CLIENT_PROCESS && client->sessions.size < SESSIONS_BYTES_MAX)
+    if (client->sessions.size < SESSIONS_BYTES_MAX)
         bytes_add(&client->sessions, session, strlen(session) + 1);
 }
 
@@ -122,6 +122,11 @@ void mcp_client_end(struct mcp_client *client, const struct exchange *exchange)
         const char *id = client->sessions.data + at;
         at += strlen(id) + 1;
         end_session(exchange, id);
+    }
+    for (struct mcp_client *next, *other = clients; other; other = next) {
+        next = other->next;
+        if (other->process == client)
+            forget(other);
     }
     forget(client);
 }

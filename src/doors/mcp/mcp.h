@@ -98,7 +98,8 @@ struct mcp_call {
     const char *method_name;
     enum mcp_era era;
     const char *version;
-    struct mcp_client *client; /* that the handshake made, or of a stdio process; NULL: none */
+    struct mcp_client *client;  /* that the handshake made, or the process; NULL: none */
+    struct mcp_client *process; /* of `glovebox mcp` that the message came through; NULL: none */
     const struct mcp_method *method;
     const struct mcp_tool *tool;
     struct json_object *arguments, *progress_token;
@@ -209,6 +210,7 @@ struct mcp_client {
     bool elicits_form, elicits_url;
     char mine[MCP_SESSION_SIZE]; /* its own session; "": none yet */
     struct bytes sessions;       /* of a process: all that it has begun, each ended by NUL */
+    const struct mcp_client *process; /* of a handshake: that it came through; NULL: none */
     int64_t used_ms;
     struct mcp_client *next;
 };

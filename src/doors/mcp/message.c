@@ -127,9 +127,7 @@ static int read_stateless(struct mcp_call *call, const char *asked)
     if (call->id && !json_object_is_type(call->capabilities, json_type_object))
         return refuse(call, MCP_INVALID_PARAMS,
                       "_meta lacks \"" MCP_META "clientCapabilities\", an object");
-    const char *process = exchange_header(call->exchange, "Glovebox-Process");
-    if (process)
-        call->client = mcp_client_find(CLIENT_PROCESS, process, call->exchange);
+    call->client = call->process;
     return 0;
 }
 
@@ -174,6 +172,9 @@ int mcp_message_read(struct mcp_call *call)
     json_reader_close(&call->exchange->body);
     if (read_envelope(call) < 0)
         return -1;
+    const char *process = exchange_header(call->exchange, "Glovebox-Process");
+    if (process)
+        call->process = mcp_client_find(CLIENT_PROCESS, process, call->exchange);
     const char *said = exchange_header(call->exchange, "MCP-Protocol-Version");
     bool is_marked = mcp_member(call->meta, MCP_META "protocolVersion") != NULL;
     if (is_marked || (said && strcmp(said, MCP_NEWEST) == 0))

@@ -18,6 +18,7 @@ static void initialize(struct mcp_call *call)
     }
     struct json_object *elicitation = mcp_member(call->capabilities, "elicitation");
     client->version = call->version;
+    client->process = call->process;
     client->elicits_url = mcp_member(elicitation, "url") != NULL;
     client->elicits_form = elicitation && (mcp_member(elicitation, "form") || !client->elicits_url);
     exchange_add_header(call->exchange, "Mcp-Session-Id", client->id);

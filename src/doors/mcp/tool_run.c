@@ -72,7 +72,7 @@ static void on_cut(void *context)
  * begun goes on. */
 static struct watcher watcher_of(struct mcp_call *call, bool begins)
 {
-    bool stays = call->era == ERA_HANDSHAKE && !exchange_header(call->exchange, "Glovebox-Process");
+    bool stays = call->era == ERA_HANDSHAKE && !call->process;
     return (struct watcher){ .context = call,
                              .woken = on_woken,
                              .cut = on_cut,
