@@ -1,6 +1,7 @@
 /* call.c - one message on its way: opened, woken, streamed, closed. */
 #include "doors/mcp/mcp.h"
 #include "engine/service/service_artifacts.h"
+#include "engine/service/service_files.h"
 
 #include <microhttpd.h>
 #include <stdlib.h>
@@ -19,7 +20,8 @@ static void close_call(struct exchange *exchange)
         artifact_check_await(call->work.check, NULL, NULL);
     if (call->work.watch)
         watch_close(call->work.watch);
-    (void) json_object_put(call->work.json);
+    file_task_free(call->work.file);
+    bytes_done(&call->work.read);
     if (call->before)
         call->before->next = call->next;
     else

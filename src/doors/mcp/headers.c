@@ -66,7 +66,7 @@ static int check(struct mcp_call *call, const char *name, const char *expected)
     char room[VALUE_MAX];
     struct header_look found = { name, NULL, 0 };
     exchange_each_header(call->exchange, look, &found);
-        if (found.count == 0 && (!expected || call->process))
+    if (found.count == 0 && (!expected || call->process))
         return 0;
     const char *value = found.count == 1 ? decode(found.value, room) : NULL;
     if (found.count == 0)

@@ -14,6 +14,7 @@
 #include "doors/http/http.h"
 #include "doors/rest/openapi/openapi.h"
 #include "engine/service/service_runs.h"
+#include "json/payload.h"
 
 #include <json.h>
 #include <stdbool.h>
@@ -86,8 +87,11 @@ struct mcp_work {
     char session[MCP_SESSION_SIZE];      /* "": a sandbox of its own */
     char note[MCP_NOTE_SIZE];            /* what is to be told of the session, a sentence */
     bool is_named, is_mine, is_new;
-    bool is_told;             /* that it is cancelled */
-    struct json_object *json; /* a request to the engine */
+    bool is_told; /* that it is cancelled */
+    struct file_task *file;
+    struct payload content; /* that file_write writes */
+    uint64_t written;       /* of it; of file_read: where it begins */
+    struct bytes read;      /* by file_read */
 };
 
 struct mcp_call {
@@ -208,8 +212,8 @@ struct mcp_client {
     const struct account *account;
     const char *version; /* of the handshake; NULL: none */
     bool elicits_form, elicits_url;
-    char mine[MCP_SESSION_SIZE]; /* its own session; "": none yet */
-    struct bytes sessions;       /* of a process: all that it has begun, each ended by NUL */
+    char mine[MCP_SESSION_SIZE];      /* its own session; "": none yet */
+    struct bytes sessions;            /* of a process: all that it has begun, each ended by NUL */
     const struct mcp_client *process; /* of a handshake: that it came through; NULL: none */
     int64_t used_ms;
     struct mcp_client *next;
@@ -249,6 +253,11 @@ void mcp_run_cancel(struct mcp_call *call);
 void mcp_session_open(struct mcp_call *call);
 void mcp_session_close(struct mcp_call *call);
 void mcp_policy_explain(struct mcp_call *call);
+extern const struct property mcp_file_write_arguments[], mcp_file_read_arguments[],
+    mcp_file_list_arguments[];
+void mcp_file_write(struct mcp_call *call);
+void mcp_file_read(struct mcp_call *call);
+void mcp_file_list(struct mcp_call *call);
 
 /* resources.c */
 void mcp_artifact_woken(void *user, const error *why);

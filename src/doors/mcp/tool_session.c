@@ -100,22 +100,33 @@ static void await_standing(struct mcp_call *call)
         work->then(call);
 }
 
-/* Is the client's own session still there? If not, the call that finds it gone tells why, once. */
-static bool own_session_lives(struct mcp_call *call, struct mcp_client *client)
+/* The client's own session, NULL: there is none. The call that finds it gone tells why, once. */
+static struct session *own_session(struct mcp_call *call, struct mcp_client *client)
 {
     struct exchange *exchange = call->exchange;
     struct session *session = NULL;
     error err;
     if (!client->mine[0])
-        return false;
+        return NULL;
     if (service_session_enter(exchange->service, &exchange->caller, client->mine, &session, &err) ==
         0)
-        return true;
+        return session;
     (void) snprintf(call->work.note, sizeof call->work.note,
                     "Your session before this one is gone, with its variables and files: %s.",
                     err.text);
     client->mine[0] = '\0';
-    return false;
+    return NULL;
+}
+
+/* Another call has begun it, and it is not made yet. */
+static void await_begun(struct mcp_call *call, struct session *session)
+{
+    const struct waker waker = { mcp_call_wake, call };
+    error err;
+    call->work.wait = service_session_await_new(session, true, &waker, &err);
+    call->proceed = on_made;
+    if (!call->work.wait)
+        mcp_tool_fail(call, &err);
 }
 
 static void use_own(struct mcp_call *call)
@@ -128,9 +139,13 @@ static void use_own(struct mcp_call *call)
         mcp_tool_fail(call, &err);
         return;
     }
-    if (own_session_lives(call, client)) {
+    struct session *session = own_session(call, client);
+    if (session) {
         (void) snprintf(call->work.session, sizeof call->work.session, "%s", client->mine);
-        await_standing(call);
+        if (service_session_is_made(session))
+            await_standing(call);
+        else
+            await_begun(call, session);
         return;
     }
     begin(call, request_of(call));

@@ -1,0 +1,347 @@
+/* tool_file.c - file_write, file_read and file_list: small files of a session as text. Large ones
+ * go by the native interface, or by the user's own folder (glovebox mcp --files). */
+#include "base/utf8.h"
+#include "doors/mcp/mcp.h"
+#include "doors/rest/directory_json.h"
+#include "engine/service/service_files.h"
+#include "json/payload.h"
+#include "json/writer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    READ_DEFAULT = 64 * 1024,
+    READ_MAX = 4 << 20,
+    LIST_MAX = 1000,
+    BLOCK = 48 * 1024,
+    GIVEN = 12 * 1024
+};
+
+#define SESSION_ARGUMENTS                                                                     \
+    { "session_id", "string 1..47", "whose file; of session_open", true },                    \
+    {                                                                                         \
+        "session", "=mine", "mine: the session of your own; one of these two is needed", true \
+    }
+
+/* clang-format off */
+const struct property mcp_file_write_arguments[] = {
+    { "path",           "string 1..4095", "beneath /workspace; its folder must be there" },
+    { "content",        "string",  "its text; or", true },
+    { "content_base64", "base64",  "any bytes", true },
+    SESSION_ARGUMENTS,
+    { 0 },
+};
+const struct property mcp_file_read_arguments[] = {
+    { "path",   "string 1..4095", "beneath /workspace" },
+    { "offset", "count 0..9007199254740991", "the first byte; 0 if it is left out", true },
+    { "bytes",  "count 1..4194304", "at most so many; 65536 if it is left out", true },
+    SESSION_ARGUMENTS,
+    { 0 },
+};
+const struct property mcp_file_list_arguments[] = {
+    { "path",  "string 1..4095", "of the folder; /workspace if it is left out", true },
+    { "depth", "count 1..64",    "of folders below it; 1 if it is left out", true },
+    SESSION_ARGUMENTS,
+    { 0 },
+};
+/* clang-format on */
+
+static int need_session(struct mcp_call *call)
+{
+    error err;
+    if (mcp_member(call->arguments, "session_id") || mcp_member(call->arguments, "session"))
+        return 0;
+    (void) fail(&err, ERR_BAD_REQUEST,
+                "files are of a session: give session_id, or session: \"mine\"");
+    mcp_tool_fail(call, &err);
+    return -1;
+}
+
+/* Begins a task on the path of the arguments. -1: that is told. */
+static int begin_task(struct mcp_call *call, struct file_order *order)
+{
+    const struct waker waker = { mcp_call_wake, call };
+    struct exchange *exchange = call->exchange;
+    struct json_object *path = mcp_member(call->arguments, "path");
+    auto_bytes name = { 0 };
+    error err;
+    if (path)
+        bytes_add(&name, json_object_get_string(path), (size_t) json_object_get_string_len(path));
+    order->session = call->work.session;
+    order->path = &name;
+    if (service_file_begin(exchange->service, &exchange->caller, order, &waker, &call->work.file,
+                           &err) == 0)
+        return 0;
+    mcp_tool_fail(call, &err);
+    return -1;
+}
+
+/* Is it ready? If it has failed, that is told. */
+static bool is_ready(struct mcp_call *call)
+{
+    error err;
+    int state = file_task_look(call->work.file, &err);
+    if (state < 0)
+        mcp_tool_fail(call, &err);
+    return state == FILE_READY;
+}
+
+/* "[path: …; session …]" */
+static void add_place(struct bytes *text, const struct mcp_call *call)
+{
+    bytes_print(text, "session %s%s", call->work.session, call->work.is_mine ? " (yours)" : "");
+    if (call->work.note[0])
+        bytes_print(text, ". %s", call->work.note);
+}
+
+/* A path as one line, whatever is in it. */
+static void add_path(struct bytes *text, const char *path, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if ((unsigned char) path[i] < ' ' || path[i] == 0x7f)
+            bytes_print(text, "\\x%02x", (unsigned char) path[i]);
+        else
+            bytes_add(text, path + i, 1);
+}
+
+static void open_content(struct mcp_call *call, struct bytes *text)
+{
+    struct bytes *out = mcp_result_open(call, NULL);
+    json_key(out, "content");
+    json_open(out, '[');
+    out->failed |= text->failed;
+    mcp_content_text(out, bytes_text(text), text->size);
+}
+
+/* --- file_write ---------------------------------------------------------------------------------
+ */
+
+static int read_content(struct mcp_call *call, error *err)
+{
+    struct json_object *text = mcp_member(call->arguments, "content");
+    struct json_object *base64 = mcp_member(call->arguments, "content_base64");
+    struct json_object *given = text ? text : base64;
+    if (!given || (text && base64))
+        return fail(err, ERR_BAD_REQUEST, "give content or content_base64, one of them");
+    size_t size = (size_t) json_object_get_string_len(given);
+    if (base64)
+        return payload_from_base64(&call->work.content, json_object_get_string(given), size, err);
+    payload_from_text(&call->work.content, json_object_get_string(given), size);
+    return 0;
+}
+
+static void tell_written(struct mcp_call *call)
+{
+    struct mcp_work *work = &call->work;
+    struct file_entry entry;
+    auto_bytes text = { 0 };
+    const struct bytes *path = file_task_path(work->file);
+    bytes_print(&text, "%" PRIu64 " bytes are in ", work->content.size);
+    add_path(&text, path->data, path->size);
+    bytes_add_text(&text, "; ");
+    add_place(&text, call);
+    open_content(call, &text);
+    struct bytes *out = &call->out;
+    json_close(out, ']');
+    json_key(out, "structuredContent");
+    json_open(out, '{');
+    file_path_write(path->data, path->size, out);
+    if (file_task_next_entry(work->file, &entry))
+        file_facts_write(&entry, out);
+    json_close(out, '}');
+    json_flag_field(out, "isError", false);
+    mcp_result_close(call);
+}
+
+static void write_more(struct mcp_call *call)
+{
+    struct mcp_work *work = &call->work;
+    unsigned char block[GIVEN];
+    error err;
+    for (size_t size;
+         (size = payload_read(&work->content, work->written, block, sizeof block)) > 0;) {
+        ssize_t taken = file_task_give(work->file, (const char *) block, size, &err);
+        if (taken == 0)
+            return;
+        if (taken < 0) {
+            mcp_tool_fail(call, &err);
+            return;
+        }
+        work->written += (uint64_t) taken;
+    }
+    file_task_end_input(work->file);
+    if (is_ready(call))
+        tell_written(call);
+}
+
+static void begin_write(struct mcp_call *call)
+{
+    struct file_order order = { .action = FILE_WRITE };
+    if (begin_task(call, &order) < 0)
+        return;
+    call->proceed = write_more;
+    write_more(call);
+}
+
+void mcp_file_write(struct mcp_call *call)
+{
+    error err;
+    if (read_content(call, &err) < 0)
+        mcp_tool_fail(call, &err);
+    else if (need_session(call) == 0)
+        mcp_session_use(call, begin_write);
+}
+
+/* --- file_read ----------------------------------------------------------------------------------
+ */
+
+static void write_blob(struct bytes *out, const char *mime, const struct bytes *bytes)
+{
+    bool is_image = strncmp(mime, "image/", 6) == 0 && strcmp(mime, "image/svg+xml") != 0;
+    json_open(out, '{');
+    json_string_field(out, "type", is_image ? "image" : "resource");
+    if (!is_image) {
+        json_key(out, "resource");
+        json_open(out, '{');
+        json_string_field(out, "uri", "glovebox://file");
+    }
+    json_string_field(out, "mimeType", mime);
+    json_key(out, is_image ? "data" : "blob");
+    json_base64(out, bytes->data, bytes->size);
+    if (!is_image)
+        json_close(out, '}');
+    json_close(out, '}');
+}
+
+static void tell_read(struct mcp_call *call)
+{
+    struct mcp_work *work = &call->work;
+    struct file_entry facts;
+    auto_bytes text = { 0 };
+    const struct bytes *path = file_task_path(work->file);
+    size_t size = work->read.size;
+    file_task_facts(work->file, &facts);
+    bool is_text = utf8_valid_size(work->read.data, size) + 4 > size &&
+                   !memchr(bytes_text(&work->read), 0, size);
+    if (is_text)
+        bytes_add(&text, work->read.data, size);
+    if (is_text && size > 0 && work->read.data[size - 1] != '\n')
+        bytes_add_text(&text, "\n");
+    bytes_add_text(&text, "[");
+    add_path(&text, path->data, path->size);
+    bytes_print(&text, ": %" PRIu64 " bytes, %zu from %" PRIu64 " are here; ", facts.size, size,
+                work->written);
+    add_place(&text, call);
+    bytes_add_text(&text, "]");
+    open_content(call, &text);
+    if (!is_text)
+        write_blob(&call->out, file_task_media_type(work->file), &work->read);
+    json_close(&call->out, ']');
+    json_flag_field(&call->out, "isError", false);
+    mcp_result_close(call);
+}
+
+static void read_more(struct mcp_call *call)
+{
+    struct mcp_work *work = &call->work;
+    ssize_t got = FLOW_LATER;
+    char *room;
+    error err;
+    if (!is_ready(call))
+        return;
+    do {
+        room = bytes_reserve(&work->read, BLOCK);
+        got = room ? file_task_take(work->file, room, BLOCK) : FLOW_BROKEN;
+        if (got > 0)
+            work->read.size += (size_t) got;
+    } while (got > 0);
+    if (got == FLOW_END) {
+        tell_read(call);
+    } else if (got != FLOW_LATER) {
+        (void) fail(&err, ERR_CONFLICT, "the file has changed, or its session has ended");
+        mcp_tool_fail(call, &err);
+    }
+}
+
+static void begin_read(struct mcp_call *call)
+{
+    struct json_object *offset = mcp_member(call->arguments, "offset");
+    struct json_object *bytes = mcp_member(call->arguments, "bytes");
+    call->work.written = offset ? json_object_get_uint64(offset) : 0;
+    struct file_order order = { .action = FILE_READ,
+                                .from = call->work.written,
+                                .size = bytes ? json_object_get_uint64(bytes) : READ_DEFAULT };
+    if (begin_task(call, &order) < 0)
+        return;
+    call->proceed = read_more;
+    read_more(call);
+}
+
+void mcp_file_read(struct mcp_call *call)
+{
+    if (need_session(call) == 0)
+        mcp_session_use(call, begin_read);
+}
+
+/* --- file_list ----------------------------------------------------------------------------------
+ */
+
+static void tell_list(struct mcp_call *call)
+{
+    struct mcp_work *work = &call->work;
+    struct file_entry entry;
+    auto_bytes text = { 0 };
+    auto_bytes rows = { 0 };
+    const struct bytes *path = file_task_path(work->file);
+    size_t count = file_task_entries(work->file);
+    bool is_cut = file_task_is_cut(work->file);
+    json_open(&rows, '[');
+    while (file_task_next_entry(work->file, &entry)) {
+        file_entry_write(&entry, &rows);
+        add_path(&text, entry.path, entry.path_size);
+        bytes_print(&text, "  %s  %" PRIu64 " bytes\n", file_type_name(entry.mode), entry.size);
+    }
+    json_close(&rows, ']');
+    bytes_print(&text, "[%zu entries%s; ", count, is_cut ? ", and more" : "");
+    add_place(&text, call);
+    bytes_add_text(&text, "]");
+    open_content(call, &text);
+    struct bytes *out = &call->out;
+    json_close(out, ']');
+    json_key(out, "structuredContent");
+    json_open(out, '{');
+    file_path_write(path->data ? path->data : "", path->size, out);
+    json_flag_field(out, "truncated", is_cut);
+    json_key(out, "entries");
+    json_raw(out, rows.data, rows.size);
+    json_close(out, '}');
+    out->failed |= rows.failed;
+    json_flag_field(out, "isError", false);
+    mcp_result_close(call);
+}
+
+static void list_more(struct mcp_call *call)
+{
+    if (is_ready(call))
+        tell_list(call);
+}
+
+static void begin_list(struct mcp_call *call)
+{
+    struct json_object *depth = mcp_member(call->arguments, "depth");
+    struct file_order order = { .action = FILE_LIST,
+                                .depth = depth ? json_object_get_uint64(depth) : 1,
+                                .max = LIST_MAX };
+    if (begin_task(call, &order) < 0)
+        return;
+    call->proceed = list_more;
+    list_more(call);
+}
+
+void mcp_file_list(struct mcp_call *call)
+{
+    if (need_session(call) == 0)
+        mcp_session_use(call, begin_list);
+}
