@@ -87,7 +87,9 @@ struct mcp_work {
     char session[MCP_SESSION_SIZE];      /* "": a sandbox of its own */
     char note[MCP_NOTE_SIZE];            /* what is to be told of the session, a sentence */
     bool is_named, is_mine, is_new;
-    bool is_told; /* that it is cancelled */
+    bool has_asked;    /* the client's person about an approval */
+    char approval[64]; /* which one */
+    bool is_told;      /* that it is cancelled */
     struct file_task *file;
     struct payload content; /* that file_write writes */
     uint64_t written;       /* of it; of file_read: where it begins */
@@ -210,8 +212,8 @@ struct mcp_client {
     enum mcp_client_kind kind;
     char id[MCP_CLIENT_ID_SIZE];
     const struct account *account;
-    const char *version; /* of the handshake; NULL: none */
-    bool elicits_form, elicits_url;
+    const char *version;              /* of the handshake; NULL: none */
+    unsigned capabilities;            /* of the handshake: bits of mcp_capabilities */
     char mine[MCP_SESSION_SIZE];      /* its own session; "": none yet */
     struct bytes sessions;            /* of a process: all that it has begun, each ended by NUL */
     const struct mcp_client *process; /* of a handshake: that it came through; NULL: none */
@@ -236,6 +238,37 @@ void mcp_client_answered(struct mcp_call *call);
 /* Finds or begins the session that the arguments name, work.session; `then` is called when it
  * stands. */
 void mcp_session_use(struct mcp_call *call, void (*then)(struct mcp_call *call));
+
+/* --- request_state.c, ask.c, approval.c ----------------------------------------------------------
+ */
+
+enum { MCP_STATE_SIZE = 128 };
+
+/* Adds a sealed text that the client brings back with its next round. */
+void mcp_state_write(const struct mcp_call *call, const char *text, struct bytes *out);
+/* 1: it has brought one; 0: none; -1: one that is none, which has been answered. */
+int mcp_state_read(struct mcp_call *call, char ret_text[MCP_STATE_SIZE]);
+
+enum mcp_capabilities { CAN_ELICIT = 1, CAN_SAMPLE = 2, CAN_ROOTS = 4 };
+
+struct mcp_question {
+    const char *name, *method;
+    const char *params; /* JSON: the members of the object */
+};
+
+bool mcp_may_ask(const struct mcp_call *call, const char *capability);
+unsigned mcp_capability(const char *name);
+/* `state` is sealed; NULL: none. After a handshake `proceed` goes on when client_answer is there.
+ */
+void mcp_ask(struct mcp_call *call, const struct mcp_question *question, const char *state);
+/* Several at once, as JSON; of stateless calls alone. */
+void mcp_ask_all(struct mcp_call *call, const char *requests, const char *state);
+struct json_object *mcp_answer_to(const struct mcp_call *call, const char *name);
+
+/* Asks the client's person about a run that waits for approval; false: it cannot. */
+bool mcp_approval_ask(struct mcp_call *call, const char *id);
+/* 0: the call may be tried again; -1: it is answered. */
+int mcp_approval_hear(struct mcp_call *call, const char *id);
 
 /* --- run_content.c ------------------------------------------------------------------------------
  */

@@ -16,11 +16,12 @@ static void initialize(struct mcp_call *call)
         mcp_fail(call, MCP_INTERNAL, "too many clients at once; try again");
         return;
     }
-    struct json_object *elicitation = mcp_member(call->capabilities, "elicitation");
     client->version = call->version;
     client->process = call->process;
-    client->elicits_url = mcp_member(elicitation, "url") != NULL;
-    client->elicits_form = elicitation && (mcp_member(elicitation, "form") || !client->elicits_url);
+    static const char *const names[] = { "elicitation", "sampling", "roots" };
+    for_each(name, names)
+        if (mcp_member(call->capabilities, *name))
+            client->capabilities |= mcp_capability(*name);
     exchange_add_header(call->exchange, "Mcp-Session-Id", client->id);
     struct bytes *out = mcp_result_open(call, NULL);
     json_string_field(out, "protocolVersion", call->version);

@@ -52,6 +52,8 @@ const struct property mcp_run_status_arguments[] = {
 };
 /* clang-format on */
 
+static void begin(struct mcp_call *call);
+
 /* --- following one ------------------------------------------------------------------------------
  */
 
@@ -81,6 +83,38 @@ static struct watcher watcher_of(struct mcp_call *call, bool begins)
                                                : HANGUP_CANCELS };
 }
 
+/* The client's person has answered on the stream of the call. */
+static void answered(struct mcp_call *call)
+{
+    struct mcp_work *work = &call->work;
+    if (!call->client_answer && !call->is_cancelled)
+        return;
+    call->proceed = NULL;
+    if (mcp_approval_hear(call, work->approval) < 0)
+        return;
+    watch_close(work->watch);
+    work->watch = NULL;
+    begin(call);
+}
+
+static void conclude(struct mcp_call *call)
+{
+    const struct watch *watch = call->work.watch;
+    struct json_object *result = NULL;
+    error err;
+    bool is_pending = watch_status(watch) == RUN_PENDING_APPROVAL && !watch_is_lost(watch);
+    if (is_pending &&
+        json_read(watch_result(watch)->data, watch_result(watch)->size, &result, &err) == 0) {
+        bool asks = mcp_approval_ask(call, mcp_text(result, "approval"));
+        (void) json_object_put(result);
+        if (asks) {
+            call->proceed = answered;
+            return;
+        }
+    }
+    mcp_run_tell(call, watch);
+}
+
 static void follow(struct mcp_call *call)
 {
     struct mcp_work *work = &call->work;
@@ -90,7 +124,7 @@ static void follow(struct mcp_call *call)
         watch_cancel(work->watch);
     }
     if (watch_is_over(work->watch)) {
-        mcp_run_tell(call, work->watch);
+        conclude(call);
         return;
     }
     (void) snprintf(message, sizeof message, "%s: %s", watch_id(work->watch),
@@ -215,6 +249,14 @@ static void run_alone(struct mcp_call *call)
     followed(call, result < 0 ? NULL : watch, &err);
 }
 
+static void begin(struct mcp_call *call)
+{
+    if (call->work.session[0])
+        run_cell(call);
+    else
+        run_alone(call);
+}
+
 static void run(struct mcp_call *call)
 {
     bool is_in_session = call->work.session[0] != '\0';
@@ -228,15 +270,17 @@ static void run(struct mcp_call *call)
         (void) fail(&err, ERR_BAD_REQUEST,
                     "the policy of a session was chosen when it began; leave policy out");
         mcp_tool_fail(call, &err);
-    } else if (is_in_session) {
-        run_cell(call);
     } else {
-        run_alone(call);
+        begin(call);
     }
 }
 
 void mcp_run_code(struct mcp_call *call)
 {
+    char state[MCP_STATE_SIZE];
+    int asked = mcp_state_read(call, state);
+    if (asked < 0 || (asked > 0 && mcp_approval_hear(call, state) < 0))
+        return;
     mcp_session_use(call, run);
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFINITIONS_MAX = 64 };
+enum { DEFINITIONS_MAX = 64, SCHEMAS_MAX = 16 };
 
 static const char reference[] = "#/components/schemas/";
 
@@ -118,7 +118,7 @@ void mcp_input_schema_write(const struct mcp_tool *tool, struct bytes *out)
 /* --- of results ---------------------------------------------------------------------------------
  */
 
-void mcp_output_schema_write(const char *name, struct bytes *out)
+static void write_output_schema(const char *name, struct bytes *out)
 {
     auto_bytes text = { 0 };
     const struct schema *schema = schema_find(name);
@@ -139,6 +139,27 @@ void mcp_output_schema_write(const char *name, struct bytes *out)
     write_definitions(body, out);
     bytes_add_text(out, "}");
     out->failed |= text.failed || moved.failed;
+}
+
+/* Each is written once. */
+void mcp_output_schema_write(const char *name, struct bytes *out)
+{
+    static struct {
+        const char *name;
+        struct bytes text;
+    } written[SCHEMAS_MAX];
+    size_t i = 0;
+    while (i < SCHEMAS_MAX && written[i].name && strcmp(written[i].name, name) != 0)
+        i++;
+    if (i == SCHEMAS_MAX) {
+        write_output_schema(name, out);
+        return;
+    }
+    if (!written[i].name)
+        write_output_schema(name, &written[i].text);
+    written[i].name = name;
+    json_raw(out, written[i].text.data, written[i].text.size);
+    out->failed |= written[i].text.failed;
 }
 
 /* --- arguments against their rows ---------------------------------------------------------------

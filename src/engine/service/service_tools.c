@@ -4,6 +4,7 @@
 #include "engine/catalog/policies.h"
 #include "engine/catalog/templates.h"
 #include "engine/run/run_plan.h"
+#include "policy/describe.h"
 
 int service_tool_words(const struct service *service, const struct caller *caller,
                        struct tool_words *words, error *err)
@@ -13,7 +14,10 @@ int service_tool_words(const struct service *service, const struct caller *calle
     run_plan_default_policy(caller->account, service->policies, service->templates, usual);
     if (policies_find(service->policies, words->policy ? words->policy : usual, &policy, err) < 0)
         return -1;
+    int template = templates_find(service->templates, policy->template);
+    struct json_object *manifest =
+        template < 0 ? NULL : service->templates->list[template].manifest;
     words->has_network = policy->network == POLICY_NETWORK_RULES;
-    bytes_print(&words->text, "Policy %s.", policy->name);
+    policy_describe(policy, manifest, &words->text);
     return 0;
 }

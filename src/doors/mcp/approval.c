@@ -1,0 +1,99 @@
+/* approval.c - a run that a person must approve first: the client's person is asked where the
+ * client can ask. What comes back is the word of a program. It decides only where the policy takes
+ * the word of the user who runs glovebox (by: terminal); elsewhere it says no more than that
+ * somebody may have decided by now. */
+#include "doors/mcp/mcp.h"
+#include "engine/service/service_approvals.h"
+#include "engine/service/service_callers.h"
+#include "json/writer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char question_name[] = "approve";
+
+/* May the client's answer itself decide? */
+static bool answer_decides(const struct mcp_call *call, const char *id)
+{
+    struct exchange *exchange = call->exchange;
+    struct json_object *approval = NULL;
+    auto_bytes json = { 0 };
+    error err;
+    if (!service_is_owner(&exchange->caller) ||
+        service_approval(exchange->service, &exchange->caller, id, &json, &err) < 0 ||
+        json_read(bytes_text(&json), json.size, &approval, &err) < 0)
+        return false;
+    const char *by = mcp_text(approval, "by");
+    bool decides = by && strcmp(by, "terminal") == 0;
+    (void) json_object_put(approval);
+    return decides;
+}
+
+static void ask(struct mcp_call *call, const char *id, bool decides)
+{
+    auto_bytes params = { 0 };
+    char message[400];
+    (void) snprintf(message, sizeof message,
+                    decides ? "glovebox: a person must approve this run before it begins. What it "
+                              "would do: glovebox approvals %.40s"
+                            : "glovebox: a person must approve this run elsewhere, with: glovebox "
+                              "approve %.40s. Accept when that is done.",
+                    id);
+    if (call->era == ERA_STATELESS || strcmp(call->version, "2025-11-25") == 0)
+        json_string_field(&params, "mode", "form");
+    json_string_field(&params, "message", message);
+    bytes_add_text(&params, ",\"requestedSchema\":{\"type\":\"object\",\"properties\":{");
+    if (decides)
+        bytes_add_text(&params, "\"decision\":{\"type\":\"string\",\"title\":\"Decision\",\"enum\":"
+                                "[\"deny\",\"approve\"],\"default\":\"deny\"}");
+    bytes_add_text(&params, decides ? "},\"required\":[\"decision\"]}" : "}}");
+    const struct mcp_question question = { question_name, "elicitation/create",
+                                           bytes_text(&params) };
+    mcp_ask(call, &question, id);
+}
+
+bool mcp_approval_ask(struct mcp_call *call, const char *id)
+{
+    if (call->work.has_asked || !id || !mcp_may_ask(call, "elicitation"))
+        return false;
+    call->work.has_asked = true;
+    (void) snprintf(call->work.approval, sizeof call->work.approval, "%s", id);
+    ask(call, id, answer_decides(call, id));
+    return true;
+}
+
+static void decide(struct mcp_call *call, const char *id, const char *word)
+{
+    struct exchange *exchange = call->exchange;
+    const struct approval_order order = {
+        .id = id, .decision = word, .scope = "", .reason = "in the client"
+    };
+    auto_bytes json = { 0 };
+    error err;
+    if (service_decide_approval(exchange->service, &exchange->caller, &order, &json, &err) < 0)
+        (void) snprintf(call->work.note, sizeof call->work.note, "The decision was not taken: %s.",
+                        err.text);
+}
+
+int mcp_approval_hear(struct mcp_call *call, const char *id)
+{
+    struct json_object *answer = mcp_answer_to(call, question_name);
+    const char *action = mcp_text(answer, "action");
+    const char *decision = mcp_text(mcp_member(answer, "content"), "decision");
+    bool is_accepted = action && strcmp(action, "accept") == 0;
+    char text[320];
+    call->work.has_asked = true;
+    if (is_accepted) {
+        if (decision && answer_decides(call, id))
+            decide(call, id, strcmp(decision, "approve") == 0 ? "approve" : "deny");
+        return 0;
+    }
+    if (action && strcmp(action, "decline") == 0 && answer_decides(call, id))
+        decide(call, id, "deny");
+    (void) snprintf(text, sizeof text,
+                    "pending_approval: nothing has run, and it was not approved here. A person can "
+                    "still decide with: glovebox approve %.40s. Do not repeat the call before.",
+                    id);
+    mcp_tool_text(call, text, true);
+    return -1;
+}

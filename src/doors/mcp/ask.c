@@ -1,0 +1,76 @@
+/* ask.c - questions to the person behind a client. A stateless call ends with them and comes again
+ * with the answers; one of a handshake stays, asks on its stream, and is woken by the answer. */
+#include "doors/mcp/mcp.h"
+#include "json/writer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static unsigned questions; /* so far */
+
+bool mcp_may_ask(const struct mcp_call *call, const char *capability)
+{
+    if (call->era == ERA_STATELESS)
+        return mcp_member(call->capabilities, capability) != NULL;
+    return call->client && call->client->kind == CLIENT_HANDSHAKE && mcp_may_stream(call) &&
+           (call->client->capabilities & mcp_capability(capability));
+}
+
+unsigned mcp_capability(const char *name)
+{
+    return strcmp(name, "elicitation") == 0 ? CAN_ELICIT
+           : strcmp(name, "sampling") == 0  ? CAN_SAMPLE
+           : strcmp(name, "roots") == 0     ? CAN_ROOTS
+                                            : 0;
+}
+
+void mcp_ask_all(struct mcp_call *call, const char *requests, const char *state)
+{
+    struct bytes *out = mcp_result_open(call, "input_required");
+    json_key(out, "inputRequests");
+    json_raw(out, requests, strlen(requests));
+    if (state) {
+        auto_bytes sealed = { 0 };
+        mcp_state_write(call, state, &sealed);
+        json_string_field(out, "requestState", bytes_text(&sealed));
+    }
+    mcp_result_close(call);
+}
+
+/* On the stream of a handshake's call; `proceed` goes on when the answer is there. */
+static void ask_on_stream(struct mcp_call *call, const struct mcp_question *question)
+{
+    mcp_stream(call);
+    (void) snprintf(call->server_request, sizeof call->server_request, "glovebox-%u", ++questions);
+    (void) json_object_put(call->client_answer);
+    call->client_answer = NULL;
+    struct bytes *out = mcp_notice_open(call, question->method, call->server_request);
+    bytes_print(out, "%s", question->params);
+    mcp_notice_close(call);
+}
+
+void mcp_ask(struct mcp_call *call, const struct mcp_question *question, const char *state)
+{
+    if (call->era == ERA_HANDSHAKE) {
+        ask_on_stream(call, question);
+        return;
+    }
+    auto_bytes requests = { 0 };
+    json_open(&requests, '{');
+    json_key(&requests, question->name);
+    json_open(&requests, '{');
+    json_string_field(&requests, "method", question->method);
+    json_key(&requests, "params");
+    bytes_print(&requests, "{%s}", question->params);
+    json_close(&requests, '}');
+    json_close(&requests, '}');
+    mcp_ask_all(call, bytes_text(&requests), state);
+}
+
+struct json_object *mcp_answer_to(const struct mcp_call *call, const char *name)
+{
+    if (call->era == ERA_STATELESS)
+        return mcp_member(mcp_member(call->params, "inputResponses"), name);
+    struct json_object *result = mcp_member(call->client_answer, "result");
+    return result ? result : mcp_member(call->client_answer, "error");
+}
