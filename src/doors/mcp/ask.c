@@ -3,6 +3,7 @@
 #include "doors/mcp/mcp.h"
 #include "json/writer.h"
 
+#include <microhttpd.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +15,19 @@ bool mcp_may_ask(const struct mcp_call *call, const char *capability)
         return mcp_member(call->capabilities, capability) != NULL;
     return call->client && call->client->kind == CLIENT_HANDSHAKE && mcp_may_stream(call) &&
            (call->client->capabilities & mcp_capability(capability));
+}
+
+void mcp_fail_needs(struct mcp_call *call, const char *capability)
+{
+    char data[128];
+    if (call->era == ERA_HANDSHAKE) {
+        (void) snprintf(data, sizeof data, "this client has not declared %s", capability);
+        mcp_tool_text(call, data, true);
+        return;
+    }
+    (void) snprintf(data, sizeof data, "{\"requiredCapabilities\":{\"%s\":{}}}", capability);
+    call->status = MHD_HTTP_BAD_REQUEST;
+    mcp_fail_with(call, MCP_NEEDS_CAPABILITY, data, "Missing required client capability");
 }
 
 unsigned mcp_capability(const char *name)

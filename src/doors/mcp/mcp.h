@@ -257,6 +257,8 @@ struct mcp_question {
 };
 
 bool mcp_may_ask(const struct mcp_call *call, const char *capability);
+/* The call cannot be served without this capability of the client. */
+void mcp_fail_needs(struct mcp_call *call, const char *capability);
 unsigned mcp_capability(const char *name);
 /* `state` is sealed; NULL: none. After a handshake `proceed` goes on when client_answer is there.
  */
