@@ -42,6 +42,7 @@ static const struct {
     { "test_error_handling",
       ONE_TEXT("This tool intentionally returns an error for testing") ",\"isError\":true" },
     { "json_schema_2020_12_tool", ONE_TEXT("checked") },
+    { "test_headers", ONE_TEXT("checked") },
 };
 
 static void answer(struct mcp_call *call)
@@ -112,6 +113,11 @@ static const char schema_2020[] =
     "[\"contactMethod\"]},\"then\":{\"required\":[\"phone\"]},\"else\":{\"required\":[\"email\"]},"
     "\"additionalProperties\":false}";
 
+static const char schema_headers[] =
+    "{\"type\":\"object\",\"properties\":{\"region\":{\"type\":\"string\",\"x-mcp-header\":"
+    "\"Region\"},\"priority\":{\"type\":\"integer\",\"x-mcp-header\":\"Priority\"},\"verbose\":"
+    "{\"type\":\"boolean\",\"x-mcp-header\":\"Verbose\"}}}";
+
 #define FIXTURE(tool, begins)                                                          \
     {                                                                                  \
         .name = tool, .text = "A fixture", .right = RIGHT_ANY, .schema = NO_ARGUMENTS, \
@@ -119,6 +125,11 @@ static const char schema_2020[] =
     }
 
 static const struct mcp_tool plain[] = {
+    { .name = "test_headers",
+      .text = "A fixture",
+      .right = RIGHT_ANY,
+      .schema = schema_headers,
+      .begin = answer },
     FIXTURE("test_simple_text", answer),
     FIXTURE("test_image_content", answer),
     FIXTURE("test_audio_content", answer),
@@ -139,6 +150,7 @@ static struct mcp_tool all_tools[TOOLS_MAX];
 static struct mcp_catalogue catalogue = {
     .name = "glovebox-fixtures",
     .title = "fixtures of the conformance suite",
+    .instructions = "Fixtures",
     .tools = all_tools,
     .capabilities = "\"tools\":{\"listChanged\":false},\"resources\":{\"subscribe\":true,"
                     "\"listChanged\":false},\"prompts\":{\"listChanged\":false},\"completions\":{},"

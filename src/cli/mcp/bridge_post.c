@@ -232,20 +232,21 @@ static void conclude(struct bridge *bridge, struct post *post)
         note_session(bridge, post);
     if (post->is_events || post->answer.status == 202)
         return;
-    json_object *message = NULL;
+    static const char begin[] = "{\"jsonrpc\"";
+    json_object *answer = NULL;
     error err;
     size_t size = post->body.size;
     while (size > 0 && post->body.data[size - 1] == '\n')
         size--;
-    if (json_read(bytes_text(&post->body), size, &message, &err) < 0) {
-        tell_failure(bridge, post, "the daemon has broken its answer off");
-    } else if (member(message, "jsonrpc")) {
+    if (strncmp(bytes_text(&post->body), begin, sizeof begin - 1) == 0) {
         bridge_tell(bridge, post->body.data, size);
-    } else {
-        json_object *text = member(member(message, "error"), "message");
-        tell_failure(bridge, post, text ? json_object_get_string(text) : "no answer of the daemon");
+        return;
     }
-    (void) json_object_put(message);
+    json_object *text = json_read(post->body.data, size, &answer, &err) < 0
+                            ? NULL
+                            : member(member(answer, "error"), "message");
+    tell_failure(bridge, post, text ? json_object_get_string(text) : "the daemon gives no answer");
+    (void) json_object_put(answer);
 }
 
 static int take_head(struct post *post, error *err)
@@ -262,26 +263,45 @@ static int take_head(struct post *post, error *err)
 
 static bool body_has_ended(const struct post *post)
 {
-    return post->answer.is_chunked ? post->answer.chunk == CHUNKS_END
-                                   : post->answer.has_size && post->answer.left == 0;
+    return post->has_ended || (post->answer.has_size && post->answer.left == 0);
+}
+
+/* Gives  how many of the bytes are chunks as far as they have come. */
+static size_t take_chunks(struct post *post, bool *ret_is_bad)
+{
+    size_t at = 0;
+    *ret_is_bad = false;
+    while (at < post->in.size && !post->has_ended && !*ret_is_bad) {
+        size_t used;
+        const char *bytes = post->in.data + at;
+        enum http_chunk_verdict verdict =
+            http_chunks_take(&post->answer.chunks, bytes, post->in.size - at, &used);
+        if (verdict == CHUNK_DATA)
+            bytes_add(&post->body, bytes, used);
+        *ret_is_bad = verdict == CHUNK_BAD;
+        post->has_ended = verdict == CHUNK_END;
+        at += used;
+    }
+    return at;
+}
+
+static size_t take_plain(struct post *post)
+{
+    size_t here = post->in.size;
+    if (post->answer.has_size && here > post->answer.left)
+        here = (size_t) post->answer.left;
+    bytes_add(&post->body, post->in.data, here);
+    post->answer.left -= post->answer.has_size ? here : 0;
+    return here;
 }
 
 static int take_body(struct bridge *bridge, struct post *post, error *err)
 {
-    struct port_piece piece = { post->in.data, post->in.size };
-    if (post->answer.is_chunked) {
-        if (port_answer_body(&post->answer, &piece, err) < 0)
-            return -1;
-    } else {
-        piece.used = piece.kept = post->in.size;
-        if (post->answer.has_size) {
-            piece.used = piece.kept =
-                post->in.size < post->answer.left ? post->in.size : (size_t) post->answer.left;
-            post->answer.left -= piece.used;
-        }
-    }
-    bytes_add(&post->body, piece.bytes, piece.kept);
-    bytes_drop(&post->in, piece.used);
+    bool is_bad = false;
+    size_t used = post->answer.is_chunked ? take_chunks(post, &is_bad) : take_plain(post);
+    bytes_drop(&post->in, used);
+    if (is_bad)
+        return fail(err, ERR_PROTOCOL, "the daemon has sent a chunk that is none");
     if (post->is_events)
         take_events(bridge, post);
     if (body_has_ended(post))

@@ -20,7 +20,7 @@ struct post {
     size_t sent;
     struct bytes in; /* of the answer, not taken apart yet */
     struct port_answer answer;
-    bool has_head, is_events, is_over;
+    bool has_head, has_ended, is_events, is_over;
     struct bytes body;      /* a JSON answer, or the line of an event that is coming in */
     struct json_object *id; /* of the message; NULL: a notification, or it cannot be read */
     bool is_handshake;      /* its answer names the session */

@@ -11,17 +11,17 @@ enum { PATIENCE_MS = 2000 };
 
 static struct mcp_call *calls; /* under way */
 
-static void close_call(struct exchange *exchange)
+void mcp_call_free(struct mcp_call *call)
 {
-    struct mcp_call *call = exchange->user;
-    if (call->work.wait)
-        session_wait_done(call->work.wait, !call->is_over);
-    if (call->work.check)
-        artifact_check_await(call->work.check, NULL, NULL);
-    if (call->work.watch)
-        watch_close(call->work.watch);
-    file_task_free(call->work.file);
-    bytes_done(&call->work.read);
+    struct mcp_work *work = &call->work;
+    if (work->wait)
+        session_wait_done(work->wait, !call->is_over);
+    if (work->check)
+        artifact_check_await(work->check, NULL, NULL);
+    if (work->watch)
+        watch_close(work->watch);
+    file_task_free(work->file);
+    bytes_done(&work->read);
     if (call->before)
         call->before->next = call->next;
     else
@@ -34,17 +34,13 @@ static void close_call(struct exchange *exchange)
     free(call);
 }
 
-struct mcp_call *mcp_call_open(struct exchange *exchange)
+struct mcp_call *mcp_call_new(struct exchange *exchange, const struct mcp_catalogue *catalogue)
 {
-    error err;
     struct mcp_call *call = calloc(1, sizeof *call);
-    if (!call) {
-        (void) fail(&err, ERR_SYSTEM, "no memory for a message");
-        exchange_fail(exchange, &err);
+    if (!call)
         return NULL;
-    }
     call->exchange = exchange;
-    call->catalogue = exchange->door->own;
+    call->catalogue = catalogue;
     call->status = MHD_HTTP_OK;
     call->began_ms = now_ms();
     call->patience = deadline_in(PATIENCE_MS);
@@ -52,6 +48,23 @@ struct mcp_call *mcp_call_open(struct exchange *exchange)
     if (calls)
         calls->before = call;
     calls = call;
+    return call;
+}
+
+static void close_call(struct exchange *exchange)
+{
+    mcp_call_free(exchange->user);
+}
+
+struct mcp_call *mcp_call_open(struct exchange *exchange)
+{
+    struct mcp_call *call = mcp_call_new(exchange, exchange->door->own);
+    error err;
+    if (!call) {
+        (void) fail(&err, ERR_SYSTEM, "no memory for a message");
+        exchange_fail(exchange, &err);
+        return NULL;
+    }
     exchange->user = call;
     exchange->closed = close_call;
     return call;

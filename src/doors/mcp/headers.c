@@ -86,6 +86,13 @@ static int check(struct mcp_call *call, const char *name, const char *expected)
     return mismatch(call, message);
 }
 
+int mcp_header_check_version(struct mcp_call *call, const char *version)
+{
+    return exchange_header(call->exchange, "MCP-Protocol-Version")
+               ? check(call, "MCP-Protocol-Version", version)
+               : 0;
+}
+
 int mcp_headers_check(struct mcp_call *call)
 {
     if (call->era != ERA_STATELESS)

@@ -55,8 +55,10 @@ struct mcp_tool {
     enum right right;
     unsigned hints;
     bool tells_policy;
+    bool is_bare;                     /* its result is what was printed and nothing besides */
     const struct property *arguments; /* as openapi.h writes types */
     const char *schema;               /* instead of arguments, as JSON; not checked */
+    const char *annotations;          /* JSON, in place of those of `hints` */
     const char *gives;                /* a schema of openapi.h; NULL: text alone */
     void (*begin)(struct mcp_call *call);
 };
@@ -64,7 +66,7 @@ struct mcp_tool {
 /* What is served, door.own: of the product catalogue.c, of the conformance tests a table of
  * fixtures. */
 struct mcp_catalogue {
-    const char *name, *title;
+    const char *name, *title, *instructions;
     const struct mcp_tool *tools;
     size_t tool_count;
     const struct mcp_method *methods; /* besides those of methods.c */
@@ -73,7 +75,6 @@ struct mcp_catalogue {
 };
 
 extern const struct route_table *const mcp_tables[];
-extern const char mcp_instructions[];
 
 enum { MCP_CLIENT_ID_SIZE = 36, MCP_SESSION_SIZE = 48, MCP_NAME_SIZE = 64, MCP_NOTE_SIZE = 400 };
 
@@ -129,6 +130,9 @@ struct mcp_call {
 /* --- call.c -------------------------------------------------------------------------------------
  */
 
+/* NULL: no memory. */
+struct mcp_call *mcp_call_new(struct exchange *exchange, const struct mcp_catalogue *catalogue);
+void mcp_call_free(struct mcp_call *call);
 /* The call of an exchange whose body is in; NULL: that has been answered. */
 struct mcp_call *mcp_call_open(struct exchange *exchange);
 /* Answers, streams or waits: what the call has come to. */
@@ -147,7 +151,7 @@ void mcp_calls_forget_client(const struct mcp_client *client);
 /* --- message.c: is it a message, and of which era? Fails with what has been answered. ------------
  */
 
-int mcp_message_read(struct mcp_call *call);
+int mcp_message_read(struct mcp_call *call, struct json_reader *body);
 struct json_object *mcp_member(struct json_object *object, const char *name);
 const char *mcp_text(struct json_object *object, const char *name); /* NULL: there is none */
 
@@ -156,6 +160,7 @@ const char *mcp_text(struct json_object *object, const char *name); /* NULL: the
 
 /* Do the headers say what the body says? -1: that has been answered. */
 int mcp_headers_check(struct mcp_call *call);
+int mcp_header_check_version(struct mcp_call *call, const char *version);
 int mcp_header_check_arguments(struct mcp_call *call);
 const char *mcp_header_of(const char *argument); /* what x-mcp-header says of it; NULL: nothing */
 
@@ -293,6 +298,12 @@ extern const struct property mcp_file_write_arguments[], mcp_file_read_arguments
 void mcp_file_write(struct mcp_call *call);
 void mcp_file_read(struct mcp_call *call);
 void mcp_file_list(struct mcp_call *call);
+
+void mcp_python_code(struct mcp_call *call);
+
+/* python_sse.c: the older transport of two places, for model servers. */
+void mcp_python_get(struct exchange *exchange);
+void mcp_python_post(struct exchange *exchange);
 
 /* resources.c */
 void mcp_artifact_woken(void *user, const error *why);

@@ -120,6 +120,8 @@ static int read_stateless(struct mcp_call *call, const char *asked)
     if (!asked)
         return refuse(call, MCP_INVALID_PARAMS,
                       "_meta lacks \"" MCP_META "protocolVersion\", a text");
+    if (mcp_header_check_version(call, asked) < 0)
+        return -1;
     if (strcmp(asked, MCP_NEWEST) != 0)
         return refuse_version(call, asked);
     call->version = MCP_NEWEST;
@@ -164,12 +166,12 @@ static int read_handshake(struct mcp_call *call)
     return 0;
 }
 
-int mcp_message_read(struct mcp_call *call)
+int mcp_message_read(struct mcp_call *call, struct json_reader *body)
 {
     error err;
-    if (json_reader_end(&call->exchange->body, &call->root, &err) < 0)
+    if (json_reader_end(body, &call->root, &err) < 0)
         return refuse(call, MCP_PARSE, err.text);
-    json_reader_close(&call->exchange->body);
+    json_reader_close(body);
     if (read_envelope(call) < 0)
         return -1;
     const char *process = exchange_header(call->exchange, "Glovebox-Process");

@@ -11,7 +11,8 @@ enum { TTL_MS = 60000 };
 
 static void initialize(struct mcp_call *call)
 {
-    struct mcp_client *client = mcp_client_new(CLIENT_HANDSHAKE, NULL, call->exchange);
+    struct mcp_client *client =
+        call->client ? call->client : mcp_client_new(CLIENT_HANDSHAKE, NULL, call->exchange);
     if (!client) {
         mcp_fail(call, MCP_INTERNAL, "too many clients at once; try again");
         return;
@@ -29,7 +30,7 @@ static void initialize(struct mcp_call *call)
     bytes_print(out, "{%s}", call->catalogue->capabilities);
     json_key(out, "serverInfo");
     mcp_write_server(call, out);
-    json_string_field(out, "instructions", mcp_instructions);
+    json_string_field(out, "instructions", call->catalogue->instructions);
     mcp_result_close(call);
 }
 
@@ -45,7 +46,7 @@ static void discover(struct mcp_call *call)
     json_close(out, ']');
     json_key(out, "capabilities");
     bytes_print(out, "{%s}", call->catalogue->capabilities);
-    json_string_field(out, "instructions", mcp_instructions);
+    json_string_field(out, "instructions", call->catalogue->instructions);
     mcp_write_caching(call, out);
     mcp_result_close(call);
 }

@@ -14,7 +14,7 @@ static void post_message(struct exchange *exchange)
         call = mcp_call_open(exchange);
         if (!call)
             return;
-        if (mcp_message_read(call) == 0)
+        if (mcp_message_read(call, &exchange->body) == 0)
             mcp_dispatch(call);
     } else if (!call->is_over && call->proceed) {
         call->proceed(call);
@@ -91,10 +91,21 @@ static void delete_client(struct exchange *exchange)
     exchange_answer_nothing(exchange, MHD_HTTP_NO_CONTENT);
 }
 
+static const struct parameter python_query[] = {
+    { .name = "session_id",
+      .place = IN_QUERY,
+      .type = "string",
+      .text = "as the stream has named it",
+      .is_required = true },
+    { 0 },
+};
+
 static const struct route rows[] = {
     /* clang-format off */
     { "POST",   "/mcp", BODY_JSON, post_message,  "One message of the Model Context Protocol", .streams = true, .is_repeatable = true },
     { "GET",    "/mcp", BODY_NONE, get_process,   "Held open by a stdio process; what it has begun ends with it", .mime = "text/event-stream" },
+    { "GET",    "/mcp/python/sse", BODY_NONE, mcp_python_get, "The tool python for model servers, over the older transport: what is answered to messages", RIGHT_SESSIONS, .mime = "text/event-stream" },
+    { "POST",   "/mcp/python/messages", BODY_JSON, mcp_python_post, "One message of that transport", RIGHT_SESSIONS, .query = python_query, .is_repeatable = true },
     { "DELETE", "/mcp", BODY_NONE, delete_client, "Ends what a handshake began" },
     /* clang-format on */
 };

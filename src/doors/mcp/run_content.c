@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { IMAGES_MAX = 16, LINKS_MAX = 64, DENIALS_MAX = 4 };
+enum { IMAGES_MAX = 16, LINKS_MAX = 64, DENIALS_MAX = 4, DEPTH_MAX = 256 };
 
 static uint64_t count_of(struct json_object *object, const char *name)
 {
@@ -162,8 +162,10 @@ static void write_text(const struct mcp_call *call, struct json_object *result, 
     if (text.size == 0)
         bytes_add_text(&text, "(no output)");
     add_denials(&text, result);
-    add_files(&text, result);
-    add_place(&text, call, result);
+    if (!call->tool->is_bare) {
+        add_files(&text, result);
+        add_place(&text, call, result);
+    }
     out->failed |= text.failed;
     mcp_content_text(out, bytes_text(&text), text.size);
 }
@@ -223,13 +225,24 @@ static bool is_failure(struct json_object *result)
            (exit_code && json_object_get_int64(exit_code) != 0);
 }
 
+/* Our own document, however much of a program's JSON stands in it. */
+static struct json_object *read_result(const struct bytes *text)
+{
+    struct json_tokener *reader = json_tokener_new_ex(DEPTH_MAX);
+    if (!reader)
+        return NULL;
+    struct json_object *result = json_tokener_parse_ex(reader, text->data, (int) text->size);
+    json_tokener_free(reader);
+    return result;
+}
+
 void mcp_run_tell(struct mcp_call *call, const struct watch *watch)
 {
     const struct bytes *text = watch_result(watch);
-    struct json_object *result = NULL;
+    struct json_object *result = read_result(text);
     error err;
-    if (json_read(text->data, text->size, &result, &err) < 0) {
-        (void) under(&err, "read the result of %s", watch_id(watch));
+    if (!result) {
+        (void) fail(&err, ERR_SYSTEM, "no memory for the result of %s", watch_id(watch));
         mcp_tool_fail(call, &err);
         return;
     }
@@ -237,11 +250,15 @@ void mcp_run_tell(struct mcp_call *call, const struct watch *watch)
     json_key(out, "content");
     json_open(out, '[');
     write_text(call, result, out);
-    write_images(result, out);
-    write_links(result, out);
+    if (!call->tool->is_bare) {
+        write_images(result, out);
+        write_links(result, out);
+    }
     json_close(out, ']');
-    json_key(out, "structuredContent");
-    json_raw(out, text->data, text->size);
+    if (!call->tool->is_bare) {
+        json_key(out, "structuredContent");
+        json_raw(out, text->data, text->size);
+    }
     json_flag_field(out, "isError", is_failure(result));
     mcp_result_close(call);
     (void) json_object_put(result);

@@ -284,6 +284,13 @@ void mcp_run_code(struct mcp_call *call)
     mcp_session_use(call, run);
 }
 
+/* As an interpreter that a model types into. */
+void mcp_python_code(struct mcp_call *call)
+{
+    (void) json_object_object_add(call->arguments, "session", json_object_new_string("mine"));
+    mcp_session_use(call, run);
+}
+
 /* --- one that there is --------------------------------------------------------------------------
  */
 

@@ -79,7 +79,10 @@ static void write_tool(const struct mcp_tool *tool, const struct tool_words *wor
         json_key(out, "outputSchema");
         mcp_output_schema_write(tool->gives, out);
     }
-    if (tool->title) {
+    if (tool->annotations) {
+        json_key(out, "annotations");
+        json_raw(out, tool->annotations, strlen(tool->annotations));
+    } else if (tool->title) {
         json_key(out, "annotations");
         write_hints(tool, words->has_network, out);
     }
