@@ -1,6 +1,6 @@
 # A thin door to Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test check coverage bench fuzz mutants verdicts soak idle kills powercuts overload executions neighbours format lint install uninstall clean
+.PHONY: all setup run test test-mcp check coverage bench fuzz mutants verdicts soak idle kills powercuts overload executions neighbours format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -29,6 +29,11 @@ test:
 check: all
 	@tools/setup build test lint
 	@tools/check $(BUILD)
+
+# The official clients of the Model Context Protocol and its conformance suite; they come from PyPI and npm.
+test-mcp: all
+	@tools/setup build test mcp
+	@tools/test-mcp $(BUILD)
 
 # Which lines of the parsers their unit tests reach; fails below 90 %.
 coverage:
