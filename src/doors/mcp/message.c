@@ -13,23 +13,6 @@ static const int64_t id_number_max = INT64_C(1) << 53;
 
 static const char *const handshake_versions[] = { "2025-11-25", "2025-06-18", "2025-03-26" };
 
-struct json_object *mcp_member(struct json_object *object, const char *name)
-{
-    struct json_object *value = NULL;
-    if (!json_object_is_type(object, json_type_object))
-        return NULL;
-    return json_object_object_get_ex(object, name, &value) ? value : NULL;
-}
-
-const char *mcp_text(struct json_object *object, const char *name)
-{
-    struct json_object *value = mcp_member(object, name);
-    if (!json_object_is_type(value, json_type_string))
-        return NULL;
-    const char *text = json_object_get_string(value);
-    return strlen(text) == (size_t) json_object_get_string_len(value) ? text : NULL;
-}
-
 static int refuse(struct mcp_call *call, int code, const char *message)
 {
     call->status = MHD_HTTP_BAD_REQUEST;

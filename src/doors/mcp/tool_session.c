@@ -3,7 +3,6 @@
 #include "base/table.h"
 #include "doors/mcp/mcp.h"
 #include "engine/service/service_sessions.h"
-#include "engine/session/session_registry.h"
 #include "json/writer.h"
 
 #include <stdio.h>
@@ -193,7 +192,7 @@ static void tell(struct mcp_call *call, const char *state)
     mcp_content_text(out, text, strlen(text));
     json_close(out, ']');
     json_key(out, "structuredContent");
-    session_write(session, out);
+    service_session_write(session, out);
     json_flag_field(out, "isError", false);
     mcp_result_close(call);
 }
