@@ -3,10 +3,21 @@
 import itertools
 import json
 import subprocess
+import time
 
 META = "io.modelcontextprotocol/"
 NEWEST = "2026-07-28"
 ACCEPT = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+
+
+def patient(call):
+    """Makes a call again while the machine is too busy for it, as its result says that it may."""
+    for _ in range(5):
+        result = call()
+        if not (result.get("isError") and "The same call may succeed in a moment" in text_of(result)):
+            break
+        time.sleep(0.5)
+    return result
 
 
 def messages_of(answer):
@@ -45,9 +56,11 @@ class Stateless:
 
     def tool(self, name, rounds=None, **arguments):
         """The result of a call; `rounds` are the members of a later round."""
-        answer = self.ask("tools/call", {"name": name, "arguments": arguments} | (rounds or {}))
-        assert "result" in answer, answer
-        return answer["result"]
+        def call():
+            answer = self.ask("tools/call", {"name": name, "arguments": arguments} | (rounds or {}))
+            assert "result" in answer, answer
+            return answer["result"]
+        return call() if rounds else patient(call)
 
 
 class Handshake:
@@ -73,7 +86,7 @@ class Handshake:
         return messages_of(self.post({"jsonrpc": "2.0", "id": next(self.ids), "method": method, "params": params or {}}))[-1]
 
     def tool(self, name, **arguments):
-        return self.ask("tools/call", {"name": name, "arguments": arguments})["result"]
+        return patient(lambda: self.ask("tools/call", {"name": name, "arguments": arguments})["result"])
 
 
 class Bridge:

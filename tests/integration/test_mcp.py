@@ -425,7 +425,10 @@ def test_doubled_headers_are_refused(service, client):
     ({META + "protocolVersion": 1}, -32602), ({META + "protocolVersion": NEWEST, META + "clientCapabilities": []}, -32602)])
 def test_meta_of_a_stateless_request_must_be_there(client, meta, code):
     message = client.message("tools/list")
-    answer = client.post(message | {"params": {"_meta": meta}}, client.headers(message))
+    headers = client.headers(message)
+    if code == -32022:
+        headers["MCP-Protocol-Version"] = "1900-01-01"
+    answer = client.post(message | {"params": {"_meta": meta}}, headers)
     assert answer.status == 400 and answer.json["error"]["code"] == code
     if code == -32022:
         assert NEWEST in answer.json["error"]["data"]["supported"]

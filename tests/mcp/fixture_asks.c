@@ -197,6 +197,7 @@ static void ask_what_it_can(struct mcp_call *call)
     mcp_ask_all(call, bytes_text(&requests), NULL);
 }
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): initializers */
 #define NO_ARGUMENTS "{\"type\":\"object\",\"properties\":{}}"
 #define ONE_ARGUMENT(name)                         \
     "{\"type\":\"object\",\"properties\":{\"" name \
@@ -206,6 +207,8 @@ static void ask_what_it_can(struct mcp_call *call)
         .name = tool, .text = "A fixture", .right = RIGHT_ANY, .schema = NO_ARGUMENTS, \
         .begin = begins                                                                \
     }
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 const struct mcp_tool fixture_ask_tools[] = {
     { .name = "test_elicitation",

@@ -62,11 +62,12 @@ static ssize_t read_stream(struct exchange *exchange, char *bytes, size_t size)
     struct python_stream *stream = exchange->user;
     if (stream->sent == stream->out.size) {
         stream->out.size = stream->sent = 0;
-        for_each(call, stream->calls) {
-            if (*call && !(*call)->is_over && (*call)->proceed)
-                (*call)->proceed(*call);
-            if (*call)
-                take_out(stream, call);
+        for (size_t i = 0; i < CALLS_MAX; i++) {
+            struct mcp_call *call = stream->calls[i];
+            if (call && !call->is_over && call->proceed)
+                call->proceed(call);
+            if (call)
+                take_out(stream, &stream->calls[i]);
         }
     }
     size_t left = stream->out.size - stream->sent;
@@ -88,9 +89,9 @@ static void close_stream(struct exchange *exchange)
             *link = stream->next;
             break;
         }
-    for_each(call, stream->calls)
-        if (*call)
-            mcp_call_free(*call);
+    for (size_t i = 0; i < CALLS_MAX; i++)
+        if (stream->calls[i])
+            mcp_call_free(stream->calls[i]);
     bytes_done(&stream->out);
     stream_count--;
     free(stream);
@@ -143,9 +144,9 @@ static struct python_stream *find_stream(const struct exchange *exchange)
 /* Gives  a place for one more call; NULL: there is none. */
 static struct mcp_call **free_place(struct python_stream *stream)
 {
-    for_each(call, stream->calls)
-        if (!*call)
-            return call;
+    for (size_t i = 0; i < CALLS_MAX; i++)
+        if (!stream->calls[i])
+            return &stream->calls[i];
     return NULL;
 }
 

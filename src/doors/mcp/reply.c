@@ -128,7 +128,8 @@ void mcp_notice_close(struct mcp_call *call)
 void mcp_progress(struct mcp_call *call, const char *message)
 {
     int64_t since_ms = now_ms() - call->began_ms;
-    if (!call->progress_token || !call->is_stream || since_ms < call->progress * PROGRESS_MS)
+    if (!call->progress_token || !call->is_stream ||
+        since_ms < (int64_t) call->progress * PROGRESS_MS)
         return;
     struct bytes *out = mcp_notice_open(call, "notifications/progress", NULL);
     json_key(out, "progressToken");

@@ -48,14 +48,14 @@ static void add_json(crypto_auth_hmacsha512256_state *mac, struct json_object *v
 static void seal(const struct mcp_call *call, struct sealed *state)
 {
     crypto_auth_hmacsha512256_state mac;
-    const struct account *account = call->exchange->caller.account;
+    uintptr_t account = (uintptr_t) call->exchange->caller.account; /* stays as long as we do */
     if (!has_key)
         randombytes_buf(key, sizeof key);
     has_key = true;
     (void) crypto_auth_hmacsha512256_init(&mac, key, sizeof key);
     add(&mac, &state->head, sizeof state->head);
     add(&mac, state->text, strlen(state->text));
-    add(&mac, (const void *) &account, sizeof account);
+    add(&mac, &account, sizeof account);
     add(&mac, call->method_name, strlen(call->method_name));
     add_json(&mac, mcp_member(call->params, "name"));
     add_json(&mac, mcp_member(call->params, "uri"));
