@@ -545,3 +545,20 @@ def test_bridge_starts_a_daemon_of_its_own(service):
 def test_bridge_says_why_it_cannot_begin(service, tmp_path):
     bridge = Bridge(service.glovebox, "--socket", tmp_path / "nobody")
     assert bridge.process.wait(20) == 125 and b"no daemon answers" in bridge.process.stderr.read()
+
+
+def test_install_keeps_what_stands_there(service, tmp_path):
+    def install(*words):
+        return service.glovebox("mcp", "install", "--client", "claude-code", *words, env={"HOME": str(tmp_path)})
+    config = tmp_path / ".claude.json"
+    (tmp_path / "kept.json").write_text('{"url": "https://example.org", "mcpServers": {"other": {"command": "x"}}}')
+    config.symlink_to("kept.json")
+    before = json.loads(config.read_text())
+    assert install().returncode == 125 and json.loads(config.read_text()) == before, "nobody has said yes"
+    assert install("--yes").returncode == 0
+    entry = {"type": "stdio", "command": "glovebox", "args": ["mcp"]}
+    assert json.loads(config.read_text()) == before | {"mcpServers": before["mcpServers"] | {"glovebox": entry}}
+    assert b"already" in install("--yes").stdout and config.is_symlink()
+    assert install("--yes", "--remove").returncode == 0 and json.loads(config.read_text()) == before
+    config.write_text('{"a": 1} // mine')
+    assert install("--yes").returncode == 125 and config.read_text() == '{"a": 1} // mine'

@@ -1,6 +1,7 @@
 /* mcp_command.c - `glovebox mcp`: the daemon that is there, or a private one that ends with its
  * host. */
 #include "cli/mcp/mcp_bridge.h"
+#include "cli/mcp/mcp_install.h"
 
 #include "base/cleanup.h"
 #include "base/table.h"
@@ -42,9 +43,9 @@ const struct option_table *mcp_option_table(void)
         .examples =
             "  {\"command\": \"glovebox\", \"args\": [\"mcp\"]}   in the configuration of an "
             "agent host\n",
-        .usage = "[OPTIONS]",
+        .usage = "[OPTIONS], or install --client HOST",
         .more = "Speaks the Model Context Protocol on stdin and stdout. Without a daemon it starts "
-                "one that ends with it.\n",
+                "one that ends with it. glovebox mcp install --help\n",
         .rows = rows,
         .count = COUNT_OF(rows),
     };
@@ -139,6 +140,8 @@ int command_mcp(int argc, char **argv)
     struct mcp_arguments arguments = { 0 };
     struct words words = { argc, argv, 1 };
     error err = { 0 };
+    if (argc > 1 && strcmp(argv[1], "install") == 0)
+        return mcp_install(argc - 1, argv + 1);
     int outcome = options_read(mcp_option_table(), &arguments, &words, &err);
     if (outcome == OPTIONS_HELP)
         return 0;

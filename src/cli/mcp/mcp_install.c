@@ -1,0 +1,218 @@
+/* mcp_install.c - `glovebox mcp install`: an entry for glovebox in the configuration of an agent
+ * host. It shows what it would write, asks, and keeps everything else that stands there. */
+#include "cli/mcp/mcp_install.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "cli/commands.h"
+#include "cli/common/inputs.h"
+#include "cli/options.h"
+#include "supervisor/install_paths.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct install_arguments {
+    const char *client;
+    bool yes, remove;
+};
+
+#define FIELD(name) offsetof(struct install_arguments, name)
+
+static const struct option_row rows[] = {
+    { "client", 0, "HOST", VALUES_NONE,
+      "claude-code, claude-desktop, cursor, vscode, gemini, zed or opencode", store_text,
+      FIELD(client) },
+    { "remove", 0, NULL, VALUES_NONE, "takes the entry out again", store_switch, FIELD(remove) },
+    { "yes", 'y', NULL, VALUES_NONE, "writes without asking", store_switch, FIELD(yes) },
+};
+
+static const struct option_table table = {
+    .verb = "mcp install",
+    .examples = "  glovebox mcp install --client cursor\n",
+    .usage = "--client HOST [--remove] [--yes]",
+    .more = "Codex has a file in TOML; docs/mcp.md says what to write there.\n",
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
+
+/* Where a host keeps its servers: a file below the home folder, an object in it, and the entry. */
+static const struct host {
+    const char *name, *file, *object, *entry;
+} hosts[] = {
+    { "claude-code", ".claude.json", "mcpServers",
+      "{\"type\":\"stdio\",\"command\":\"glovebox\",\"args\":[\"mcp\"]}" },
+    { "claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers",
+      "{\"command\":\"glovebox\",\"args\":[\"mcp\"]}" },
+    { "cursor", ".cursor/mcp.json", "mcpServers", "{\"command\":\"glovebox\",\"args\":[\"mcp\"]}" },
+    { "vscode", ".config/Code/User/mcp.json", "servers",
+      "{\"type\":\"stdio\",\"command\":\"glovebox\",\"args\":[\"mcp\"]}" },
+    { "gemini", ".gemini/settings.json", "mcpServers",
+      "{\"command\":\"glovebox\",\"args\":[\"mcp\"]}" },
+    { "zed", ".config/zed/settings.json", "context_servers",
+      "{\"command\":\"glovebox\",\"args\":[\"mcp\"]}" },
+    { "opencode", ".config/opencode/opencode.json", "mcp",
+      "{\"type\":\"local\",\"command\":[\"glovebox\",\"mcp\"]}" },
+};
+
+static int find_host(const char *name, const struct host **ret_host, error *err)
+{
+    for_each(host, hosts)
+        if (name && strcmp(host->name, name) == 0) {
+            *ret_host = host;
+            return 0;
+        }
+    return fail(err, ERR_BAD_REQUEST,
+                "--client is claude-code, claude-desktop, cursor, vscode, gemini, zed or opencode");
+}
+
+/* json-c takes comments, and would lose them. */
+static bool has_comment(const char *text)
+{
+    bool in_text = false;
+    for (const char *at = text; *at; at++) {
+        if (in_text && *at == '\\' && at[1])
+            at++;
+        else if (*at == '"')
+            in_text = !in_text;
+        else if (!in_text && *at == '/')
+            return true;
+    }
+    return false;
+}
+
+/* What stands there; an empty object if there is no such file. */
+static int read_config(const char *path, json_object **ret_root, error *err)
+{
+    auto_text text = NULL;
+    size_t size = 0;
+    if (access(path, F_OK) < 0 && errno == ENOENT) {
+        *ret_root = json_object_new_object();
+        return 0;
+    }
+    if (read_input_file(path, &text, &size, err) < 0)
+        return -1;
+    struct json_tokener *reader = json_tokener_new();
+    *ret_root = reader ? json_tokener_parse_ex(reader, text, (int) size) : NULL;
+    if (reader)
+        json_tokener_free(reader);
+    if (json_object_is_type(*ret_root, json_type_object) && !has_comment(text))
+        return 0;
+    (void) json_object_put(*ret_root);
+    *ret_root = NULL;
+    return fail(err, ERR_BAD_REQUEST,
+                "%.150s is no plain JSON, or may have comments; write the entry by hand", path);
+}
+
+/* Gives  whether there is anything to write. */
+static bool change(json_object *root, const struct host *host, bool removes)
+{
+    json_object *servers = NULL;
+    bool has_servers = json_object_object_get_ex(root, host->object, &servers) &&
+                       json_object_is_type(servers, json_type_object);
+    if (removes) {
+        if (!has_servers || !json_object_object_get_ex(servers, "glovebox", NULL))
+            return false;
+        json_object_object_del(servers, "glovebox");
+        return true;
+    }
+    if (!has_servers) {
+        servers = json_object_new_object();
+        (void) json_object_object_add(root, host->object, servers);
+    }
+    json_object *entry = json_tokener_parse(host->entry);
+    json_object *before = NULL;
+    if (json_object_object_get_ex(servers, "glovebox", &before) &&
+        json_object_equal(before, entry)) {
+        (void) json_object_put(entry);
+        return false;
+    }
+    (void) json_object_object_add(servers, "glovebox", entry);
+    return true;
+}
+
+/* The new file takes the place of the old one at once, with its permissions; a link stays one. */
+static int write_config(const char *given, const char *text, error *err)
+{
+    struct stat before;
+    auto_text led = realpath(given, NULL);
+    const char *path = led ? led : given;
+    auto_text fresh = NULL;
+    auto_text folder = NULL;
+    if (format_text(&fresh, err, "%s.glovebox-new", path) < 0 ||
+        format_text(&folder, err, "%.*s", (int) (strrchr(path, '/') - path), path) < 0 ||
+        make_folder(folder, 0700, err) < 0)
+        return -1;
+    mode_t mode = stat(path, &before) == 0 ? before.st_mode & 0777 : 0600;
+    auto_fd fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (fd < 0)
+        return fail_os(err, "make %.150s", fresh);
+    size_t size = strlen(text);
+    if (write(fd, text, size) == (ssize_t) size && write(fd, "\n", 1) == 1 && fsync(fd) == 0 &&
+        rename(fresh, path) == 0)
+        return 0;
+    (void) fail_os(err, "write %.150s", path);
+    (void) unlink(fresh);
+    return -1;
+}
+
+static bool says_yes(void)
+{
+    char line[16];
+    if (!isatty(STDIN_FILENO))
+        return false;
+    (void) fputs("Write it? [y/N] ", stdout);
+    (void) fflush(stdout);
+    return fgets(line, sizeof line, stdin) && (line[0] == 'y' || line[0] == 'Y');
+}
+
+static int install(const struct install_arguments *arguments, error *err)
+{
+    const struct host *host = NULL;
+    json_object *root = NULL;
+    auto_text path = NULL;
+    const char *home = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe): nobody sets variables */
+    if (find_host(arguments->client, &host, err) < 0)
+        return -1;
+    if (!home || *home != '/')
+        return fail(err, ERR_BAD_REQUEST, "HOME is not set; it says where hosts are configured");
+    if (format_text(&path, err, "%s/%s", home, host->file) < 0 || read_config(path, &root, err) < 0)
+        return -1;
+    int result = 0;
+    if (!change(root, host, arguments->remove)) {
+        (void) printf("%s has it so already.\n", path);
+    } else {
+        const char *text = json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
+                                                                    JSON_C_TO_STRING_NOSLASHESCAPE);
+        (void) printf("%s, in \"%s\": %s\"glovebox\": %s\n", path, host->object,
+                      arguments->remove ? "without " : "", host->entry);
+        if (arguments->yes || says_yes())
+            result = write_config(path, text, err);
+        else
+            result = fail(err, ERR_BAD_REQUEST, "nothing was written; say --yes to write it");
+    }
+    (void) json_object_put(root);
+    return result;
+}
+
+int mcp_install(int argc, char **argv)
+{
+    struct install_arguments arguments = { 0 };
+    struct words words = { argc, argv, 1 };
+    error err = { 0 };
+    int outcome = options_read(&table, &arguments, &words, &err);
+    if (outcome == OPTIONS_HELP)
+        return 0;
+    if (outcome < 0)
+        return complain_of(&err);
+    if (words.next < words.count)
+        return complain("mcp install takes no '%s'; see glovebox mcp install --help",
+                        argv[words.next]);
+    return install(&arguments, &err) < 0 ? complain_of(&err) : 0;
+}
