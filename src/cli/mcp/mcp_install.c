@@ -61,15 +61,12 @@ static const struct host {
       "{\"type\":\"local\",\"command\":[\"glovebox\",\"mcp\"]}" },
 };
 
-static int find_host(const char *name, const struct host **ret_host, error *err)
+static const struct host *find_host(const char *name) /* NULL: there is none */
 {
     for_each(host, hosts)
-        if (name && strcmp(host->name, name) == 0) {
-            *ret_host = host;
-            return 0;
-        }
-    return fail(err, ERR_BAD_REQUEST,
-                "--client is claude-code, claude-desktop, cursor, vscode, gemini, zed or opencode");
+        if (name && strcmp(host->name, name) == 0)
+            return host;
+    return NULL;
 }
 
 /* json-c takes comments, and would lose them. */
@@ -174,12 +171,14 @@ static bool says_yes(void)
 
 static int install(const struct install_arguments *arguments, error *err)
 {
-    const struct host *host = NULL;
+    const struct host *host = find_host(arguments->client);
     json_object *root = NULL;
     auto_text path = NULL;
     const char *home = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe): nobody sets variables */
-    if (find_host(arguments->client, &host, err) < 0)
-        return -1;
+    if (!host)
+        return fail(
+            err, ERR_BAD_REQUEST,
+            "--client is claude-code, claude-desktop, cursor, vscode, gemini, zed or opencode");
     if (!home || *home != '/')
         return fail(err, ERR_BAD_REQUEST, "HOME is not set; it says where hosts are configured");
     if (format_text(&path, err, "%s/%s", home, host->file) < 0 || read_config(path, &root, err) < 0)

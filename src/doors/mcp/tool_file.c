@@ -62,17 +62,17 @@ static int need_session(struct mcp_call *call)
 /* Begins a task on the path of the arguments. -1: that is told. */
 static int begin_task(struct mcp_call *call, struct file_order *order)
 {
-    const struct waker waker = { mcp_call_wake, call };
     struct exchange *exchange = call->exchange;
     struct json_object *path = mcp_member(call->arguments, "path");
     auto_bytes name = { 0 };
     error err;
     if (path)
         bytes_add(&name, json_object_get_string(path), (size_t) json_object_get_string_len(path));
+    order->waker = (struct waker){ mcp_call_wake, call };
     order->session = call->work.session;
     order->path = &name;
-    if (service_file_begin(exchange->service, &exchange->caller, order, &waker, &call->work.file,
-                           &err) == 0)
+    if (service_file_begin(exchange->service, &exchange->caller, order, &call->work.file, &err) ==
+        0)
         return 0;
     mcp_tool_fail(call, &err);
     return -1;
