@@ -147,7 +147,7 @@ void service_session_count_signature(struct session *session)
 
 const char *service_session_id(const struct session *session)
 {
-    return session->id;
+    return session_id(session);
 }
 
 bool service_session_has_ended(const struct session *session)
