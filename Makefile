@@ -52,11 +52,12 @@ fuzz:
 	@tools/fuzz $(BUILD) $(SECONDS_EACH)
 
 # Would the unit tests of root's program, schedule, limits and parsers see a mistake? SAMPLE changes of one operator,
-# condition or constant, one at a time (0: all of them); half a minute once it is built.
+# condition or constant, one at a time (0: all of them), others for another SEED; half a minute once it is built.
 SAMPLE ?= 60
+SEED ?=
 mutants:
 	@tools/setup build test
-	@tools/mutants $(BUILD) $(SAMPLE)
+	@tools/mutants $(BUILD) $(SAMPLE) $(SEED)
 
 # Is it always the right limit that is named? RUNS of each, in parallel; `make test` has a short form.
 RUNS ?= 1000

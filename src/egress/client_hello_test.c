@@ -144,6 +144,23 @@ TEST(what_does_not_fit_is_no_greeting)
     expect(client_hello_read(greeting.bytes, greeting.size, name) == HELLO_NO_TLS, "empty record");
 }
 
+/* A greeting of the longest size, and a last record that goes on behind its end. */
+TEST(records_that_do_not_fit_the_longest_greeting_are_none)
+{
+    static struct greeting greeting;
+    static const size_t records[] = { 16384, 557 };
+    char name[HOST_NAME_SIZE];
+    greeting.size = 0;
+    put(&greeting, "\26\3\1\0\4\1", 6);
+    put_number(&greeting, CLIENT_HELLO_MAX - 4, 3);
+    for_each(size, records) {
+        put(&greeting, "\26\3\1", 3);
+        put_number(&greeting, *size, 2);
+        greeting.size += *size;
+    }
+    expect(client_hello_read(greeting.bytes, greeting.size, name) == HELLO_NO_TLS, "it waits");
+}
+
 TEST(extensions_are_read_to_their_end)
 {
     static const char other[] = "\0\53\0\3\2\3\4";
@@ -190,6 +207,7 @@ TEST(a_greeting_without_an_end_is_bounded)
     expect(client_hello_read(greeting.bytes + 9, 9, name) == HELLO_NO_TLS, "no greeting's begin");
 }
 
-TESTS(CASE(a_greeting_names_one_host), CASE(a_part_of_a_greeting_waits_for_the_rest),
-      CASE(a_greeting_may_be_cut_into_records), CASE(what_does_not_fit_is_no_greeting),
-      CASE(extensions_are_read_to_their_end), CASE(a_greeting_without_an_end_is_bounded))
+TESTS(CASE(records_that_do_not_fit_the_longest_greeting_are_none), CASE(a_greeting_names_one_host),
+      CASE(a_part_of_a_greeting_waits_for_the_rest), CASE(a_greeting_may_be_cut_into_records),
+      CASE(what_does_not_fit_is_no_greeting), CASE(extensions_are_read_to_their_end),
+      CASE(a_greeting_without_an_end_is_bounded))

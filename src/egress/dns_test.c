@@ -70,6 +70,14 @@ TEST(a_message_beyond_the_max_is_none)
     expect(dns_read(message, sizeof message, &question) < 0, "one more");
 }
 
+TEST(a_question_that_is_cut_is_none)
+{
+    static const unsigned char message[] = HEAD NAME ASKS_A;
+    struct dns_question question;
+    for (size_t size = 0; size < sizeof message - 1; size++)
+        expect(dns_read(message, size, &question) < 0, "%zu bytes", size);
+}
+
 TEST(an_answer_repeats_the_question)
 {
     static const unsigned char message[] = HEAD NAME ASKS_A;
@@ -78,6 +86,7 @@ TEST(an_answer_repeats_the_question)
     struct in_addr address = { htonl(198U << 24 | 18U << 16 | 1) };
     size_t asked = sizeof NAME ASKS_A - 1;
     require(dns_read(message, sizeof message - 1, &question) == 0, "a question");
+    memset(answer, 0xff, sizeof answer);
     size_t size = dns_answer(&question, DNS_NO_ERROR, &address, answer);
     expect(size == 12 + asked + 16, "%zu bytes", size);
     expect(memcmp(answer, "\0\7\201\200\0\1\0\1\0\0\0\0", 12) == 0, "its head");
@@ -93,4 +102,4 @@ TEST(an_answer_repeats_the_question)
 }
 
 TESTS(CASE(a_question_is_one_name_of_one_kind), CASE(a_message_beyond_the_max_is_none),
-      CASE(an_answer_repeats_the_question))
+      CASE(a_question_that_is_cut_is_none), CASE(an_answer_repeats_the_question))

@@ -177,7 +177,7 @@ TEST(a_head_is_written_from_its_parts)
         size_t size = http_head_write(&head, written, sizeof written);
         expect(size == strlen(fact->written) && memcmp(written, fact->written, size) == 0,
                "'%s' became '%.*s'", fact->head, (int) size, written);
-        for (size_t room = 0; room < size; room++)
+        for (size_t room = 0; room <= size; room++)
             expect(http_head_write(&head, written, room) == 0, "%zu bytes hold it", room);
     }
 }

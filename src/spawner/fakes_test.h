@@ -25,11 +25,14 @@ int watch(const struct spawner *from, int fd, enum watched kind, uint32_t index,
     return 0;
 }
 
+/* A leaf beneath each root; its procs file is the root's directory. */
 int make_leaves(struct spawner *spawner, struct slot *slot, const struct spawn_build *build,
                 error *err)
 {
-    (void) spawner;
-    (void) slot;
+    for (unsigned i = 0; i < spawner->root_count; i++) {
+        slot->groups |= 1U << spawner->roots[i].kind;
+        slot->procs[slot->procs_count++] = fcntl(spawner->roots[i].directory, F_DUPFD_CLOEXEC, 0);
+    }
     (void) build;
     (void) err;
     return 0;

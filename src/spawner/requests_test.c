@@ -11,7 +11,9 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SLOTS = 4, FIRST = 64, TEMPLATES = FAKE_TEMPLATES, FREE_SLOT = 2, BUILDING_SLOT = 3 };
@@ -342,7 +344,39 @@ TEST(a_request_touches_no_slot_but_the_one_it_names)
     }
 }
 
-TESTS(CASE(a_sandbox_is_cloned_from_the_fork_server_of_a_template_on_the_command_line),
+static ino_t inode_of(int fd)
+{
+    struct stat about = { 0 };
+    require(fstat(fd, &about) == 0, "descriptor %d", fd);
+    return about.st_ino;
+}
+
+/* The stream inside and the report, then a file of processes for each root, then one for each leaf.
+ */
+TEST(a_fork_server_gets_the_files_of_each_control_group_in_order)
+{
+    enum { ROOTS = 2 };
+    struct spawn_build build = sound_build();
+    struct packet packet;
+    error err = { 0 };
+    begin();
+    for (unsigned i = 0; i < ROOTS; i++)
+        root.roots[i] = (struct group_root){ .kind = i == 0 ? 0 : GROUPS - 1,
+                                             .holders = memfd_create("holders", MFD_CLOEXEC),
+                                             .directory = memfd_create("leaf", MFD_CLOEXEC) };
+    root.root_count = ROOTS;
+    require(send_to_root(SPAWN_BUILD, &build, sizeof build, &err) == 0, "%s", err.text);
+    require(packet_receive(fork_server_sides[0], &packet, &err) == PACKET_CAME, "no order");
+    expect(packet.fds == 2 + 2 * ROOTS, "%u descriptors", packet.fds);
+    for (unsigned i = 0; i < ROOTS; i++)
+        expect(inode_of(packet.fd[2 + i]) == inode_of(root.roots[i].holders) &&
+                   inode_of(packet.fd[2 + ROOTS + i]) == inode_of(root.roots[i].directory),
+               "root %u", i);
+    packet_done(&packet);
+}
+
+TESTS(CASE(a_fork_server_gets_the_files_of_each_control_group_in_order),
+      CASE(a_sandbox_is_cloned_from_the_fork_server_of_a_template_on_the_command_line),
       CASE(a_sandbox_gets_a_user_id_and_a_control_group_that_nobody_else_has_now),
       CASE(each_number_lies_within_the_bounds_of_limits_def),
       CASE(a_filter_is_one_that_was_loaded_at_the_start_and_never_bytes_that_come_later),

@@ -72,7 +72,7 @@ static void begin(void)
 }
 
 /* How many leftovers the next SPAWN_RELEASED tells of; -1 if there is none. */
-static int leftovers_told(void)
+static int64_t leftovers_told(void)
 {
     struct packet packet;
     struct spawn_released released;
@@ -80,7 +80,7 @@ static int leftovers_told(void)
     if (packet_receive(daemon_side, &packet, &err) != PACKET_CAME)
         return -1;
     memcpy(&released, packet.body, sizeof released);
-    return packet.kind == SPAWN_RELEASED ? (int) released.leftovers : -1;
+    return packet.kind == SPAWN_RELEASED ? (int64_t) released.leftovers : -1;
 }
 
 TEST(a_stuck_slot_answers_every_release)
@@ -109,7 +109,7 @@ TEST(a_stuck_slot_answers_every_release)
     expect(slot->state == SLOT_LEAVING, "it is not looked at all the time");
     slot->until_ms = 0;
     slots_tend(&root);
-    expect((uint32_t) leftovers_told() == SPAWN_IS_BACK && slot->state == SLOT_FREE,
+    expect(leftovers_told() == (int64_t) SPAWN_IS_BACK && slot->state == SLOT_FREE,
            "it went in the end, and that is told");
 }
 

@@ -99,6 +99,21 @@ TEST(a_file_comes_in)
     }
 }
 
+TEST(a_file_is_not_longer_than_it_said)
+{
+    static struct frame_reader reader;
+    static struct collector collector;
+    error err = { 0 };
+    unsigned char bytes[600];
+    begin(&reader, &collector);
+    collector.phase = COLLECTOR_COLLECTING;
+    size_t size = put_file(bytes, "plot.png", 6);
+    size += put(bytes + size, AGENT_DATA, ID_COLLECT, 0, "abc", 3);
+    size += put(bytes + size, AGENT_DATA, ID_COLLECT, 0, "defg", 4);
+    expect(feed(&reader, &collector, bytes, size, size, &err) < 0, "it is taken");
+    collector_done(&collector);
+}
+
 TEST(a_file_that_is_cut_is_given_up_with_its_descriptor)
 {
     static struct frame_reader reader;
@@ -425,8 +440,8 @@ TEST(what_is_looked_at_is_bounded)
     collector_done(&collector);
 }
 
-TESTS(CASE(results_stand_one_behind_the_other), CASE(what_is_looked_at_is_bounded),
-      CASE(files_that_could_not_be_collected_are_told),
+TESTS(CASE(a_file_is_not_longer_than_it_said), CASE(results_stand_one_behind_the_other),
+      CASE(what_is_looked_at_is_bounded), CASE(files_that_could_not_be_collected_are_told),
       CASE(a_result_that_is_too_large_to_show_is_told_once), CASE(a_file_comes_in),
       CASE(a_file_that_is_cut_is_given_up_with_its_descriptor),
       CASE(an_init_that_misbehaves_is_found_out),

@@ -18,7 +18,8 @@ static struct runs runs;
 static struct run many[KEPT_MAX + 4];
 static unsigned room; /* sandboxes that are free */
 static char begun[64];
-static unsigned freed, made, slimmed;
+static struct run *next_made; /* NULL: none can be made */
+static unsigned freed, made, slimmed, refused;
 static struct run *last_freed, *last_slimmed;
 
 bool __wrap_run_begin(struct run *run);
@@ -26,6 +27,8 @@ void __wrap_run_free(struct run *run);
 void __wrap_run_notify(struct run *run);
 void __wrap_run_release_buffers(struct run *run);
 void __wrap_metrics_run_ended(const struct run *run);
+void __wrap_check_refuse(const struct run *run, struct denials *denials);
+void __wrap_run_drop(struct run *run);
 int __wrap_run_new(struct runs *of, struct run_request *request, struct run **ret_run, error *err);
 
 bool __wrap_run_begin(struct run *run)
@@ -63,17 +66,32 @@ int __wrap_run_new(struct runs *of, struct run_request *request, struct run **re
 {
     (void) of;
     (void) request;
-    (void) ret_run;
     made++;
-    return fail(err, ERR_SYSTEM, "run_new was called");
+    if (!next_made)
+        return fail(err, ERR_SYSTEM, "run_new was called");
+    *ret_run = next_made;
+    return 0;
+}
+
+void __wrap_run_drop(struct run *run)
+{
+    (void) run;
+    freed++;
+}
+
+void __wrap_check_refuse(const struct run *run, struct denials *denials)
+{
+    (void) run;
+    (void) denials;
+    refused++;
 }
 
 static void begin(void)
 {
     memset(&accounts, 0, sizeof accounts);
     memset(begun, 0, sizeof begun);
-    room = freed = made = slimmed = 0;
-    last_freed = last_slimmed = NULL;
+    room = freed = made = slimmed = refused = 0;
+    last_freed = last_slimmed = next_made = NULL;
     red = (struct account){ .tenant = 1, .key.id = "red", .next = &blue };
     blue = (struct account){ .tenant = 2, .key.id = "blue" };
     accounts.all = &red;
@@ -220,6 +238,90 @@ TEST(a_request_is_refused_before_anything_is_made_of_it)
     expect(runs_submit(&runs, &request, &ret_run, &err) < 0 && made == 1, "it is not full");
 }
 
+static void count_left(struct run *run)
+{
+    run->number = 77;
+}
+
+/* Who has asked a person tells the reason itself. */
+TEST(a_run_that_the_check_alone_has_refused_says_what_was_found)
+{
+    static const struct run_kind kind = { .leave_queue = count_left };
+    begin();
+    many[0] = (struct run){ .runs = &runs, .kind = &kind };
+    run_reject(&many[0]);
+    expect(refused == 1 && many[0].evidence.denied && many[0].number == 77, "%u refused", refused);
+    many[0] = (struct run){ .runs = &runs, .kind = &kind, .fault.code = ERR_BUSY };
+    many[0].evidence.pending = true;
+    run_reject(&many[0]);
+    expect(refused == 1 && !many[0].evidence.denied && many[0].number == 77, "%u refused", refused);
+}
+
+static unsigned checks, asks;
+
+static void check_later(struct run *run, const struct run_request *request, bool is_cell,
+                        void (*done)(struct run *run))
+{
+    (void) request;
+    (void) is_cell;
+    run->check_told = done;
+    checks++;
+}
+
+/* Nobody can be asked for runs of this tenant. */
+static int ask(struct run *run, const struct run_request *request, error *err)
+{
+    (void) request;
+    asks++;
+    if (run->account == &blue)
+        return fail(err, ERR_UNAVAILABLE, "nobody can be asked");
+    run->evidence.pending = true;
+    return 0;
+}
+
+static const struct run_kind submitted_kind = { .leave_queue = count_left };
+static const struct run_stages stages = { .check = check_later, .ask = ask };
+
+static int submit(const struct policy *policy, struct account *account)
+{
+    static struct run_request request;
+    struct run *run;
+    error err;
+    begin();
+    checks = asks = 0;
+    runs.stages = &stages;
+    request.account = account;
+    next_made = &many[0];
+    many[0] = (struct run){ .runs = &runs,
+                            .account = account,
+                            .kind = &submitted_kind,
+                            .request = &request,
+                            .plan.policy = policy };
+    return runs_submit(&runs, &request, &run, &err);
+}
+
+TEST(a_run_waits_for_its_turn_after_its_check_and_its_approval)
+{
+    static const struct policy plain = { .name = "plain" };
+    static const struct policy asking = { .name = "asking", .approval.when = 1 };
+    static const struct policy checked = { .name = "checked",
+                                           .approval.when = 1,
+                                           .precheck.is_on = true };
+
+    expect(submit(&plain, &red) == 0 && asks == 0 && checks == 0 && runs.queued == 1,
+           "%u asked, %u checked, %u wait", asks, checks, runs.queued);
+    expect(red.rate.runs < 0 && runs.newest == &many[0], "it counts as begun, and is known");
+
+    expect(submit(&asking, &red) == 0 && asks == 1 && runs.queued == 0 && many[0].number == 77,
+           "%u asked, %u wait", asks, runs.queued);
+
+    expect(submit(&asking, &blue) < 0 && freed == 1 && !runs.newest && blue.rate.runs == 0,
+           "%u dropped", freed);
+
+    expect(submit(&checked, &red) == 0 && checks == 1 && asks == 0 && runs.queued == 0,
+           "%u checked, %u asked, %u wait", checks, asks, runs.queued);
+}
+
 TEST(a_run_is_found_by_keys_of_its_tenant_only)
 {
     begin();
@@ -294,6 +396,8 @@ TESTS(CASE(runs_of_one_key_begin_in_the_order_in_which_they_came),
       CASE(a_run_that_has_left_its_sandbox_gives_its_turn_back_once),
       CASE(a_checker_is_neither_counted_nor_charged),
       CASE(a_request_is_refused_before_anything_is_made_of_it),
+      CASE(a_run_that_the_check_alone_has_refused_says_what_was_found),
+      CASE(a_run_waits_for_its_turn_after_its_check_and_its_approval),
       CASE(a_run_is_found_by_keys_of_its_tenant_only),
       CASE(the_oldest_run_that_has_ended_and_that_nobody_reads_is_forgotten),
       CASE(the_oldest_readers_are_cut_off_when_results_take_too_much),
