@@ -12,6 +12,7 @@ CHANGES = [(re.compile(pattern), new) for pattern, new in [
     (r"\bAsyncSandboxBase\b", "SandboxBase"), (r"\bAsyncIterator\b", "Iterator"), (r"\bAsync([A-Z]\w*)", r"\1"),
     (r"\b_async_stream\b", "_sync_stream"), (r"\basync_client\b", "sync_client"), (r"\baclose\b", "close"),
     (r"\barun\b", "run"), (r"\badownload\b", "download"), (r"\bacall\b", "call"),
+    (r"\bacall_function\b", "call_function"), (r"\bamap\b", "map"),
 ]]
 
 

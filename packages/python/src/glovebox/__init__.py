@@ -13,8 +13,14 @@ if TYPE_CHECKING:
     from ._async.commands import AsyncCommandHandle as AsyncCommandHandle
     from ._async.runs import adownload as adownload, arun as arun
     from ._sandboxes import AsyncSandbox as AsyncSandbox, Sandbox as Sandbox
+    from ._async.functions import amap as amap
+    from ._sync.functions import map as map
     from ._sync.commands import CommandHandle as CommandHandle
     from ._sync.runs import download as download, run as run
+    from ._values import Array as Array, Table as Table
+    from .docker import DockerSandbox as DockerSandbox
+    from .functions import App as App, Function as Function, FunctionCall as FunctionCall, Image as Image
+    from .modeltools import Tools as Tools, prompt as prompt, tools as tools
     from .errors import (
         AuthenticationException as AuthenticationException, CommandExitException as CommandExitException,
         ConflictException as ConflictException, ConnectionLost as ConnectionLost, FunctionError as FunctionError,
@@ -36,6 +42,12 @@ _PLACES = {
     "_sandboxes": ("Sandbox", "AsyncSandbox"),
     "_sync.runs": ("run", "download"),
     "_async.runs": ("arun", "adownload"),
+    "_sync.functions": ("map",),
+    "_async.functions": ("amap",),
+    "_values": ("Array", "Table"),
+    "docker": ("DockerSandbox",),
+    "functions": ("App", "Function", "FunctionCall", "Image"),
+    "modeltools": ("Tools", "prompt", "tools"),
     "_sync.commands": ("CommandHandle",),
     "_async.commands": ("AsyncCommandHandle",),
     "errors": ("AuthenticationException", "CommandExitException", "ConflictException", "ConnectionLost", "FunctionError",
@@ -48,13 +60,14 @@ _PLACES = {
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
-    "__version__", "Artifact", "AsyncCommandHandle", "AsyncSandbox", "AuthenticationException", "Chart",
+    "App", "Array", "Artifact", "AsyncCommandHandle", "AsyncSandbox", "AuthenticationException", "Chart",
     "Checkpoint", "CodeContext", "CommandExitException", "CommandHandle", "CommandResult", "ConflictException",
-    "ConnectionLost", "Denial", "EntryInfo", "Execution", "ExecutionError", "FileType", "FilesystemEvent",
-    "FunctionError", "GloveboxError", "InvalidArgumentException", "Limit", "Logs", "NotEnoughSpaceException",
-    "NotFoundException", "OutputMessage", "ProcessInfo", "ProtocolError", "PtySize", "RateLimitException", "Result",
-    "Sandbox", "SandboxException", "SandboxInfo", "TimeoutException", "UnavailableException", "adownload", "arun",
-    "download", "run",
+    "ConnectionLost", "Denial", "DockerSandbox", "EntryInfo", "Execution", "ExecutionError", "FileType",
+    "FilesystemEvent", "Function", "FunctionCall", "FunctionError", "GloveboxError", "Image",
+    "InvalidArgumentException", "Limit", "Logs", "NotEnoughSpaceException", "NotFoundException", "OutputMessage",
+    "ProcessInfo", "ProtocolError", "PtySize", "RateLimitException", "Result", "Sandbox", "SandboxException",
+    "SandboxInfo", "Table", "TimeoutException", "Tools", "UnavailableException", "__version__", "adownload", "amap",
+    "arun", "download", "map", "prompt", "run", "tools",
 ]
 
 

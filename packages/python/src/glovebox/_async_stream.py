@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Any, Callable, Optional, TypeVar
+from typing import Any, Awaitable, Callable, Iterable, List, Optional, TypeVar
 
 from ._endpoint import Endpoint
 from .errors import ConnectionLost, TimeoutException
@@ -29,6 +29,23 @@ class AsyncLock:
 async def in_thread(function: Callable[[], T]) -> T:
     """Beside the loop: what waits for a process."""
     return await asyncio.get_running_loop().run_in_executor(None, function)
+
+
+async def in_order(function: Callable[[Any], Awaitable[T]], items: Iterable[Any], at_once: int) -> List[T]:
+    """What it gives for each item; the first exception cancels the others."""
+    gate = asyncio.Semaphore(at_once)
+
+    async def one(item: Any) -> T:
+        async with gate:
+            return await function(item)
+    tasks = [asyncio.ensure_future(one(item)) for item in items]
+    try:
+        return list(await asyncio.gather(*tasks))
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
 
 
 def owner() -> object:
