@@ -35,6 +35,11 @@ def test_import_loads_none_of_its_modules():
     assert not {"ssl", "asyncio", "http", "json", "socket"} & set(loaded), loaded
 
 
+def test_a_program_without_asyncio_does_not_load_it():
+    code = "import sys, glovebox; glovebox.Sandbox, glovebox.run, glovebox.App; sys.exit('asyncio' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(PACKAGE.parent)})
+
+
 def document(server):
     return json.loads(glovebox._sync.client.Client(lambda: glovebox.server.find(socket=server.socket)).request(
         "GET", "/openapi.json").body)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, List
 if TYPE_CHECKING:
     from ._async.commands import AsyncCommandHandle as AsyncCommandHandle
     from ._async.runs import adownload as adownload, arun as arun
-    from ._sandboxes import AsyncSandbox as AsyncSandbox, Sandbox as Sandbox
+    from ._async_sandboxes import AsyncSandbox as AsyncSandbox
+    from ._sandboxes import Sandbox as Sandbox
     from ._async.functions import amap as amap
     from ._sync.functions import map as map
     from ._sync.commands import CommandHandle as CommandHandle
@@ -39,7 +40,8 @@ __version__ = "0.1.0"
 
 # Modules are loaded when a name of theirs is first used: `import glovebox` costs next to nothing.
 _PLACES = {
-    "_sandboxes": ("Sandbox", "AsyncSandbox"),
+    "_sandboxes": ("Sandbox",),
+    "_async_sandboxes": ("AsyncSandbox",),
     "_sync.runs": ("run", "download"),
     "_async.runs": ("arun", "adownload"),
     "_sync.functions": ("map",),

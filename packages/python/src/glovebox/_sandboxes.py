@@ -1,10 +1,9 @@
-"""The two classes that programs use."""
+"""The class that programs without asyncio use."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ._async.sandbox import AsyncSandboxBase
 from ._sync.sandbox import SandboxBase
 
 
@@ -14,7 +13,3 @@ class Sandbox(SandboxBase):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._start()
-
-
-class AsyncSandbox(AsyncSandboxBase):
-    __doc__ = AsyncSandboxBase.__doc__

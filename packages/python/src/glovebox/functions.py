@@ -6,7 +6,6 @@ import threading
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Generator, Generic, Iterable, Iterator, Mapping, NamedTuple, Optional, Tuple, TypeVar
 
-from ._async.functions import acall_function, amap
 from ._sync.functions import AT_ONCE, call_function, map as map_function
 
 R = TypeVar("R")
@@ -78,6 +77,7 @@ class Function(Generic[R]):
         return value
 
     async def remote_async(self, *arguments: Any, **options: Any) -> R:
+        from ._async.functions import acall_function
         value: R = await acall_function(self.__glovebox_function__, arguments, options, **self._options)
         return value
 
@@ -91,6 +91,7 @@ class Function(Generic[R]):
 
     async def map_async(self, items: Iterable[Any], *, return_exceptions: bool = False,
                         at_once: int = AT_ONCE) -> Iterator[R]:
+        from ._async.functions import amap
         return iter(await amap(self.__glovebox_function__, items, at_once=at_once,
                                return_exceptions=return_exceptions, **self._map_options()))
 
