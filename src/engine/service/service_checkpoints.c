@@ -148,7 +148,7 @@ int service_checkpoint_make(const struct caller *caller, struct session *session
                             struct json_object *request, const struct waker *waker,
                             struct checkpoint_wait **ret_wait, error *err)
 {
-    struct checkpoint_wait *wait;
+    struct checkpoint_wait *wait = NULL;
     if (wait_new(waker, &wait, err) < 0)
         return -1;
     return hand_over(wait, make(wait, caller, session, request, err), ret_wait);
@@ -166,7 +166,7 @@ int service_session_roll_back(const struct caller *caller, struct session *sessi
                               const char *checkpoint, const struct waker *waker,
                               struct checkpoint_wait **ret_wait, error *err)
 {
-    struct checkpoint_wait *wait;
+    struct checkpoint_wait *wait = NULL;
     struct rollback_order order = { .asker = caller->account, .told = on_rolled_back };
     if (session_checkpoint_find(session, checkpoint, &order.checkpoint, err) < 0 ||
         wait_new(waker, &wait, err) < 0)
