@@ -90,7 +90,8 @@ static const struct waker fake_waker = { .woken = on_waked };
 /* A session that runs, without anything under way. */
 static inline void fake_session_begin(void)
 {
-    memset(&fake_policy, 0, sizeof fake_policy); /* not by a literal, which would lie on the stack */
+    memset(&fake_policy, 0,
+           sizeof fake_policy); /* not by a literal, which would lie on the stack */
     memset(&fake_session, 0, sizeof fake_session);
     (void) snprintf(fake_policy.name, sizeof fake_policy.name, "fake");
     (void) snprintf(fake_session.id, sizeof fake_session.id, "ses_fake");
