@@ -6,7 +6,7 @@
  *
  * Runs at build time, outside root. libseccomp is asked for the numbers of calls; the program is
  * laid out here, because rows of one call are tried in order, and libseccomp's rules have none
- * (docs/decisions/0018). The form of a table is told in data/seccomp/default.syscalls. */
+ * (docs/decisions/0018). data/seccomp/default.syscalls describes the form of a table. */
 #include "seccomp/table.h"
 
 #include "base/table.h"

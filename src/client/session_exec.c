@@ -299,7 +299,7 @@ int32_t glb_session_exec(glb_client *client, const char *session,
     (void) snprintf(rest, sizeof rest, ours->process ? "/processes/%.60s/events" : "/processes%s",
                     ours->process ? ours->process : "");
     if (ours->process) {
-        execution.rows = execution.columns = 0; /* it is told ours as soon as it has an id */
+        execution.rows = execution.columns = 0; /* ours are sent as soon as it has an id */
         request.method = "GET";
         request.write_body = NULL;
     }

@@ -138,7 +138,7 @@ enum {
     AGENT_START_STDIN_PIPE = 4, /* stdin comes by DATA frames */
     AGENT_START_TERMINAL = 8,   /* a pseudo terminal instead of pipes */
     /* Output comes by credit, AGENT_START_GRANT to begin with. Without the flag it comes as it is
-     * printed. A program that has ended is told of (EXITED) once its output has been taken. */
+     * printed. EXITED follows once all output of the program has been taken. */
     AGENT_START_CREDIT = 16,
     AGENT_START_GRANT = 262144,
     /* It runs cells as a forked interpreter does, by lines over its descriptor 3: for each EXECUTE

@@ -46,7 +46,7 @@ enum egress_kind {
     EGRESS_CLOSE,     /* struct egress_channel: ends its connections -> EGRESS_CLOSED */
     EGRESS_TELL,      /* struct egress_channel: -> EGRESS_TOLD, once; the channel goes on */
     EGRESS_ENDPOINT,  /* struct egress_endpoint: comes before the rules that lead to it */
-    EGRESS_WATCH,     /* struct egress_watch: whether beginnings are told, of all channels */
+    EGRESS_WATCH,     /* struct egress_watch: whether beginnings are reported, of all channels */
 };
 
 struct egress_hello {
@@ -149,7 +149,7 @@ struct egress_record {
     uint16_t port;
     uint16_t status; /* of HTTP, 0 if it was not seen */
     uint8_t is_tls;
-    uint8_t is_intercepted;  /* its TLS was: what is told of the request was seen within */
+    uint8_t is_intercepted;  /* TLS was terminated: what is reported of the request was inside */
     uint64_t sent, received; /* bytes of the connection, as the sandbox sees it */
     uint64_t began_ms;       /* since 1970 */
     uint32_t took_ms;

@@ -41,8 +41,8 @@ enum spawn_kind {
                          the control group, free the slot -> SPAWN_RELEASED */
     SPAWN_FREEZE,     /* struct spawn_slot: every process but init stands still, if a group can */
     SPAWN_THAW,       /* struct spawn_slot */
-    SPAWN_INJECT,     /* struct spawn_inject: one more interpreter of the sandbox's own zygote. What
-                         happens to it is told by init: STARTED, or DONE with an error (agent.h) */
+    SPAWN_INJECT,     /* struct spawn_inject: one more interpreter of the sandbox's own zygote. Init
+                         reports the outcome: STARTED, or DONE with an error (agent.h) */
 };
 
 struct spawn_hello {
@@ -51,7 +51,7 @@ struct spawn_hello {
     uint32_t slots;     /* sandboxes that may exist at once */
     uint32_t first_slot;
     uint64_t walls;    /* bits of enum wall: those that the control groups here give */
-    uint64_t reserved; /* 0; what is missing is told with each sandbox */
+    uint64_t reserved; /* 0; missing walls are reported with each sandbox */
     uint32_t groups;   /* bits of enum group_kind */
     uint32_t swept;    /* sandboxes that a dead instance had left and that have been removed */
 };

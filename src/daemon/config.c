@@ -91,7 +91,7 @@ static void look_for_usual(const struct reload *reload)
                   TEXT("instead", "requests that name no policy are refused"));
 }
 
-/* What holds is changed already: that it cannot be told is told elsewhere. */
+/* The new settings are in force already: a log that cannot be written is reported elsewhere. */
 static void tell_log(const struct reload *reload, const char *changes, const char *policies)
 {
     error err;

@@ -1,9 +1,9 @@
 /* liveness.h - says "alive" to the parent as long as gloveboxd does its work.
  *
  * Every five seconds a turn of the loop gives a disk thread a piece of work, which writes to
- * the disk of the state and waits for it, and another turn hears of its end. What is said is that
- * all of this moves; a disk that fails or is full is told elsewhere. A parent that hears nothing
- * for half a minute ends gloveboxd and starts it again. */
+ * the disk of the state and waits for it, and another turn notes its end. The message says that
+ * all of this moves; a disk that fails or is full is reported elsewhere. A parent that receives
+ * nothing for half a minute ends gloveboxd and starts it again. */
 #pragma once
 
 #include "base/error.h"

@@ -312,7 +312,7 @@ static int open_approvals(error *err)
     return approvals_open(&daemon_.loop, &place, &daemon_.approvals, err);
 }
 
-/* What is written down, and who is told of it. */
+/* The log, and where its checkpoints are sent. */
 static int open_log(error *err)
 {
     settings.receipts.state = settings.state;

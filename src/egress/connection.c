@@ -1,6 +1,6 @@
 /* connection.c - the beginning and the end of a connection, and the loop's calls for it.
  *
- * What is not understood is refused, what is refused is told in the protocol that the code speaks,
+ * What is not understood is refused, refusals are answered in the protocol that the code speaks,
  * and every end has a record. Nothing is connected to before the name, the rule and the address
  * have been decided on; what is connected to is that very address. */
 #include "egress/connection.h"
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    LINGERING_MAX = 64, /* connections beyond the most that are told so; others are just closed */
+    LINGERING_MAX = 64, /* connections over the limit that get an answer; others are just closed */
     FEW = 32,           /* connections of a channel that has room while there is any */
 };
 

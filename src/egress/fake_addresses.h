@@ -1,4 +1,4 @@
-/* fake_addresses.h - the addresses that a sandbox is told names have. Each name that a channel
+/* fake_addresses.h - the addresses that names resolve to in a sandbox. Each name that a channel
  * looks up gets one of 198.18.0.0/15 (RFC 2544: never on the internet) for as long as the channel
  * lives; a connection to it is a connection to the name. One thread. */
 #pragma once

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* An endpoint whose upstream has not said a word: code is told why. */
+/* The reason to refuse with if the upstream of an endpoint failed before it sent anything. */
 static enum egress_reason endpoint_refusal(const struct connection *connection)
 {
     const struct exchange *exchange = connection->outer->exchange;
@@ -92,7 +92,7 @@ void connection_relayed_long_enough(struct connection *connection)
         connection_end(connection, EGRESS_IDLE);
 }
 
-/* There is no answer to half a body. Who sent what is none is told so, unless one has begun. */
+/* Half a body gets no answer. A body that is malformed gets one, unless an answer has begun. */
 static void break_off(struct connection *connection)
 {
     if (connection->up.is_cut)

@@ -1,5 +1,5 @@
 /* tls_connection.c - a connection whose TLS is intercepted: from here on it is one of plain HTTP,
- * which comes from a socket of ours, and its words are told inside the TLS that code has begun. */
+ * which comes from a socket of ours, and its answers go through the TLS that code has begun. */
 #include "egress/connection.h"
 
 /* The accepted socket is the interception's from now on. */

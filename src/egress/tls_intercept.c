@@ -164,7 +164,7 @@ static enum step agree(struct tls_intercept *tls_intercept)
     return STEP_DONE;
 }
 
-/* The other side has ended, or broken off: the receiver is told that nothing more comes. */
+/* The other side has ended, or broken off: ends the receiver's direction. */
 static void end_piece(struct piece *piece, int receiver)
 {
     piece->is_ended = true;
@@ -197,7 +197,7 @@ static enum step pass_up(struct tls_intercept *tls_intercept)
     return STEP_WAITS;
 }
 
-/* One step of what the client is told. */
+/* One step of the data to the client. */
 static enum step pass_down(struct tls_intercept *tls_intercept)
 {
     struct piece *down = &tls_intercept->down;

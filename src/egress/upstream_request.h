@@ -68,7 +68,7 @@ size_t exchange_body_came(char *bytes, size_t one, size_t size, void *context);
 void exchange_flush(struct exchange *exchange);
 void exchange_finish(struct exchange *exchange);
 
-/* What a transfer of libcurl is told its end as. */
+/* Callback for the end of a transfer of libcurl. */
 void exchange_ended(void *context, CURLcode result);
 
 /* rate_limits.c: takes one request from what an endpoint's rate allows. False too if more endpoints

@@ -12,7 +12,7 @@
 
 enum { PORT_HEAD_MAX = 64 * 1024 };
 
-/* The head of an HTTP/1.1 answer, and how its body is told apart. */
+/* The head of an HTTP/1.1 answer, and how its body is delimited. */
 struct port_answer {
     unsigned status;
     size_t looked; /* bytes of a head whose end has not come yet */

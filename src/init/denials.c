@@ -62,7 +62,7 @@ void answer_denial(struct sandbox *sandbox, uint32_t id, int *listener)
     (void) ioctl(*listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 
     if (sandbox->denials >= AGENT_DENIALS_MAX)
-        return; /* of a session, whose next cell is told again */
+        return; /* of a session: the count starts again with its next cell */
     struct agent_denial denial = { .call = (uint32_t) seen.data.nr, .os = os, .pid = seen.pid };
     memcpy(denial.arguments, arguments, sizeof denial.arguments);
     send_frame(sandbox, AGENT_DENIAL, 0, id, &denial, sizeof denial, NULL, 0);

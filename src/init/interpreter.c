@@ -319,7 +319,7 @@ bool interpreter_speaks(struct sandbox *sandbox, struct program *interpreter)
     ssize_t got = recvmsg(interpreter->control, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
-    if (got <= 0) { /* its end is told by waitpid() */
+    if (got <= 0) { /* waitpid() reports its end */
         forget_interpreter(sandbox, interpreter);
         return false;
     }

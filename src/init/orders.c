@@ -70,7 +70,7 @@ static int on_start(struct sandbox *sandbox, const struct frame *in, error *err)
 
 static int on_execute(struct sandbox *sandbox, const struct frame *in, error *err)
 {
-    if (sandbox->is_kept) { /* refusals and full disks are told for each cell anew */
+    if (sandbox->is_kept) { /* refusals and full disks are counted for each cell */
         sandbox->denials = 0;
         sandbox->measured.disk_was_full = sandbox->measured.inodes_were_full = 0;
     }

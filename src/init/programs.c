@@ -228,7 +228,7 @@ static bool somebody_is_left(const struct sandbox *sandbox)
 void stop_everything(struct sandbox *sandbox)
 {
     for_each(program, sandbox->programs)
-        program->credit = UINT64_MAX; /* all ends are told now */
+        program->credit = UINT64_MAX; /* every end is reported now */
     deadline end = deadline_in(KILL_MS);
     while (kill(-1, SIGKILL) == 0 && !deadline_has_passed(end)) {
         reap_programs(sandbox);
@@ -250,8 +250,8 @@ void drain_output(struct sandbox *sandbox, struct program *program)
             ;
 }
 
-/* Whether the end of a program is told later, since what it printed has not been asked for yet.
- * What it left behind may print for ever: no more is waited for than a pipe can hold. */
+/* Whether the end of a program is reported later, since its output has not been asked for yet.
+ * Processes that it left behind may print for ever: at most what a pipe holds is waited for. */
 static bool output_waits(const struct program *program)
 {
     for (unsigned i = 0; i < 2; i++) {
@@ -282,7 +282,7 @@ static void tell_end(struct sandbox *sandbox, struct program *program)
     program->waiting = 0;
 }
 
-/* Ends of programs, in order: the main one takes all others along before its own end is told. */
+/* Ends of programs, in order: the end of the main one ends all others before it is reported. */
 void finish_programs(struct sandbox *sandbox)
 {
     for_each(program, sandbox->programs)

@@ -1,5 +1,5 @@
 """Runs cells: like a notebook's, their names stay for the next one, the value of the last expression and
-figures that were left open are shown, and an error is told as data."""
+figures that were left open are shown, and an error is reported as data."""
 
 import __future__
 import _signal

@@ -280,7 +280,7 @@ class Video(Media):
 
 
 class FileLink(Framed):
-    """A file that stays in the sandbox: its path is told, and as an artifact it comes out by itself."""
+    """A file that stays in the sandbox: its path is shown, and the file itself becomes an artifact."""
 
     def __init__(self, path, **_options):
         self.path = os.fspath(path)

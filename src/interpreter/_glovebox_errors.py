@@ -7,7 +7,7 @@ import traceback
 import _glovebox_mime
 
 HERE = os.path.dirname(__file__) + "/"
-STEPS_MOST = 2000  # of a traceback that is looked at; deeper ones are told by their ends
+STEPS_MOST = 2000  # of a traceback that is read; of deeper ones only both ends are reported
 FRAMES_MOST = 64  # in the data
 CHAIN_MOST = 8
 

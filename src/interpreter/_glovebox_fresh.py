@@ -13,7 +13,8 @@ HERE = ()  # the rows of RENEW whose modules the zygote has imported
 
 def reseed():
     """Each row is a module that keeps state which two children would otherwise share. os.urandom,
-    secrets and uuid4 read the kernel. OpenSSL notices a fork by the process id, which is the same in every sandbox: it is told."""
+    secrets and uuid4 read the kernel. OpenSSL notices a fork by the process id, which is the same in every sandbox:
+    it is reseeded here."""
     for module, renew in HERE:
         renew(module)
 

@@ -162,7 +162,7 @@ def has(value, name):
 
 
 def call(value, method, **arguments):
-    """One way to show it that fails leaves the others; the program's author is told on stderr."""
+    """A form that fails leaves the others; the failure is printed on stderr."""
     try:
         function = getattr(value, method, None)
         return function(**arguments) if callable(function) else None

@@ -77,8 +77,8 @@ def exit_code(end):
 
 
 def finish(code, is_prewarm=False):
-    """What Py_FinalizeEx does as far as anybody can see it: waits for threads, calls atexit functions, lets go
-    of the program's objects, so that their files are closed and __del__ runs, and flushes. Prewarming leaves out
+    """The visible part of Py_FinalizeEx: waits for threads, calls atexit functions, releases the
+    program's objects, so that their files are closed and __del__ runs, and flushes. Prewarming leaves out
     what can be done only once: the end of threads, and functions that a library has registered."""
     try:
         threading = sys.modules.get("threading")

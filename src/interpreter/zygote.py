@@ -83,7 +83,7 @@ def load_all(*names):
 
 
 def import_modules(names):
-    """Imports the set; what could not be imported is told to the operator, and stops the zygote."""
+    """Imports the set; a module that cannot be imported is reported to the operator and stops the zygote."""
     import importlib
 
     for name in names:

@@ -1,4 +1,4 @@
-/* intents_test.c - runs that were open when their daemon died are told as lost. */
+/* intents_test.c - runs that were open when their daemon died are recorded as lost. */
 #include "ledger/intents.h"
 
 #include "ledger/ledger_test_folder.h"

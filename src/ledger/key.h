@@ -2,7 +2,7 @@
  * half.
  *
  * The secret lies in a file of mode 0600 that belongs to gloveboxd's user, and nowhere else. The
- * public half is told as a verifier key of the C2SP signed-note format, NAME+HASH+BASE64, and as
+ * public half is given as a verifier key of the C2SP signed-note format, NAME+HASH+BASE64, and as
  * PEM for everybody else's tools.
  *
  *   See  https://c2sp.org/signed-note, RFC 8032, RFC 8410 */

@@ -1,6 +1,6 @@
-/* ledger_internal.h - what the files of the ledger share, and nobody else needs: ledger.c writes
+/* ledger_internal.h - what only the files of the ledger share: ledger.c writes
  * records, ledger_end.c finds where they end, ledger_group.c signs what is on disk, ledger_key.c
- * changes the key, ledger_past.c reads and lets go of what is old. */
+ * changes the key, ledger_past.c reads and removes old segments. */
 #pragma once
 
 #include "base/clock.h"

@@ -74,7 +74,7 @@ int ledger_settle_next_key(struct ledger *ledger, error *err)
     return result;
 }
 
-/* Once the log tells of it there is no way to undo it. */
+/* A key change that the log has recorded cannot be undone: check the room before. */
 static int check_room_for_key(struct ledger *ledger, error *err)
 {
     struct key_chain *chain = malloc(sizeof *chain);

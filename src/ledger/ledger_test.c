@@ -106,7 +106,7 @@ TEST(what_a_sync_has_refused_and_is_gone_is_never_signed)
                "it is not believed");
     ledger_close(ledger);
     ledger = open_ledger(folder);
-    expect(ledger_truncate_tail(ledger) > 0, "and is told as torn by the next");
+    expect(ledger_truncate_tail(ledger) > 0, "the next open reports a torn tail");
     expect_whole(ledger, 1);
     ledger_close(ledger);
     remove_folder(folder);

@@ -72,7 +72,7 @@ TEST(no_name_and_no_number_makes_a_receipt_too_large)
     error err;
     require(statement_write(&facts, &machine, &place, &text, &err) == 0, "%s", err.text);
     expect(text.size < RECORD_MAX / 8, "it has %zu bytes", text.size);
-    expect(count_of(&text, "\"count\":300") == 5, "%zu lists are told by their count",
+    expect(count_of(&text, "\"count\":300") == 5, "%zu lists are given by their count",
            count_of(&text, "\"count\":300"));
     bytes_done(&text);
 }

@@ -2,10 +2,10 @@
  * written.
  *
  * Every byte of every record is hashed, the Merkle tree built again and compared: with the hashes
- * that the log stores, with its signed checkpoint, and with a checkpoint that somebody kept. What
- * does not fit is told by record. Signatures of single records are checked where no checkpoint
- * vouches for them, where something does not fit (to name the record), and everywhere if that is
- * asked for. */
+ * that the log stores, with its signed checkpoint, and with a checkpoint that somebody kept. A
+ * mismatch is reported with its record. Signatures of single records are checked where no
+ * checkpoint vouches for them, where something does not fit (to name the record), and everywhere if
+ * that is asked for. */
 #pragma once
 
 #include "base/bytes.h"

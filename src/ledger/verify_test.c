@@ -29,7 +29,7 @@ static void expect_named(int folder, const struct public_key *key, const char *w
     struct verify_report report;
     error err;
     require(log_verify(&order, &report, &err) == 0, "%s", err.text);
-    expect(what ? told.is_named : told.count == 0, "byte %lld: '%s' is told, not '%s'",
+    expect(what ? told.is_named : told.count == 0, "byte %lld: '%s' is reported, not '%s'",
            (long long) at, told.first, what ? what : "");
 }
 

@@ -64,7 +64,7 @@ bool limit_may_be_off(enum limit_id id);
 /* True if `value` gives more than `most` does; zero is the most where it means "not limited". */
 bool limit_exceeds(enum limit_id id, uint64_t value, uint64_t bound);
 
-/* Writes what is told when a run ran into a limit: what happened, what is kept, what to ask for.
+/* Writes the message for a run that reached a limit: what happened, what is kept, what to ask for.
  * `maximum` is the policy's; `used` what was used, in the row's unit, 0 if it is not known. */
 void limit_sentence(enum limit_id id, uint64_t granted, uint64_t used, uint64_t maximum, char *text,
                     size_t size);

@@ -243,7 +243,7 @@ TEST(a_sentence_says_what_happened_and_what_to_do)
     }
     char all_used[400];
     limit_sentence(LIMIT_output, MiB, MiB, MiB, all_used, sizeof all_used);
-    expect(!strchr(all_used, '('), "what was used to the last byte is told twice: '%s'", all_used);
+    expect(!strchr(all_used, '('), "a limit that was used up is given twice: '%s'", all_used);
     char small[8];
     limit_sentence(LIMIT_wall, 1, 1, 1, small, sizeof small);
     expect(strcmp(small, "executi") == 0, "'%s'", small);

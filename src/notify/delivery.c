@@ -4,8 +4,8 @@
  *      ^                            |
  *      +------- pause, longer ------+--last attempt, redirect, 410--> gave up
  *
- * A witness is told the newest checkpoint only: one is under way, and what comes meanwhile takes
- * the place of what waits. It is never given up. */
+ * A witness gets the newest checkpoint only: one is under way, and a newer one replaces the one
+ * that waits. Delivery to a witness is never given up. */
 #include "notify/notify.h"
 
 #include "base/clock.h"

@@ -72,7 +72,7 @@ struct notify {
     uv_timer_t leaving;
 };
 
-/* Takes one in; what cannot be taken is told at once. */
+/* Queues an event; one that cannot be queued is reported at once. */
 void deliver(struct notify *notify, enum notify_place place, const struct notify_event *event);
 
 /* Nothing new comes: what waits for its first attempt, and the last checkpoint, go out now. */

@@ -28,7 +28,8 @@ struct transfer_place {
 };
 
 /* A handle that speaks HTTP/1.1 to that place alone: TLS checked, no proxy, no redirect followed.
- * `context` is told its end. Gives *ret_resolved, to be freed after the handle. NULL: no memory. */
+ * `context` is passed to the callback at its end. Gives *ret_resolved, to be freed after the
+ * handle. NULL: no memory. */
 CURL *transfer_new(struct transfers *transfers, const struct transfer_place *place, void *context,
                    struct curl_slist **ret_resolved);
 

@@ -26,7 +26,7 @@ static const struct {
     { "192.88.99.0", 24 },  /* 6to4 relays */
     { "192.168.0.0", 16 },  /* private */
     { "192.175.48.0", 24 }, /* AS112, RFC 7534 */
-    { "198.18.0.0", 15 },   /* benchmarks, RFC 2544; what sandboxes are told names have */
+    { "198.18.0.0", 15 },   /* benchmarks, RFC 2544; names resolve to these in sandboxes */
     { "198.51.100.0", 24 }, /* documentation */
     { "203.0.113.0", 24 },  /* documentation */
     { "224.0.0.0", 4 },     /* multicast */

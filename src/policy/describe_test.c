@@ -1,4 +1,4 @@
-/* describe_test.c - what a model is told before it writes code. */
+/* describe_test.c - the description that a model gets before it writes code. */
 #include "policy/describe.h"
 
 #include "base/table.h"

@@ -1,4 +1,5 @@
-/* network_narrow_test.c - a request gets less of the network, or is told which rule is missing. */
+/* network_narrow_test.c - a request gets less of the network, or an error that names the missing
+ * rule. */
 #include "base/table.h"
 #include "base/test.h"
 #include "policy/network_narrow.h"

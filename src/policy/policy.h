@@ -88,7 +88,7 @@ enum policy_on_fault { ON_FAULT_UNSAID, ON_FAULT_TELL, ON_FAULT_WITHHOLD };
 
 /* What every output is expected to be like, whatever a request expects besides (expect.h). */
 struct policy_expect {
-    enum policy_on_fault on_fault; /* unsaid: it is told */
+    enum policy_on_fault on_fault; /* default: reported */
     struct expect_needs needs;
     char text[POLICY_EXPECT_SIZE]; /* a JSON list of expectations, each of which holds, those of the
                                       farthest policy that is extended first; "": none */

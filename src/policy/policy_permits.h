@@ -4,7 +4,7 @@
 
 #include "policy/policy.h"
 
-/* Outputs that are not what was expected, or have not been compared, are told to nobody. */
+/* Whether outputs that do not match the expectations, or were not compared, are withheld. */
 bool policy_withholds(const struct policy *policy);
 
 /* Can what the policy expects be found in the cells of a session?

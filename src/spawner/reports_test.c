@@ -1,4 +1,4 @@
-/* reports_test.c - what init reports of a sandbox that is being built, and what gloveboxd is told.
+/* reports_test.c - init's reports on a sandbox that is being built, and the messages to gloveboxd.
  */
 #include "base/test.h"
 

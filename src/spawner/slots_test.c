@@ -95,7 +95,7 @@ TEST(a_stuck_slot_answers_every_release)
 
     slot->asked_to_leave = true;
     slots_tend(&root);
-    expect(leftovers_told() == 1, "it is stuck, and that is told");
+    expect(leftovers_told() == 1, "it is stuck, and that is reported");
     expect(slots_are_empty(&root), "nobody waits for it at the end");
     slots_tend(&root);
     expect(leftovers_told() == -1, "once");
@@ -110,7 +110,7 @@ TEST(a_stuck_slot_answers_every_release)
     slot->until_ms = 0;
     slots_tend(&root);
     expect(leftovers_told() == (int64_t) SPAWN_IS_BACK && slot->state == SLOT_FREE,
-           "it went in the end, and that is told");
+           "it was freed in the end, and that is reported");
 }
 
 TEST(a_failure_is_told_when_the_slot_is_free)

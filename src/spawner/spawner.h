@@ -65,9 +65,9 @@ struct slot {
     bool asked_to_leave; /* gloveboxd waits for SPAWN_RELEASED */
     bool lost;           /* init ended by itself: the leaf waits until gloveboxd has read it */
     bool is_frozen;      /* its leaf was once, and is thawed before its slot is free */
-    bool stuck;          /* what is in it does not go: it is looked at again every few seconds */
-    bool told_stuck;     /* gloveboxd was told so, and is told when it is free */
-    bool failed;         /* it could not be built, which is told when the slot is free again: */
+    bool stuck;          /* its processes do not end: it is looked at again every few seconds */
+    bool told_stuck;     /* gloveboxd was told so, and gets a message when it is free */
+    bool failed;         /* it could not be built, reported when the slot is free again: */
     error cause;         /* until then gloveboxd counts it, and no build finds all slots taken */
     uint64_t request;
     int64_t until_ms;  /* BUILDING: must be ready by then; LEAVING: must be gone by then */

@@ -137,7 +137,7 @@ static void interpreter_is_forked(struct spawner *spawner, struct zygote *zygote
         sandbox_stands(spawner, slot);
 }
 
-/* Sandboxes that wait for this zygote are told why it does not answer. */
+/* Fails the builds that wait for this zygote, with the cause. */
 static void zygote_is_lost(struct spawner *spawner, struct zygote *zygote, const error *cause)
 {
     for (uint32_t i = 0; i < spawner->slot_count; i++) {

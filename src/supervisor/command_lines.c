@@ -1,4 +1,4 @@
-/* command_lines.c - what each program is told, by arguments and descriptors alone. */
+/* command_lines.c - the arguments and descriptors that each program gets. */
 #include "supervisor/command_lines.h"
 
 #include "base/cleanup.h"

@@ -6,7 +6,7 @@
 #include "supervisor/installed_templates.h"
 #include "supervisor/launch.h"
 
-/* What the programs are told of this machine. */
+/* What the programs learn of this machine. */
 struct surroundings {
     const struct templates *templates;
     struct group_places places;

@@ -35,7 +35,7 @@ struct launch launch_none(void)
     return none;
 }
 
-/* What is told to others: approvals, or checkpoints by HTTP. */
+/* Whether anything is sent out: approvals, or checkpoints by HTTP. */
 static bool plan_notifies(const struct launch_plan *plan)
 {
     return plan->webhook || plan_witness_is_far(plan);

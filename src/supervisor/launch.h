@@ -30,7 +30,7 @@ struct launch_plan {
     const char *resolver;       /* ADDRESS:PORT that it asks for names; NULL: the host's own */
     const char *secrets;        /* file of the credentials of endpoints; NULL: none */
     const char *ca_file;        /* certificates that their upstreams are checked with; or NULL */
-    const char *webhook;        /* URL that approvals are told to; NULL: none */
+    const char *webhook;        /* URL that approvals are sent to; NULL: none */
     const char *webhook_secret; /* file of what is signed with there */
     unsigned webhook_attempts;
     int log;                    /* both write their log here; 0: into memory, for launch_cause() */

@@ -15,7 +15,7 @@ struct supervised {
     const char *log_sync, *log_keep, *log_witness; /* as gloveboxd takes them; NULL: not given */
     const char *secrets; /* file with the credentials of endpoints; NULL: none */
     const char *ca_file; /* certificates that their upstreams are checked with; or NULL */
-    const char *webhook, *webhook_secret; /* where approvals are told; NULL: nowhere */
+    const char *webhook, *webhook_secret; /* where approvals are sent; NULL: nowhere */
     unsigned webhook_attempts;
     const char *resolver;             /* ADDRESS:PORT for names of policies; NULL: the host's own */
     bool no_keys;                     /* anyone who reaches the TCP port may run code */
@@ -31,7 +31,7 @@ struct supervised {
 /* Serves until SIGTERM or SIGINT. The sockets belong to this process, or to systemd (LISTEN_FDS):
  * when one of the two programs dies, both are started again and clients wait meanwhile instead of
  * being refused. On SIGTERM gloveboxd is asked to end: it lets runs come to their end first; a
- * second signal ends them. NOTIFY_SOCKET is told when runs can be taken (sd_notify(3)).
+ * second signal ends them. READY=1 goes to NOTIFY_SOCKET when runs can be taken (sd_notify(3)).
  * Fails  ERR_CONFLICT     another daemon serves this socket already
  *        ERR_UNAVAILABLE  the programs end at once, again and again: the last reason */
 int supervise(const struct supervised *service, error *err);

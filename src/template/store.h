@@ -3,7 +3,7 @@
  * A template appears by one rename and disappears by one rename. Directories whose names begin with
  * a dot are work in progress; a process that works in one holds its lock (flock), so that what a
  * dead process left behind is known by its free lock, and is swept. A template that is in use may
- * be locked too (shared, on its directory): it then goes away when the last user lets go. */
+ * be locked too (shared, on its directory): it is then removed when the last user releases it. */
 #pragma once
 
 #include "base/error.h"

@@ -172,7 +172,7 @@ def egress_of(service):
 
 
 def run_beside(glovebox, folder, rounds):
-    """Runs without a network while glovebox-egress lives, and while it is stopped: whoever paid anything to it would
+    """Runs without a network while glovebox-egress lives, and while it is stopped: a run that depended on it would
     wait for ever."""
     path = f"{folder}/network.sock"
     found = {"run with network none": [], "run with network none, egress stopped": []}

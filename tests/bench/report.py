@@ -28,7 +28,7 @@ def quantile(values, share):
 
 
 def judge(row, budget):
-    """Held or not. The ratio decides where there is one; the absolute figure is told beside it."""
+    """Held or not. The ratio decides where there is one; the absolute figure is given beside it."""
     row['budget'] = budget
     if not budget:
         return

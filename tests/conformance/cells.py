@@ -27,11 +27,11 @@ REASONS = {
     "help": "help is a display of the cell: there is no pager",
     "clear": "nothing that was shown is taken back: a client may have read it",
     "long": "a list is cut by the size of its text, not after 1000 items: programs read it",
-    "str": "an exception whose __str__ raises is told under its own name",
+    "str": "an exception whose __str__ raises is reported under its own name",
     "loop": "the event loop runs only while a cell awaits: asyncio.run() works as in a program, create_task() needs "
             "an await",
     "pip": "a sandbox has no network: the answer says so and what to do",
-    "repr html": "the failure of one form is told on stderr; the value keeps its other forms, and the cell ends well",
+    "repr html": "the failure of one form is printed on stderr; the value keeps its other forms, and the cell ends well",
 }
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

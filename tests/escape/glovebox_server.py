@@ -107,7 +107,7 @@ class Server:
         while time.monotonic() < end:
             with contextlib.suppress(OSError):
                 self.host = self.host or json.loads((self.folder / "host.json").read_text(encoding="utf-8"))
-                # With a rate, so that the wall that only then stands is told as standing or degraded.
+                # With a rate, so that the wall that stands only then is reported as standing or degraded.
                 result = self.run(code="print('up')", limits={"disk_read_rate_bytes": 1 << 30})
                 assert result["stdout"] == "up\n", result
                 self.degraded = result["isolation"]["degraded"]

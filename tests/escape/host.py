@@ -30,7 +30,7 @@ HOST_PID_FIRST = 20000  # a pid that no process inside a sandbox has by chance
 
 
 def make_host(folder, state, server_socket):
-    """A file, a process, sockets, shared memory: gives what attempts are told of them, and how each is closed."""
+    """A file, a process, sockets, shared memory: gives their description for attempts, and how each is closed."""
     canary = pathlib.Path(folder, "canary.txt")
     canary.write_text(f"host canary {random.random()}\n", encoding="utf-8")
     name = f"escape-host-{os.getpid()}-{random.randrange(10**6)}"

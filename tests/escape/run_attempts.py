@@ -1,7 +1,7 @@
 """run_attempts.py NAME... - inside a sandbox: runs one attempt after the other, each in a child of its own.
 
 The children are forked, not exec'd, so that what this interpreter has open or holds is seen by them: a forked
-zygote is tried as well as a fresh interpreter. A child that hangs is killed, and its end is told."""
+zygote is tried as well as a fresh interpreter. A child that hangs is killed, and that is reported."""
 
 import os
 import runpy

@@ -1,5 +1,5 @@
-/* answers_fuzz.c - any message as an answer of the spawner: whoever asked is told once, of a
- * sandbox with exactly the descriptors of its groups or of a failure in words; a spawner that says
+/* answers_fuzz.c - any message as an answer of the spawner: each caller is called once, with a
+ * sandbox with exactly the descriptors of its groups or with an error text; a spawner that says
  * anything else is given up; and no descriptor stays. */
 #include "dice.h"
 
@@ -147,7 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             send_built(&dice, pair[0]);
         (void) uv_run(&loop, UV_RUN_NOWAIT);
     }
-    (void) close(pair[0]); /* the spawner ends: every build that waits is told */
+    (void) close(pair[0]); /* the spawner ends: every build that waits fails */
     for (int turn = 0; turn < 3; turn++)
         (void) uv_run(&loop, UV_RUN_NOWAIT);
     assert(gone);

@@ -45,7 +45,7 @@ static void try_greeting(const uint8_t *data, size_t size)
     assert(client_hello_read(data, size, whole) == HELLO_NAMED && strcmp(name, whole) == 0);
 }
 
-/* A head that is written again reads as what it was, whoever reads it. It may have grown by Host
+/* A head that is written again parses to what it was, in every parser. It may have grown by Host
  * and Connection, and so out of the reader's own bounds. */
 static void try_head(const uint8_t *data, size_t size)
 {

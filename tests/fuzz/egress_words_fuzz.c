@@ -1,6 +1,6 @@
 /* egress_words_fuzz.c - any message as a word of glovebox-egress, which hostile hosts and hostile
- * code talk with: who waits is told once, what is told can be printed, a glovebox-egress that says
- * anything else is given up; and no descriptor stays. */
+ * code talk with: each waiting callback is called once, with printable text; a glovebox-egress that
+ * says anything else is given up; and no descriptor stays open. */
 #include "dice.h"
 
 #include "engine/network/connection_document.h"

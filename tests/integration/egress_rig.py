@@ -17,7 +17,7 @@ import threading
 from conftest import BUILD
 
 CLONE_NEWNET = 0x40000000
-PUBLIC = "93.184.216.34"  # where the test's servers are; nothing but this test's namespaces hears of it
+PUBLIC = "93.184.216.34"  # where the test's servers are; it exists in this test's namespaces only
 GATE = "93.184.216.1"     # glovebox-egress's own address
 HELLO, RECORD, CLOSED, AUTHORITY, RULE, OPEN, CLOSE, ENDPOINT = 1, 2, 3, 5, 32, 33, 34, 36
 RULE_BODY = struct.Struct("<IHHIHH8H16s254s192sH")

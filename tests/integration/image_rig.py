@@ -91,7 +91,7 @@ def start(command, control, image):
 
 
 def finished(path):
-    """The process that writes an image is nobody's child: its end is the end of the file."""
+    """The process that writes an image cannot be waited for: the end of the file is its end."""
     for _ in range(500):
         with open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 16))

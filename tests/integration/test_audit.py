@@ -1,4 +1,4 @@
-"""What is told of those who govern: keys, policies, configuration, sessions. (Approvals: test_approvals.py.)"""
+"""Audit events of administration: keys, policies, configuration, sessions. (Approvals: test_approvals.py.)"""
 
 import json
 import os

@@ -403,7 +403,7 @@ class TestBeforeItStands:
 
 
 def never_stood(branch, parent):
-    """Why not. What is found out before its moment is fixed is told at once, the rest whoever wants something of it."""
+    """The error: in the answer if it occurs before the snapshot is taken, else in the next request to the branch."""
     status, answer = parent.call("POST", "/branch", {})
     if status == 201:
         status, answer = parent.daemon.call("POST", f"/v1/sessions/{answer['id']}/contexts/python/run", {"code": "1"})
@@ -457,7 +457,7 @@ class TestHostileParents:
         daemon.idle()
 
     def test_an_end_that_nobody_stays_for(self, daemon):
-        """It waits until the memory has been read; whoever asked for it need not."""
+        """The deletion waits until the memory has been read, even if its client hangs up."""
         parent = daemon.session()
         parent.run("import os, threading")
         self.attack(parent, "threading.Timer(1.5, os.close, [a[0]]).start() or True")
@@ -475,7 +475,7 @@ class TestHostileParents:
         assert parent.get()["ended"]["why"] == "deleted", parent.get()
 
     def test_an_end_by_who_may_not_end_it(self, tmp_path):
-        """Who asks and leaves while it waits may do no more than who stays."""
+        """A client that hangs up while its deletion waits has the same rights as one that stays."""
         import serving
         from conftest import Glovebox
         glovebox = Glovebox(tmp_path)
@@ -606,7 +606,7 @@ class TestMarks:
     @pytest.mark.parametrize("gone", ["", "checkpoint"])
     @pytest.mark.parametrize("way", ["branch", "rollback"])
     def test_a_mark_that_goes_while_its_sandbox_is_built(self, daemon, way, gone):
-        """Whoever holds a checkpoint restores it, although nobody finds it any more."""
+        """An operation that holds a checkpoint restores it, although it has been deleted."""
         lives = daemon.daemon_pid()
         parent = daemon.session(limits={"memory_bytes": (600 + len(way + gone)) << 20})  # nothing like it is parked
         parent.run("x = 41")
@@ -628,7 +628,7 @@ class TestMarks:
 
     @pytest.mark.parametrize("path", ["/checkpoints", "/branch"])
     def test_a_pause_stops_none_that_is_being_made(self, session, path):
-        """Else its writer would be stopped with all else, and whoever waits would do so for a minute."""
+        """Else its writer would be frozen with all else, and its callers would wait for a minute."""
         session.run("x = bytearray(b'x') * (150 << 20)")
         began = time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -789,7 +789,7 @@ class TestMarks:
         fds = f"/proc/{daemon.daemon_pid()}/fd"
 
         def wait_for(count):
-            """Whoever has written or read one closes it beside the loop, a moment after the answer."""
+            """The thread that wrote or read it closes it, a moment after the answer."""
             until = time.monotonic() + 10
             while (held := self.scratch_files(fds)) != count:
                 assert time.monotonic() < until, held

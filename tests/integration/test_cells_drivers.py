@@ -1,4 +1,4 @@
-"""Contexts that run by a driver: names stay, values and errors are told; figures of R are there without a call that
+"""Contexts that run by a driver: names stay, values and errors are reported; figures of R are there without a call that
 saves them. The templates are built by hand: glovebox template build r, and node."""
 
 import base64

@@ -1,4 +1,4 @@
-"""Languages with a compile step: its own result is told, and what it left behind has ended before the program runs."""
+"""Languages with a compile step: its result is reported, and its processes have ended before the program runs."""
 
 import json
 import shutil

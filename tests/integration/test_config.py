@@ -123,7 +123,7 @@ def test_one_default_policy_for_all_doors(glovebox):
         narrow = service.key("--policy", "minimal,extended", "--scope", "run,sessions")
 
         def taken(key=None):
-            """By whoever names none: the list of policies, a run, a session, the command line."""
+            """The default policy as used by the list of policies, a run, a session, the command line."""
             ran = service.call("POST", RUN, {"code": "1"}, key=key)
             began = service.call("POST", "/v1/sessions", {}, key=key)
             service.call("DELETE", f"/v1/sessions/{began.json['id']}", key=key)
@@ -182,7 +182,7 @@ def test_logs_as_json(glovebox):
 
 
 def word_of(told):
-    """The next that the service manager is told, but for its watchdog."""
+    """The next message to the service manager other than WATCHDOG=1."""
     while (word := told.recv(100)) == b"WATCHDOG=1":
         pass
     return word

@@ -71,7 +71,7 @@ class TestSeveral:
 
 
 class TestNobodyAnswers:
-    """A cell of a session has no stdin: whoever reads it sees its end at once, and waits for nothing."""
+    """A cell of a session has no stdin: a read returns end of file at once."""
 
     BRIEF = {"limits": {"wall_ms": 10_000}}
 

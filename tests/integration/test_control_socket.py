@@ -24,7 +24,7 @@ def refused():
             pass
 """
 
-# What it does, and the status and exit code that the caller is told.
+# What it does, and the status and exit code that the caller gets.
 WORDS = {
     "descriptors in pairs": ("for _ in range(2000):\n  try: talk.sendmsg([result(1)], rights(2))\n  except OSError: pass\n"
                              "open('/workspace/kept', 'w').close()", "ok", 0),

@@ -224,7 +224,7 @@ def test_every_execution_has_one_receipt(glovebox, python_template):
             time.sleep(0.1)
     log = (glovebox.folder / "serve.log").read_text()
     with Service(glovebox, tcp=False):
-        pass  # one that was killed on its way out is told by the next
+        pass  # the next daemon records one that was killed on its way out
     verified = glovebox("log", "verify")
     assert verified.returncode == 0, verified.stdout
     receipts, begun = collections.defaultdict(list), set()

@@ -56,7 +56,7 @@ def rules_of(result):
 
 
 def opened(daemon, result):
-    """What the daemon's owner, or an auditor, is told of a run whose output was withheld."""
+    """What the daemon's owner, or an auditor, gets of a run whose output was withheld."""
     status, opening = daemon.call("GET", f"/v1/receipts/{result['receipt']}/opening")
     assert status == 200, opening
     return opening["sealed"]["predicate"] | {"hashes": {f"{one['group']}/{one['name']}": one["sha256"]
@@ -187,7 +187,7 @@ def test_artifacts_are_the_callers_when_they_have_passed(daemon):
 
 
 def test_what_cannot_be_looked_at_is_refused(daemon):
-    """A way of asking under which nothing would be compared is no way around."""
+    """A request under which nothing could be compared is refused."""
     status, answer = daemon.call("POST", "/v1/runs", {"code": "5", "language": "python", "policy": "values"})
     assert status == 400 and '"mode": "cell"' in json.dumps(answer).replace("\\", ""), answer
     result = run(daemon, "values", "5", mode="cell")

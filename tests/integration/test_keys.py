@@ -264,7 +264,7 @@ def test_one_who_floods_keeps_nobody_else_waiting(glovebox):
 
 
 def test_a_queue_that_was_full_is_short_until_nobody_is_refused(glovebox):
-    """Two runs are served, four of each key and six in all may wait; whoever waits is cancelled to make room."""
+    """Two runs are served, four of each key and six in all may wait; waiting runs are cancelled to make room."""
     state_of_its_own(glovebox)
     with Serving(glovebox, "--queue", "6", "--key-queue", "4", slots=2) as service:
         keys = [service.key("--name", name, "--concurrency", "2") for name in ("one", "two", "three")]

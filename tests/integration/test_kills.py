@@ -1,4 +1,4 @@
-"""Each process of the service is killed under load: it comes back by itself, every caller hears how his run ended, and
+"""Each process of the service is killed under load: it restarts by itself, every caller gets the end of its run, and
 no run begins twice. (How soon it is back is measured by `make kills`; here nothing is timed.)"""
 
 import pathlib

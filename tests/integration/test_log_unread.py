@@ -1,4 +1,4 @@
-"""The log of a service whose stderr nobody reads: callers are served all the same, and what was not written is told."""
+"""The log of a service whose stderr nobody reads: callers are served, and lost log lines are counted."""
 
 import fcntl
 import http.client

@@ -1,5 +1,5 @@
-"""gloveboxd itself is killed while runs are under way: whoever asks the one that comes after it, by the id of the run
-or by the Idempotency-Key, hears `lost` with its receipt, and nothing runs twice."""
+"""gloveboxd itself is killed while runs are under way: the next daemon answers requests by the id of the run or
+by the Idempotency-Key with `lost` and its receipt, and nothing runs twice."""
 
 import json
 import os

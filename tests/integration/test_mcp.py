@@ -379,7 +379,7 @@ def test_elicitation_on_the_stream_of_a_handshake(service):
     assert question["method"] == "elicitation/create" and question["params"]["mode"] == "form"
     forged = Handshake(service, capabilities={"elicitation": {}})
     answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"decision": "approve"}}}
-    assert forged.post(answer).status == 202, "it is nobody's answer there"
+    assert forged.post(answer).status == 202, "no request of that session waits for it"
     assert client.post(answer | {"id": "glovebox-0"}).status == 202
     assert client.post(answer).status == 202
     assert read_event(response)["result"]["structuredContent"]["stdout"] == "on the stream\n"

@@ -158,7 +158,7 @@ def next_of(watcher):
 
 
 def test_connections_are_seen_as_they_come(world):
-    """A tunnel that is open is told while it is; of one run, of all, and behind what has been."""
+    """An open tunnel is reported while it is open; for one run, for all, and after a given event."""
     ask = "import urllib.request as u\nprint(u.urlopen('http://api.example.org/first').status)"
     first = world.run(ask)["id"]
     with tail(world, "--last", "1") as watcher:

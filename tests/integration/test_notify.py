@@ -219,7 +219,7 @@ def test_nonsense_is_dropped_and_what_follows_is_heard(place):
 
 
 def test_it_may_do_nothing_else(place):
-    """A user of its own, no capability, a filter, nobody's environment."""
+    """A user of its own, no capability, a filter, an empty environment."""
     pid = place.children()["glovebox-notify"]
     lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
     status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
@@ -234,7 +234,7 @@ def test_a_witness_gets_checkpoints_that_verify(place):
     """The newest is the one that counts: what the witness was told last, `log verify` takes for kept."""
     while not place.witness.got.empty():
         place.witness.got.get()
-    place.witness.answers.put(503)  # it is told again
+    place.witness.answers.put(503)  # it is sent again
     place.run("print(8)")
     path, headers, _ = place.witness.take()
     assert path == "/add" and headers["Content-Type"].startswith("text/plain")
@@ -249,7 +249,7 @@ def test_a_witness_gets_checkpoints_that_verify(place):
 
 
 def test_certificates_are_checked_and_the_last_word_arrives(glovebox):
-    """Over TLS: who is not trusted is told nothing. The last checkpoint comes before the end."""
+    """Over TLS: a server that is not trusted gets nothing. The last checkpoint comes before the end."""
     certificate, key = glovebox.folder / "cert", glovebox.folder / "key"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key,
                     "-out", certificate, "-subj", "/CN=witness", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)

@@ -597,7 +597,7 @@ def test_a_copy_has_its_key_changed_by_nobody(glovebox, own_state, rotated, tmp_
 
 
 def signed(seed, receipt, index=None, word=None):
-    """The receipt of another place, and with another word in it, by whoever has stolen that seed."""
+    """A receipt with another index and another word in it, signed with a stolen seed."""
     envelope = json.loads(receipt)
     payload = base64.b64decode(envelope["payload"]).decode()
     place = json.loads(payload)["predicate"]["log"]["index"]
@@ -627,7 +627,7 @@ def changes(log):
 
 
 def test_a_retired_key_signs_nothing_that_comes_later(glovebox, rotated, tmp_path):
-    """Whoever has stolen it can write receipts; those of a place of later keys are forged by that alone."""
+    """A stolen retired key still signs, but its signature is rejected at an index of a later key."""
     log, keys, receipts = rotated
     seed, end = bytes.fromhex((tmp_path / "first.key").read_text()), changes(log)[0]
     receipt = receipts[0].read_text().strip()
@@ -725,7 +725,7 @@ def test_a_change_of_key_cannot_be_forged(glovebox, rotated, tmp_path, written):
     stranger.write_bytes((written / "key.pub").read_bytes())
     refused = glovebox("log", "verify", "--log", str(log), "--key", str(stranger))
     assert refused.returncode == 1
-    # One cause is told once, with how many records it makes wrong and what to do; each of them on demand.
+    # One cause is reported once, with the number of wrong records and what to do; each record on demand.
     said = refused.stdout.decode()
     counted = re.search(r"^WRONG  record 0 to record (\d+), (\d+) in all: was changed, or signed by another key$", said, re.M)
     assert counted and int(counted[2]) == int(counted[1]) + 1 > 2 and len(said.splitlines()) < 8, said

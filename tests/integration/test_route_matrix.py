@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("python_template")
 EVERY = ("run", "sessions", "approve", "audit", "admin")
 RUN, SESSIONS, RESULTS, ASKER = {"run"}, {"sessions"}, {"run", "sessions"}, {"run", "sessions", "approve"}
 ANY = set(EVERY)
-ALL = None  # whoever shows a good key sees the same
+ALL = None  # the same for every valid key
 CELL, FILE = {"code": "1"}, {"path": "/workspace/f.txt"}
 S = "/v1/sessions/{id}"
 

@@ -82,7 +82,7 @@ def test_what_dies_is_started_again(service, name):
     before = service.children()
     os.kill(before[name], signal.SIGKILL)
     begin = time.monotonic()
-    # Whoever calls meanwhile waits at the socket instead of being refused.
+    # A client that connects meanwhile waits at the socket instead of being refused.
     done = service.run("-c", "print('again')")
     if done.returncode != 0:  # it may have reached the one that was about to die
         done = service.run("-c", "print('again')")

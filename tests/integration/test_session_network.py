@@ -177,7 +177,7 @@ def test_it_has_its_way_again_when_egress_comes_back(world, begin):
     session.run("import socket\nkept = socket.create_connection(('raw.example.org', 5432), 5)\nkept.recv(8)")
     killed = egress_of(world)
     os.kill(killed, signal.SIGKILL)
-    # nothing says no meanwhile: what listens in the session is kept, and whoever connects waits
+    # nothing is refused meanwhile: listening sockets of the session are kept, and new connections wait
     told = session.run("kept.settimeout(20)\ntry: print('lost', kept.recv(8))\nexcept OSError as e: print('lost', type(e).__name__)\n"
                        "for _ in range(100):\n"
                        "  try:\n"

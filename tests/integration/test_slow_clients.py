@@ -211,7 +211,7 @@ def test_a_reader_that_goes_on_is_served_to_the_end(service):
 
 
 def test_results_that_nobody_reads_are_let_go(glovebox):
-    """Each of another run. Beyond 128 MiB together the oldest are torn from their readers, whoever comes last is not."""
+    """Each of another run. Beyond 128 MiB together the oldest are taken from their readers, the newest is not."""
     state_of_its_own(glovebox)
     body = json.dumps({"code": MANY_LINES.format(8), "language": "python", "policy": "data",
                        "limits": {"output_bytes": 8 * MiB}}).encode()

@@ -192,7 +192,7 @@ def test_cells_say_no_more(service):
 
 
 def test_it_is_charged_all_the_same(service):
-    """Its processor time counts for the quota of its key, although nobody is told of it."""
+    """Its processor time counts for the quota of its key, although the time is not reported."""
     key = service.key("--tenant", "t", "--scope", "run", "--cpu-seconds-per-day", "1")
     burn = "import time; t = time.process_time()\nwhile time.process_time() - t < 0.6: pass\nprint('x')"
     answers = []

@@ -60,8 +60,8 @@ for processor in sorted(os.sched_getaffinity(0)) * 2:
     ("waits for threads",
      "import threading, time\nthreading.Thread(target=lambda: (time.sleep(.05), print('late'))).start()\n",
      "late\n", "", 0),
-    ("lets go of its objects", "class A:\n    def __del__(self): print('gone')\na = A()\n", "gone\n", "", 0),
-    ("lets go of cycles", "class A:\n    def __del__(self): print('gone')\na = A(); a.a = a\n", "gone\n",
+    ("frees its objects", "class A:\n    def __del__(self): print('gone')\na = A()\n", "gone\n", "", 0),
+    ("frees cycles", "class A:\n    def __del__(self): print('gone')\na = A(); a.a = a\n", "gone\n",
      "", 0),
     ("closes files that it left open",
      "_file = open('/tmp/x', 'w'); _file.write('kept')\n"
@@ -94,7 +94,7 @@ for processor in sorted(os.sched_getaffinity(0)) * 2:
     ("prints anything", "import sys; sys.stdout.buffer.write(b'\\xff\\x00')", b"\xff\x00", "", 0),
     ("reads its own source", "import inspect\ndef f(): return 1\nprint(inspect.getsource(f))",
      "def f(): return 1\n\n", "", 0),
-    ("is told its encoding", "# -*- coding: latin-1 -*-\nprint(len('ä'))", "2\n", "", 0),
+    ("has a declared encoding", "# -*- coding: latin-1 -*-\nprint(len('ä'))", "2\n", "", 0),
 ]
 
 

@@ -1,7 +1,7 @@
 """Stands in for spawner, holder and init, so that the zygote can be tried alone.
 
 `python3 THIS-FILE holder` is the other half: it is exec'd inside the mapped user namespace (the ptrace
-check behind setns(pidfd) wants that) and clones inits or starts zygotes when it is told to."""
+check behind setns(pidfd) wants that) and clones inits or starts zygotes on command."""
 
 import array
 import ctypes

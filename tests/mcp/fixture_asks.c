@@ -33,7 +33,7 @@ static const char enums[] =
     "\"anyOf\":[{\"const\":\"value1\",\"title\":\"First Choice\"},{\"const\":\"value2\",\"title\":"
     "\"Second Choice\"},{\"const\":\"value3\",\"title\":\"Third Choice\"}]}}},\"required\":[]}";
 
-/* One question, one answer, which is told after `words`. */
+/* One question, and the answer that is printed after `words`. */
 static const struct asking {
     const char *tool, *capability, *name, *method, *params, *state, *words;
 } askings[] = {

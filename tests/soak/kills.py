@@ -107,7 +107,7 @@ def told_afterwards(path, run):
 
 
 class Load:
-    """Clients that ask until they are told to stop; each answer is judged."""
+    """Clients that send requests until they are stopped; each answer is checked."""
 
     def __init__(self, path):
         self.path, self.lock, self.number, self.stops = path, threading.Lock(), 0, False

@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "ledger/event.h"
 
-/* Makes this process the daemon's user and enters its folder: what lies in it was put there by that
- * user, so nothing in it can lead root astray. There is no way to undo it. */
+/* Makes this process the daemon's user and enters its folder: that user can
+ * put anything there, so it is opened with that user's rights, not root's. Cannot be undone. */
 int become_daemon_user(const char *state, error *err);
 
 /* Adds one event, in a process of its own, so that the caller stays who it is. */

@@ -1,5 +1,5 @@
 /* log_files.h - what `glovebox log`, `receipt` and `replay` share: where the log lies, which key
- * counts, and how a record is told to people. */
+ * counts, and how a record is printed. */
 #pragma once
 
 #include "base/bytes.h"

@@ -100,7 +100,7 @@ static json_object *member(json_object *object, const char *name)
 }
 
 /* A stateless call is cancelled by closing its connection. One of a handshake is cancelled by the
- * daemon, which hears of it. */
+ * daemon, which gets the notification. */
 static void cancel(struct bridge *bridge, json_object *message)
 {
     json_object *id = member(member(message, "params"), "requestId");

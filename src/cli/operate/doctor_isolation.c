@@ -206,8 +206,8 @@ static int try_network(error *err)
         if (strcmp(each->if_name, "lo") != 0)
             others++;
     if_freenameindex(interfaces);
-    /* Tunnel modules put a device of theirs, which is down, into every namespace: that is no way
-     * out. */
+    /* Tunnel modules put a device of theirs, which is down, into every namespace: it leads
+     * nowhere. */
     auto_fd probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct ifreq loopback = { .ifr_name = "lo" };
     if (probe >= 0 && ioctl(probe, SIOCGIFFLAGS, &loopback) == 0 && (loopback.ifr_flags & IFF_UP))

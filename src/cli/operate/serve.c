@@ -57,7 +57,7 @@ const struct option_table *serve_option_table(void)
     return &table;
 }
 
-/* What the daemon is told: the settings that it may take while it runs. */
+/* The settings that are sent to the daemon: those that it may take while it runs. */
 static void write_settings(const struct settings *settings, char text[SETTINGS_TEXT_MAX])
 {
     size_t used = 0;

@@ -13,8 +13,8 @@ static void print_id(const struct session_arguments *arguments, char *json)
     glb_text_free(json);
 }
 
-/* A branch is told of while its memory is still on its way; who sits here wants to know whether it
- * has come. Gives the session as it is then, in place of what there was. */
+/* The answer for a branch comes before its memory has been read; the command line waits for the
+ * memory, too. Gives the session as it is then, in place of what there was. */
 static int32_t wait_until_it_stands(const struct session_arguments *arguments, char **json)
 {
     json_object *root = json_tokener_parse(*json);

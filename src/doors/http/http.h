@@ -111,7 +111,7 @@ struct door {
 struct exchange {
     struct http *http;
     struct service *service; /* as given to http_open */
-    struct caller caller;    /* who asks; without an account only with RIGHT_NONE */
+    struct caller caller;    /* without an account only with RIGHT_NONE */
     struct MHD_Connection *connection;
     const struct door *door; /* that serves the route; NULL: there is none */
     const struct route *route;

@@ -32,5 +32,5 @@ int route_find(const struct route_table *const *tables, const char *method, char
 void route_methods(const struct route_table *const *tables, const char *path,
                    char ret_allow[ALLOW_SIZE]);
 
-/* Gives  every method that a row may serve: what "OPTIONS *" is told. */
+/* Gives  every method that a row may serve: the answer to "OPTIONS *". */
 const char *route_all_methods(void);

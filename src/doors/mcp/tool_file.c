@@ -59,7 +59,7 @@ static int need_session(struct mcp_call *call)
     return -1;
 }
 
-/* Begins a task on the path of the arguments. -1: that is told. */
+/* Begins a task on the path of the arguments. -1: the error was answered. */
 static int begin_task(struct mcp_call *call, struct file_order *order)
 {
     struct exchange *exchange = call->exchange;
@@ -78,7 +78,7 @@ static int begin_task(struct mcp_call *call, struct file_order *order)
     return -1;
 }
 
-/* Is it ready? If it has failed, that is told. */
+/* Whether the task is ready; answers with the error if it has failed. */
 static bool is_ready(struct mcp_call *call)
 {
     error err;

@@ -34,7 +34,7 @@ int exchange_take_json(struct exchange *exchange, struct json_object **ret_json,
 int exchange_fields(struct exchange *exchange, const struct field *fields, size_t count,
                     error *err);
 /* Both give NULL when that was answered. Every route of a session goes through one of them, or
- * through sessions_enter() itself; only what is told of sessions that have ended, too, through the
+ * through sessions_enter() itself; only what is answered for ended sessions, too, goes through the
  * second. */
 struct session *exchange_session(struct exchange *exchange);
 struct session *exchange_tombstone(struct exchange *exchange);

@@ -26,8 +26,7 @@ struct watcher exchange_watcher(struct exchange *exchange, bool begins_run);
 int exchange_join(struct exchange *exchange, struct watch *watch, error *err);
 /* The same of a run that it has begun. */
 int exchange_join_new(struct exchange *exchange, struct watch *watch, error *err);
-/* The same for a client that waits until `patience`; then it is told with 200 where the run stands.
- */
+/* The same for a client that waits until `patience`; then 200 gives the state of the run. */
 int exchange_join_until(struct exchange *exchange, struct watch *watch, deadline patience,
                         error *err);
 

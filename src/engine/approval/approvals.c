@@ -82,7 +82,7 @@ int approval_audit(struct approvals *approvals, const char *event, const struct 
 
 static void on_timer(uv_timer_t *timer);
 
-/* Nobody's answer is a no. Returns 1 if one was due. */
+/* An approval that is not answered in time is denied. Returns 1 if one was due. */
 static int expire_one(struct approvals *approvals, int64_t now, error *err)
 {
     struct approval due;

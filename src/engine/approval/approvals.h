@@ -6,10 +6,10 @@
  *             +--> expired                (nobody has decided in time, which is a no)
  *
  * An approval is bound to the digest of the whole request, of its policy and of its template: what
- * differs in anything is another request, and asks again. It waits for nobody: the asker is told
- * its id, and sends the same request again once it is approved. So it holds no run, and a daemon
- * that ends in between loses nothing and lets nothing through: each step is on disk before it is
- * told.
+ * differs in anything is another request, and asks again. The request does not wait: the asker gets
+ * the approval's id, and sends the same request again once it is approved. So it holds no run, and
+ * a daemon that ends in between loses nothing and lets nothing through: each step is on disk before
+ * it is reported.
  *
  *   Threads  none.   See  docs/approvals.md, docs/decisions/0054 */
 #pragma once
@@ -153,7 +153,7 @@ int approval_write(struct approvals *approvals, const struct approval *approval,
 const char *approval_state_name(enum approval_state state);
 enum approval_state approval_state_of(const char *name); /* APPROVAL_STATES: none */
 
-/* Hears whenever something was asked or decided. */
+/* Is notified when an approval was requested or decided. */
 struct approval_listener {
     void *context;
     void (*changed)(void *context);

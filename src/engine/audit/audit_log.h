@@ -63,8 +63,8 @@ int receipt_began(struct receipts *receipts, const struct receipt_facts *facts, 
 
 /* Writes the receipt and strikes the note (NOTE_NONE: there is none): a minimal one if the whole
  * one cannot be written. Gives  ret_id, for the answer. Fails  then nothing of the execution may be
- * handed out; the note stays, and is told as `lost` as soon as the log takes it. Until then nothing
- * new begins. */
+ * handed out; the note stays, and is recorded as `lost` as soon as the log can be written. Until
+ * then nothing new begins. */
 enum { NOTE_NONE = ~0U };
 int receipt_write(struct receipts *receipts, const struct receipt_facts *facts, unsigned note,
                   char ret_id[RECEIPT_ID_SIZE], error *err);

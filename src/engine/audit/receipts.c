@@ -167,7 +167,7 @@ void receipt_presign(struct receipts *receipts, const struct receipt_facts *fact
     receipts->foreseen = place;
 }
 
-/* What does not fit is told as a minimal receipt tells it. */
+/* A receipt that does not fit is reduced to a minimal one. */
 int receipt_seal(struct receipts *receipts, const struct receipt_facts *facts, struct bytes *out,
                  error *err)
 {

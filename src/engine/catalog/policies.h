@@ -15,7 +15,7 @@ struct policies {
 };
 
 /* Loads every policy of a search path. One that is wrong does not stop the others: it is logged,
- * and a request for it is told what is wrong. */
+ * and a request that names it gets that error. */
 int policies_load(struct policies *policies, const char *path, error *err);
 /* Reads the files again. A policy that has not changed stays the object that it is; one that has
  * changed takes the place of the old one, which stays for runs and sessions that were granted it.

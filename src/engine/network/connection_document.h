@@ -1,5 +1,5 @@
-/* connection_document.h - what is told of a connection, in results, receipts, the log and the live
- * view. */
+/* connection_document.h - what is reported of a connection, in results, receipts, the log and the
+ * live view. */
 #pragma once
 
 #include "base/bytes.h"

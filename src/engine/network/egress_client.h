@@ -80,7 +80,7 @@ void egress_route_forget(
 void egress_route_end(struct egress_route *route, egress_route_ended *ended, void *context);
 struct egress_route_bytes route_used(const struct egress_route *route); /* with those before it */
 bool egress_route_has_ended(const struct egress_route *route);
-void egress_route_free(struct egress_route *route); /* nobody is told any more; NULL: nothing */
+void egress_route_free(struct egress_route *route); /* no callback follows; NULL: nothing */
 
 /* What is reported of a route: its records, a copy; and those that were not kept, since they were
  * more than anybody reads. `failure` says why connections ended early, NULL if none did. */

@@ -49,13 +49,13 @@ bool egress_route_is_reopened(const struct egress_route *route);
 int egress_route_send_rules(const struct egress_route *route, const struct network_policy *policy,
                             error *err);
 
-/* Tells those that have waited so far; who is told may ask again, or free the way. */
+/* Calls those that wait now; a callback may ask again, or free the route. */
 void egress_route_answer(struct egress_route *route, unsigned count);
 
 /* A piece of the certificate has come. Returns -1 if it is none. */
 int egress_route_hear_authority(struct egress_route *route, const struct egress_authority *piece);
 
-/* It receives nothing more: nobody wants to know, or its owner is told. */
+/* The route receives nothing more; its owner, if it has one, is notified. */
 void egress_route_conclude(struct egress_route *route);
 
 /* glovebox-egress knows nothing of it: later requests are answered at once. */

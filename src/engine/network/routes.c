@@ -85,7 +85,7 @@ int egress_route_hear_authority(struct egress_route *route, const struct egress_
     if (!route->certificate)
         route->certificate = malloc(EGRESS_AUTHORITY_MAX);
     if (!route->certificate)
-        return 0; /* the sandbox waits in vain, and is told so by its clock */
+        return 0; /* the sandbox waits until its timeout */
     memcpy(route->certificate + piece->from, piece->text, piece->size);
     route->certificate_size = (size_t) piece->from + piece->size;
     if (route->certificate_size < piece->whole)

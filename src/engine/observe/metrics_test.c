@@ -1,4 +1,4 @@
-/* metrics_test.c - what is counted is told, each label in its place. */
+/* metrics_test.c - each counter is written, with its labels. */
 #include "engine/observe/metrics.h"
 
 #include "base/bytes.h"

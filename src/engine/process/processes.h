@@ -90,7 +90,7 @@ void processes_close(struct processes *processes);
 
 /* What a client asks for, as a ProcessRequest of docs/api.md. */
 struct process_request {
-    struct account *account;     /* who asks */
+    struct account *account;     /* of the caller */
     struct json_object *command; /* an array of texts */
     struct json_object *env;     /* an object of texts */
     struct bytes shell;          /* instead of a command: a line for bash */
@@ -148,7 +148,7 @@ uint64_t process_log_end(const struct process *process); /* the offset behind al
 int process_write_start(const struct process_request *request, struct bytes *out, error *err);
 
 /* process_receipt.c: its beginning is in the log before it is started, its receipt before its end
- * is told. Fails  then it must not begin, or nothing more of it may be handed out. */
+ * is reported. Fails  then it must not begin, or nothing more of it may be handed out. */
 int process_proof_begin(struct process *process, struct account *account, const struct bytes *order,
                         error *err);
 void process_proof_fed(struct process *process, const void *bytes, size_t size);

@@ -1,4 +1,4 @@
-/* output_check.c - see gate.h: what the checker is given, and what is told of its answer
+/* output_check.c - see gate.h: what the checker is given, and what is reported of its answer
  * (output_check_verdict.c).
  */
 #include "engine/review/output_check_files.h"
@@ -112,7 +112,7 @@ int output_check_prepare(struct run *run, const struct run_request *request, err
     if (!output_check || !(output_check->place = calloc(1, sizeof *output_check->place)))
         return fail(err, ERR_SYSTEM, "no memory for an expectation");
     output_check->withholds = said->on_fault == ON_FAULT_WITHHOLD;
-    /* No owner of an account has such a name: what a daemon has left held is nobody's. */
+    /* No account has such an owner name: blobs that a dead daemon held belong to no caller. */
     (void) snprintf(output_check->owner, sizeof output_check->owner, "h%.15s",
                     run->id + strlen("run_"));
     if (add_expectations(output_check, policy, request, err) < 0 ||

@@ -70,7 +70,7 @@ static void write_expected(const struct run *run, struct bytes *out)
         json_close(out, '}');
     }
     json_close(out, ']');
-    json_key(out, "skipped"); /* their names are told, too */
+    json_key(out, "skipped"); /* their names are reported, too */
     json_open(out, '[');
     for (size_t i = 0; i < collector->denials.count; i++)
         if (strcmp(collector->denials.rows[i].layer, "artifact") == 0)

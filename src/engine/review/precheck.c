@@ -65,7 +65,7 @@ static void add_finding(struct check_outcome *outcome, const struct check_findin
         }
 }
 
-/* Who only wants to know is told by what is usual, where the policy has no word on it. */
+/* A request that only asks for findings gets the default rules where the policy has none. */
 static const struct precheck *rules_of(const struct run *run)
 {
     static struct precheck usual;

@@ -1,5 +1,5 @@
 /* check_findings.h - what was found in the code of a run before it ran (engine/review/precheck.h),
- * as plain data, and how it is told. */
+ * as plain data, and how it is reported. */
 #pragma once
 
 #include "base/bytes.h"

@@ -78,7 +78,7 @@ static void note_failure(error *failure, const struct agent_frame *frame,
     failure->os = done->os;
 }
 
-/* What was to come is told as missing: a folder that could not be read is no empty folder. */
+/* What was to come is reported as missing: a folder that could not be read is not an empty one. */
 static void note_collect_failure(struct collector *collector, const struct agent_frame *frame,
                                  const struct agent_done *done, const unsigned char *payload)
 {

@@ -1,6 +1,6 @@
 /* lost_runs.h - runs of daemons before this one, as far as the log of receipts still tells of them:
- * who asks for a run that a daemon's death has interrupted is answered `lost`, not that there is no
- * such run.
+ * a request for a run that a daemon's death has interrupted is answered `lost`, not that there is
+ * no such run.
  *
  *   See  docs/decisions/0044 */
 #pragma once

@@ -69,7 +69,7 @@ TEST(head_and_tail_are_exact)
                (int) fact->limit, fact->total, size - marker);
         expect((marker > 0) == (fact->total > fact->limit), "limit %d, total %zu: marker of %zu",
                (int) fact->limit, fact->total, marker);
-        expect(output_is_truncated(&output) == (marker > 0), "truncated is told");
+        expect(output_is_truncated(&output) == (marker > 0), "the output is marked as truncated");
         for (size_t i = 0; i < fact->head; i++)
             require(whole[i] == printed(i), "byte %zu of the head of %zu", i, fact->total);
         for (size_t i = 0; i < fact->tail; i++)

@@ -1,5 +1,5 @@
 /* output_findings.h - what was expected of the output of a run, and what was found in it, as plain
- * data (engine/review/output_check.h compares it); whether it is told (output_withhold.c). */
+ * data (engine/review/output_check.h compares it); whether it is reported (output_withhold.c). */
 #pragma once
 
 #include "base/bytes.h"
@@ -84,7 +84,7 @@ typedef void output_check_told(struct run *run);
 /* output_withhold.c: may its output be told? Not before it has passed, where the policy says so. */
 bool output_check_holds(const struct run *run);
 struct blob_owner output_check_owner(const struct run *run); /* whose its artifacts are */
-/* There is a verdict: artifacts become the caller's, or nobody's for good. */
+/* There is a verdict: artifacts become the caller's, or stay without an owner. */
 void output_check_settle(struct run *run);
 bool output_check_has_withheld(const struct run *run);
 /* What was withheld is not said in any other way: takes from the run what the program has a say in.

@@ -1,7 +1,7 @@
 /* output_withhold.c - outputs that a policy does not hand over unless they are what was expected of
- * them (`on_fault: withhold`). Until the verdict is there nobody is told any of it: events of the
- * run say nothing of it, and its artifacts lie in the blob store as nobody's. If it is withheld,
- * that is all that is told: how the run went, and when, would say what it printed. */
+ * them (`on_fault: withhold`). Nothing of them is reported before the verdict: not in events of the
+ * run, and its artifacts have no owner in the blob store. A withheld run reports only that: how it
+ * ended, and when, could encode what it printed. */
 #include "engine/run/output_findings.h"
 
 #include "base/clock.h"
@@ -59,8 +59,7 @@ bool output_check_has_withheld(const struct run *run)
     return output_check_holds(run) && run->started_us != 0;
 }
 
-/* Of what was lost it is told that it was, and of what its caller has cancelled: neither is the
- * program's doing. */
+/* Removes what is withheld. `lost` and `cancelled` stay: the program causes neither. */
 void output_check_blank(struct run *run)
 {
     struct output_check_outcome *outcome = &run->output_check->outcome;

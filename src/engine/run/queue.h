@@ -22,8 +22,8 @@ struct receipts;
 struct run;
 struct run_stages;
 
-/* Hears that a run has something new. While it listens the run keeps everything; if that becomes
- * too much of all runs, the reader of the oldest has to drop it. */
+/* Is notified when a run has something new. While it listens the run keeps everything; if that
+ * becomes too much of all runs, the reader of the oldest has to drop it. */
 struct run_listener {
     void *context;
     void (*changed)(void *context, struct run *run);

@@ -330,7 +330,7 @@ TEST(a_run_is_found_by_keys_of_its_tenant_only)
     expect(runs_find(&runs, &red, "run_1") == &many[0], "its own");
     expect(!runs_find(&runs, &blue, "run_1"), "another tenant's");
     expect(!runs_find(&runs, &accounts.local, "run_2"), "the owner of the daemon");
-    expect(!runs_find(&runs, &red, "run_3"), "nobody's");
+    expect(!runs_find(&runs, &red, "run_3"), "has no tenant");
 }
 
 TEST(the_oldest_run_that_has_ended_and_that_nobody_reads_is_forgotten)

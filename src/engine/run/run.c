@@ -1,4 +1,4 @@
-/* run.c - how a run comes to be and goes away, and who hears of it between. */
+/* run.c - how a run is created and freed, and its listeners. */
 #include "engine/run/run.h"
 
 #include "base/clock.h"

@@ -39,7 +39,7 @@ struct run {
     uint64_t walls, degraded;
     struct egress_route
         *route; /* out of the sandbox, where the policy has one; a session has that of its cells */
-    struct connection_log story; /* what is told of it */
+    struct connection_log story; /* as it is reported */
     bool inputs_are_in, is_collected;
 
     uv_timer_t timer; /* for the next of these moments */
@@ -70,7 +70,7 @@ struct run {
     struct check_outcome *checks;      /* of it */
     uint64_t checks_cpu_us;            /* of programs of ours beside it */
     struct output_check *output_check; /* what is expected of its output; NULL: nothing */
-    struct finalize *finalize; /* of what it has said; NULL: it is put together as it is told */
+    struct finalize *finalize; /* of its output; NULL: the result is built when it is reported */
     bool is_settled;           /* finalize_begin() */
     bool has_left;             /* runs_leave() */
     bool leftovers_are_known;  /* when it gave its sandbox back before it was done */
@@ -88,7 +88,7 @@ struct run {
     struct run *older, *newer;
 };
 
-/* output_withhold.c: the state that is told; of what may be withheld the end is told with the
+/* output_withhold.c: the state as reported; a run that may be withheld reports its end with the
  * answer.
  */
 enum run_state run_state_shown(const struct run *run);

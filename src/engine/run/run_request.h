@@ -35,7 +35,7 @@ struct run_request {
         *run; /* the id that it shall have, of run_choose_id(); NULL: any. Borrowed likewise */
     const char
         *request_id; /* of the door, for logs; NULL: none; borrowed until runs_submit() returns */
-    struct account *account; /* who asks: the door says it, request_read() does not */
+    struct account *account; /* of the caller: set by the door, not by request_read() */
     struct json_object *json;
     const char *language; /* NULL: not given; so for each text */
     const char *policy;

@@ -1,4 +1,4 @@
-/* run_request_test.c - what a request may say, whole or in pieces, and what its caller is told. */
+/* run_request_test.c - requests, whole or in pieces, and the errors that they get. */
 #include "base/test.h"
 
 #include "base/table.h"

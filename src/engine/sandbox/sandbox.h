@@ -13,7 +13,7 @@
 
 struct sandbox;
 
-/* Who uses the sandbox now. Nothing is told any more once `broken` has been. */
+/* The current user of the sandbox. No callback follows `broken`. */
 struct sandbox_user {
     void *context;
     /* As agent_frame_came: -1 gives the sandbox up as misbehaving. */
@@ -34,7 +34,7 @@ bool sandbox_is_broken(const struct sandbox *sandbox);
 /* Nothing that it says is heard any more: it is about to be closed. */
 void sandbox_ignore(struct sandbox *sandbox);
 
-/* Gives it back to the spawner, which ends everything in it. Nobody is told anything any more. */
+/* Gives it back to the spawner, which ends everything in it. No callback follows. */
 void sandbox_close(struct sandbox *sandbox);
 
 /* Puts one frame, whose payload is in up to two parts, behind those that wait. */
@@ -50,7 +50,7 @@ void sandbox_send_with(struct sandbox *sandbox, const struct agent_frame *frame,
 /* Writes what waits; what does not fit goes when there is room. */
 void sandbox_flush(struct sandbox *sandbox);
 
-/* False while so much waits that more would only pile up; `room` is told when that changes. */
+/* False while too much output waits to be sent; `room` is called when that changes. */
 bool sandbox_has_room(const struct sandbox *sandbox);
 
 /* Gives it up, for an init that is deaf: `broken` follows, and its user closes it, which

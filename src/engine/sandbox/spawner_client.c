@@ -76,14 +76,14 @@ static int take_spawned(const struct spawn_built *built, struct packet *packet,
         .degraded = built->degraded,
         .inside = packet_take_fd(packet, 0),
     };
-    unsigned index = 2; /* descriptor 1 is init's pidfd: its end is told by SPAWN_LOST */
+    unsigned index = 2; /* descriptor 1 is init's pidfd: SPAWN_LOST reports its end */
     for (unsigned kind = 0; kind < GROUPS; kind++)
         ret_spawned->groups[kind] =
             built->groups & (1U << kind) ? packet_take_fd(packet, index++) : -1;
     return 0;
 }
 
-/* It stands, and nobody can reach it. Its user hears that it failed, and nothing of its release. */
+/* The sandbox was built but cannot be reached. Its user gets the failure, not the release. */
 static void give_back(struct spawner_link *link, const struct spawn_built *built, error *ret_cause)
 {
     const struct spawn_slot name = { .slot = built->slot, .generation = built->generation };

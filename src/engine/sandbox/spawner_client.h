@@ -1,7 +1,7 @@
 /* spawner_client.h - asks glovebox-spawner for sandboxes and receives its reports on them.
  *
  * Every build has a number; its answer goes to the caller. A sandbox is known by its slot and
- * generation. When the spawner is gone every waiting build fails and `gone` is told once. */
+ * generation. When the spawner ends, every waiting build fails and `gone` is called once. */
 #pragma once
 
 #include "base/error.h"
@@ -68,5 +68,5 @@ int spawner_inject(struct spawner_link *link, const struct spawn_slot *name, uin
  * control group: counters_freezer(). */
 void spawner_freeze(struct spawner_link *link, const struct spawn_slot *name, bool is_frozen);
 
-/* Ends every process of the sandbox, if any still runs, and frees its slot; `released` is told. */
+/* Ends every process of the sandbox, frees its slot, and then calls `released`. */
 void spawner_release(struct spawner_link *link, const struct spawn_slot *name);

@@ -117,7 +117,7 @@ bool account_stays_at_share(struct accounts *accounts, const struct account *acc
 /* Says so, and what to do. Fails  ERR_BUSY. */
 int account_refuse_slot(struct accounts *accounts, struct account *account, error *err);
 
-/* Whose run is next; NULL: nobody's. */
+/* The account whose run is next; NULL: none. */
 struct account *accounts_next(struct accounts *accounts);
 
 /* Something of it has run. */

@@ -21,7 +21,7 @@ struct rate {
     uint64_t log_bytes; /* of the log of receipts */
 };
 
-/* What is left, with what a caller is told of it. */
+/* What is left, as it is reported to callers. */
 struct rate_left {
     uint32_t runs, runs_reset_s; /* runs at once; seconds until the bucket is full */
     uint64_t cpu_s;              /* today */

@@ -14,7 +14,7 @@ enum flow_end {
     FLOW_BROKEN = -2, /* there is more, and it does not come */
 };
 
-/* Who asks, whatever the protocol. */
+/* The caller, in any protocol. */
 struct caller {
     struct account *account; /* NULL: nobody has been identified, and nothing needs it */
     const char *request_id;  /* of logs, results and receipts; borrowed for the call */

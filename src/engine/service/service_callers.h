@@ -16,10 +16,10 @@ enum right {
     RIGHT_SESSIONS,
     RIGHT_RESULTS, /* run or sessions: a cell is a run, too */
     RIGHT_APPROVE,
-    RIGHT_ASKER, /* run, sessions or approve: who asks and who decides */
+    RIGHT_ASKER, /* run, sessions or approve: those that ask and those that decide */
     RIGHT_AUDIT,
     RIGHT_ANY, /* any good key */
-    RIGHT_NONE /* no key is needed: nothing is told that is worth one */
+    RIGHT_NONE /* no key is needed: the answer is public */
 };
 
 /* What a request brings along to be recognized by. */

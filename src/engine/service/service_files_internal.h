@@ -1,5 +1,5 @@
-/* service_files_internal.h - a task about files: service_files.c begins it, file_answers.c hears
- * what init answers, directory_order.c has the order of a listing. */
+/* service_files_internal.h - a task about files: service_files.c begins it, file_answers.c takes
+ * the answers of init, directory_order.c has the order of a listing. */
 #pragma once
 
 #include "engine/service/service_files.h"

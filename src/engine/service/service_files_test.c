@@ -351,7 +351,7 @@ TEST(an_upload_waits_for_room_and_ends)
     expect(fake_session.transfer_counts.done[TRANSFER_FILE_BYTES_IN] == 3, "not counted");
     file_task_end_input(task);
     file_task_end_input(task);
-    expect(sent_count == 3 && sent[2].kind == AGENT_END, "its end is told once");
+    expect(sent_count == 3 && sent[2].kind == AGENT_END, "its end is reported once");
     expect(file_task_look(task, &err) == FILE_LATER, "init has not written it");
     expect(answer_entry("a/b.csv", 7, "", &err) == 0, "%s", err.text);
     answer_done(0);

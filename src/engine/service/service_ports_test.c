@@ -1,5 +1,5 @@
 /* service_ports_test.c - a connection to a port, against an init that the test plays: windows both
- * ways, and an end that is told once. */
+ * ways, and an end that is reported once. */
 #include "engine/service/fake_session_test.h"
 
 #include "engine/service/service_ports.h"
@@ -70,7 +70,7 @@ TEST(no_more_is_sent_than_the_server_takes)
     expect(grant(600, &err) == 0 && bytes_sent(AGENT_DATA) == sizeof block, "all of it");
     expect(sent[sent_count - 1].kind == AGENT_END, "its end");
     unsigned before = sent_count;
-    expect(grant(600, &err) == 0 && sent_count == before, "the end is told once");
+    expect(grant(600, &err) == 0 && sent_count == before, "the end is reported once");
     expect(fake_session.transfer_counts.done[TRANSFER_PORT_BYTES_IN] == sizeof block,
            "not counted");
     expect(grant(AGENT_WINDOW, &err) < 0 && err.code == ERR_PROTOCOL, "more than it was given");

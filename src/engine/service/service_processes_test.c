@@ -171,7 +171,7 @@ TEST(what_nobody_has_read_in_time_is_told_as_lost)
     expect_event(watch, PROCESS_EVENT_STARTED, NULL);
     while (process_watch_next(watch, &event) == 1)
         if (event.kind == PROCESS_EVENT_LOST) {
-            expect(lost == 0 && read == 0, "it is told at once, and once");
+            expect(lost == 0 && read == 0, "the loss is reported first, and once");
             lost = event.lost;
         } else {
             read += event.size;

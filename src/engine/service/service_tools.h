@@ -1,4 +1,4 @@
-/* service_tools.h - what a model is told of the policy that its code runs under. */
+/* service_tools.h - the description, for a model, of the policy that its code runs under. */
 #pragma once
 
 #include "base/bytes.h"

@@ -11,7 +11,7 @@
 
 enum { LOOK_MS = 200, AFTER_FAILURE_MS = 5000 };
 
-/* What the other daemon has left open is told in the log before any of its keys is answered for. */
+/* What the previous daemon left open is recorded before any of its keys is answered for. */
 static int read_past(struct service *service, error *err)
 {
     struct lost_runs *lost_runs;

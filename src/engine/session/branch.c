@@ -189,7 +189,7 @@ static void note_lost(struct session *session, const struct restore *fill)
                     0);
 }
 
-/* Who asked for it is told, and callers that need it wait (rest/early.h). */
+/* The caller is answered; callers that need the branch's memory wait (rest/early.h). */
 static void be_fixed(struct branching *branching)
 {
     struct session *session = branching->session;

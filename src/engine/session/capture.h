@@ -34,8 +34,8 @@ enum { COPY_MS = 10000 };
 int capture_check(const struct context *context, error *err);
 int capture_begin(const struct capture_order *order, struct capture **ret_copy, error *err);
 
-/* While it is told: how many files of the session are not in it (FIFOs, sockets, what lies too deep
- * or could not be read). */
+/* Valid during the callback: how many files of the session are not in it (FIFOs, sockets, what lies
+ * too deep or could not be read). */
 unsigned capture_left_out(const struct capture *copy);
 
 /* Nobody waits for it any more. */

@@ -49,7 +49,7 @@ static void read_counters(struct run *run, struct session *session)
     counters_subtract(&run->counters, &before);
 }
 
-/* The context is free for the next cell before this one is told: its answer costs nobody time. */
+/* The context is freed for the next cell before this one is reported. */
 static void finish(struct run *run)
 {
     struct cell *cell = run->cell;
@@ -302,7 +302,7 @@ static void ended(struct run *run, bool with_context)
         context_proceed(context);
 }
 
-/* To the harvest there is one interpreter, and it is this cell's. */
+/* The collector knows one interpreter: this cell's. */
 int cell_on_frame(struct run *run, const struct agent_frame *frame, const unsigned char *payload,
                   error *err)
 {

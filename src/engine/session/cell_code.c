@@ -13,7 +13,7 @@ static void path_of_code(const struct context *context, char *path, size_t size)
     (void) snprintf(path, size, "/run/%s.%u", context->id, context->process.id);
 }
 
-/* A fresh interpreter is told its folder and its environment; after that they are its own. No cell
+/* A fresh interpreter gets its folder and its environment; later changes are its own. No cell
  * has a stdin: a forked interpreter's ends here, a driver's never was. `path` is the file that has
  * the code, NULL: it goes along. */
 static void send_execute(struct run *run, const char *path)

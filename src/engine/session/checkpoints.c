@@ -285,7 +285,7 @@ int session_checkpoint_make(struct session *session, const struct session_checkp
     }
     checkpoint->told = order->told;
     checkpoint->user = order->user;
-    checkpoint_retain(checkpoint); /* it may break off at once, and that is told */
+    checkpoint_retain(checkpoint); /* the copy may fail at once, and then reports it */
     copied.user = checkpoint;
     result = capture_begin(&copied, &checkpoint->copy, err);
     if (result < 0 && checkpoint->session)

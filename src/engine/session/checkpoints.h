@@ -75,7 +75,7 @@ int session_checkpoint_make(struct session *session, const struct session_checkp
 /* By id or name. Fails  ERR_NOT_FOUND; ERR_CONFLICT  it is not ready. */
 int session_checkpoint_find(const struct session *session, const char *name,
                             struct session_checkpoint **ret_checkpoint, error *err);
-void session_checkpoint_remove(struct session_checkpoint *checkpoint); /* it is told to nobody */
+void session_checkpoint_remove(struct session_checkpoint *checkpoint); /* makes no callback */
 
 /* checkpoint_quota.c. Fails  ERR_LIMIT, ERR_BUSY  a bound of the policy, of a key or of all;
  * ERR_CONFLICT  the session has one of this name. */

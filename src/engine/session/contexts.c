@@ -87,7 +87,7 @@ static int start(struct context *context, error *err)
     return fork_interpreter(context, err);
 }
 
-/* What cannot begin is told to every cell that waits. */
+/* Every cell that waits for the context gets the error that kept it from starting. */
 static void refuse_waiting(struct context *context, const error *why)
 {
     while (context->first_queued) {

@@ -151,7 +151,7 @@ static void on_leased(void *context, struct sandbox *sandbox, enum run_start sta
     fill_it(rollback);
 }
 
-/* As pool_lease(). May end it: then it is told. */
+/* As pool_lease(). May end the rollback, and then reports it. */
 static int lease(struct rollback *rollback, error *err)
 {
     struct sandbox *idle = NULL;

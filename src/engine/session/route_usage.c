@@ -84,7 +84,7 @@ void route_usages_take(struct session *session)
     }
 }
 
-/* Who is told ends its use. */
+/* The next use whose answer has come; its callback ends the use. */
 static struct route_usage *next_answered(const struct session *session)
 {
     struct route_usage *use = session->route_usages;

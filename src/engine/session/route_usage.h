@@ -1,5 +1,5 @@
 /* route_usage.h - what passed on the egress route of a session while one of its programs ran: the
- * route is the session's, so two programs that ran at once are told the same connections. Lies in
+ * route is the session's, so two programs that ran at once report the same connections. Lies in
  * the program's own storage, from route_usage_begin() to route_usage_end(). */
 #pragma once
 

@@ -1,5 +1,5 @@
-/* session.c - one session: from the lease of its sandbox to its end, and who hears what in
- * between. */
+/* session.c - one session: from the lease of its sandbox to its end, and which callbacks
+ * it makes in between. */
 #include "engine/observe/log.h"
 #include "engine/session/contexts.h"
 #include "engine/session/session_internal.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Operations of sessions are numbered from here on: what is below is the harvest's of runs. */
+/* Operations of sessions are numbered from here on: lower numbers are those of the collector. */
 enum { FIRST_OPERATION = 32, MOVE_MS = 10000 };
 
 const char *session_id(const struct session *session)
@@ -156,7 +156,7 @@ static int on_frame(void *context, const struct agent_frame *frame, const unsign
     return result;
 }
 
-/* An operation may forget itself or another one while it is told. */
+/* The callback of an operation may remove that operation or another one. */
 static void on_room(void *context)
 {
     const struct session *session = context;

@@ -69,7 +69,7 @@ void session_send_with(struct session *session, const struct session_operation *
                        enum agent_kind kind, int descriptor);
 void session_flush(struct session *session);
 
-/* False while so much waits that more would only pile up; `room` is told when that changes. */
+/* False while too much output waits to be sent; `room` is called when that changes. */
 bool session_has_room(const struct session *session);
 
 /* The session is in use: its idle time begins anew. A door calls it for whatever a client does. */

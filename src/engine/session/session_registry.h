@@ -129,7 +129,7 @@ void session_request_done(struct session_request *request);
 
 /* Begins a session, empty with `source` NULL, else as a branch (branch.h has more of it). Takes
  * what is in the request, also when it fails.
- * Gives  *ret_session, borrowed; it runs at once, or when its listeners are told.
+ * Gives  *ret_session, borrowed; it runs at once, or when its listeners are notified.
  * Fails  ERR_BUSY  as many as the policy or this machine allows are alive; else as
  * run_plan_grant(). */
 struct session_source;

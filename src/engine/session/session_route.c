@@ -1,6 +1,6 @@
 /* session_route.c - the egress of a session: one for its whole life, and for all that runs in it.
- * What passes while a cell runs is told by that cell, and by each that runs beside it, since nobody
- * can say whose it was; what passes in between is told by the next. */
+ * What passes while cells run is reported by each of them, since it cannot be attributed to one;
+ * what passes in between is reported by the next. */
 #include "engine/network/trust_bundle.h"
 #include "engine/observe/log.h"
 #include "engine/session/contexts.h"

@@ -1,5 +1,5 @@
-/* session_tombstones.h - which sessions there were, in a file, so that a client whose session went
- * with its daemon is told so by the next one.
+/* session_tombstones.h - which sessions there were, in a file, so that the next daemon can answer
+ * a client whose session ended with its daemon.
  *
  * One line of JSON when a session begins, one when it ends. A session without the second has ended
  * with its daemon. After some thousand lines what is still worth knowing goes into a second file,

@@ -159,7 +159,7 @@ TEST(a_full_disk_empties_no_list)
 
     memory = (struct memory){ 0 };
     require(tombstones_open(folder, remember, &memory, &sessions.tombstones, &err) == 0, "open");
-    expect(memory.count == 20, "%u sessions are told of", memory.count);
+    expect(memory.count == 20, "%u sessions are remembered", memory.count);
     bound_files(1); /* while it runs: what is there stays */
     sessions.tombstones.lines = 4 * TOMBSTONES_MAX;
     tombstones_note_end(&sessions.tombstones, sessions.oldest);
@@ -167,7 +167,7 @@ TEST(a_full_disk_empties_no_list)
     close_files(&sessions);
     memory = (struct memory){ 0 };
     require(tombstones_open(folder, remember, &memory, &sessions.tombstones, &err) == 0, "open");
-    expect(memory.count == 20, "%u sessions are told of", memory.count);
+    expect(memory.count == 20, "%u sessions are remembered", memory.count);
     close_files(&sessions);
     while (sessions.oldest)
         forget_oldest(&sessions);

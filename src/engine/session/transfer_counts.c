@@ -47,7 +47,7 @@ void session_tell_deeds(struct session *session, bool now)
     if (audit_write(receipts, "session.transfers", fields, &err) < 0) {
         log_event(LOG_WARNING, "audit.write_failed", TEXT("session", session->id),
                   TEXT("cause", err.text));
-        return; /* it is told with what comes next */
+        return; /* the next record counts it */
     }
     account_charge_log(session->account, receipts_last_size(receipts));
     for (enum session_deed transfer = 0; transfer < TRANSFERS; transfer++)

@@ -14,7 +14,7 @@ enum { FILL_FILES = 9, SAID_MAX = 400, LOST_MAX = 4096 };
 
 static const char restorer[] = "/usr/lib/glovebox/glovebox-restore";
 
-/* Returns 1: the sandbox is nobody's affair any more. */
+/* Returns 1: nothing uses the sandbox any more. */
 static int over(struct restore *fill, const error *why)
 {
     if (fill->is_lost)
@@ -48,7 +48,7 @@ static int files_are_there(struct restore *fill, const struct agent_frame *frame
 {
     error why;
     if (frame->kind != AGENT_DONE)
-        return 0; /* what could not be made is told */
+        return 0; /* files that could not be made are reported by frames */
     if (error_of_agent(frame, payload, &why) == 0) {
         start_restorer(fill);
         return 0;

@@ -28,11 +28,11 @@ struct restore {
     uint32_t pid;
     uint32_t threads, descriptors; /* that the image could not carry, as its program says */
     bool has_lost;                 /* they were said */
-    bool is_secret;                /* what the program says is told to nobody */
+    bool is_secret;                /* output of the program is not reported */
     bool is_over, is_lost;
-    /* Told once, unless it was ended before. *why NULL: the interpreter lives and waits for a cell,
-     * and the sandbox may be used by another from now on. Until it is, that may be lost again, and
-     * is told once more. */
+    /* Called once, unless restore_done() came first. *why NULL: the interpreter waits for a cell,
+     * and the sandbox may get another user. Until it has one it may still be lost: then `told` is
+     * called once more. */
     void (*told)(void *user, const error *why);
     void *user;
 };
@@ -41,8 +41,8 @@ struct restore {
  * and `memory` have been set, the rest is zero. */
 void restore_begin(struct restore *fill, struct sandbox *sandbox, int image, int files);
 
-/* Now and then: its time may be over, and that is told. */
+/* To be called regularly: reports a restore that has exceeded its time. */
 void restore_look(struct restore *fill);
 
-/* Nothing is told any more. Does nothing if it was not begun. */
+/* No callback follows. Does nothing if no restore was begun. */
 void restore_done(struct restore *fill);

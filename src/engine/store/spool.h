@@ -17,10 +17,10 @@ struct spool_order {
     int pipe;     /* taken, also when it fails */
     int file;     /* borrowed for the call; of several pumps at once */
     uint64_t max; /* bytes; into a pipe: all that the file has */
-    /* Out of a pipe: asked, on the loop, before so many more bytes are written. Fails as it likes,
-     * and that is told. NULL: nobody is asked. */
+    /* Out of a pipe: asked, on the loop, before so many more bytes are written. Its error
+     * goes to `told`. NULL: not asked. */
     int (*grows)(void *user, uint64_t bytes, error *err);
-    /* Told once: all bytes are there, and `moved` is how many. */
+    /* Called once: all bytes are there, and `moved` is how many. */
     void (*told)(void *user, uint64_t moved, const error *why);
     void *user;
 };
@@ -30,5 +30,5 @@ int spool_out(const struct spool_order *order, struct spool **ret_pump, error *e
 /* The first `most` bytes of the file into the pipe. */
 int spool_in(const struct spool_order *order, struct spool **ret_pump, error *err);
 
-/* Nothing is told any more. NULL is none. */
+/* No callback follows. NULL is none. */
 void spool_abandon(struct spool *spool);

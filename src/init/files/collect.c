@@ -2,9 +2,9 @@
  * inputs that were sealed. Everything else in the sandbox is dead by then, so nothing moves
  * underneath.
  *
- * The rules: links, FIFOs, sockets and devices are told and left; a name must be UTF-8 without
- * control characters; a file counts with its full size, so that a sparse giant is left and named,
- * not read. */
+ * The rules: links, FIFOs, sockets and devices are reported and left out; a name must be UTF-8
+ * without control characters; a file counts with its full size, so that a sparse giant is left and
+ * named, not read. */
 #include "init/init.h"
 
 #include "base/cleanup.h"

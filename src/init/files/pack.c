@@ -1,6 +1,6 @@
 /* pack.c - a folder as a tar, made while it flows: GNU format, whose long names are bytes, so that
  * a name that is not UTF-8 comes through. The walk keeps its place between two turns and follows no
- * link; sockets, devices and FIFOs are told and left out. */
+ * link; sockets, devices and FIFOs are reported and left out. */
 #include "init/operations.h"
 
 #include "base/cleanup.h"

@@ -1,7 +1,7 @@
 /* unpack.c - makes what a tar holds, below one folder. Members reach their places through no link,
  * not even one that the same tar has made (CVE-2018-15664 and many before it); links are made as
- * they stand, since inside they lead nowhere but inside; devices and FIFOs are told and left out.
- */
+ * they stand, since inside they lead nowhere but inside; devices and FIFOs are reported and left
+ * out. */
 #include "init/files/tar_reader.h"
 #include "init/operations.h"
 

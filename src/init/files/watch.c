@@ -1,6 +1,6 @@
 /* watch.c - changes below a folder, as inotify(7) tells them. A deep watch follows the folders that
  * are made, moved in and moved away. Everything is bounded: folders, by the places here; events
- * that wait, by the kernel's queue. What is lost is told as AGENT_CHANGE_LOST, never silently:
+ * that wait, by the kernel's queue. Lost events are reported as AGENT_CHANGE_LOST:
  * the receiver looks again. */
 #include "init/operations.h"
 

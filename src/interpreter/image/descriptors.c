@@ -34,7 +34,7 @@ static bool begins(const char *text, const char *with)
 }
 
 /* Files and folders that every sandbox has, or that come along with the branch; and devices like
- * /dev/null. What /proc tells is told of another process. */
+ * /dev/null. Files of /proc would describe another process. */
 static bool can_open_again(const struct stat *now, const char *path)
 {
     struct stat named;

@@ -1,4 +1,4 @@
-"""The terminal of whoever started glovebox."""
+"""The terminal that glovebox was started from."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Netlink sockets, whose buffers count for nobody's memory."""
+"""Netlink sockets, whose buffers are charged to no memory cgroup."""
 
 from escape import attempt, call
 

@@ -1,4 +1,4 @@
-"""A variable of whoever started glovebox."""
+"""An environment variable of the process that started glovebox."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""TIOCSTI types for whoever reads the terminal."""
+"""TIOCSTI puts input into the terminal's queue."""
 
 from escape import attempt, call
 

@@ -101,7 +101,7 @@ class Tools(List[Dict[str, Any]]):
         self.close()
 
     def handler(self, name: str, arguments: Any) -> str:
-        """What the model is told. A mistake of the model is an answer, too; it raises where there is no server."""
+        """The answer for the model. A mistake of the model gets an answer, too; raises if there is no server."""
         try:
             values = json.loads(arguments) if isinstance(arguments, (str, bytes)) else arguments
         except (ValueError, RecursionError):

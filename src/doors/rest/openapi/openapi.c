@@ -131,7 +131,7 @@ static bool reads_header(const struct route *route, const char *name)
     return false;
 }
 
-/* The first code of errors.def with this status: the others are told with it. */
+/* The first code of errors.def with this status: the others are listed with it. */
 static bool is_first_of_status(enum error_code code)
 {
     for (int other = ERR_NONE + 1; other < (int) code; other++)

@@ -310,7 +310,7 @@ static const struct property decision[] = {
     { "decision",      "=approve,deny,revoke", "revoke: takes an approval back before it was used" },
     { "scope",         "=once,code,session,time", "once if it is left out", true },
     { "until_seconds", "count 1..2592000", "how long it holds; as long as it could wait, if it is left out", true },
-    { "reason",        "string",  "the asker is told", true },
+    { "reason",        "string",  "sent to the asker", true },
     { 0 },
 };
 static const struct property rule_use[] = {

@@ -77,7 +77,7 @@ class Schema:
         self.collect(root)
 
     def collect(self, schema):
-        """The names that the caller has said himself: only those are told again."""
+        """The names that the caller has given: only those are repeated in findings."""
         if isinstance(schema, dict):
             for word, value in schema.items():
                 if word in ("properties", "dependentSchemas") and isinstance(value, dict):

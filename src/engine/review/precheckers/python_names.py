@@ -57,7 +57,7 @@ ATTRIBUTES = {
 HARMLESS = {"platform.system"}  # named like one of those
 REACHED = set("""subprocess multiprocessing pty posix socket ssl ctypes mmap cffi importlib builtins runpy pickle
     shelve marshal webbrowser requests urllib3 tkinter""".split())  # modules that others hold, or an earlier cell
-PLAIN_REACHED = {"os", "sys"}  # the same; they are told of as imports, for the lists of a policy
+PLAIN_REACHED = {"os", "sys"}  # the same; reported as imports, for the lists of a policy
 CUSTOMARY = {"np": "numpy", "pd": "pandas", "sns": "seaborn"}  # what an earlier cell will have called them
 BY_ATTRIBUTE = {name: rule for rule, names in ATTRIBUTES.items() for name in names.split()}
 INSIDE = {"__subclasses__", "__globals__", "__builtins__", "__code__", "__closure__", "__getattribute__",

@@ -23,7 +23,7 @@ class Report:
         lines = []
         for line, rule, subject, is_import, column in sorted(self.findings, key=lambda row: (row[0], row[4], row)):
             if {(line, rule, subject, True), (line, rule, subject, is_import)} & told:
-                continue  # an import is told even behind a use: lists of modules are about imports
+                continue  # an import is reported even after a use: lists of modules are about imports
             told.add((line, rule, subject, is_import))
             lines.append(f"{rule} {line} {column} {'import' if is_import else 'use'} {subject}\n")
         for line in lines[:FINDINGS_MOST]:
