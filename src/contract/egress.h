@@ -171,5 +171,5 @@ struct egress_authority {
 
 struct egress_closed {
     uint32_t channel;
-    uint32_t lost; /* records that could not be told: too many at once */
+    uint32_t lost; /* records that could not be sent: too many at once */
 };

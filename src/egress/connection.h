@@ -23,7 +23,7 @@ enum {
 
 enum state { IN_REQUEST, IN_HELLO, IN_QUESTION, RESOLVING, CONNECTING, RELAYING, LINGERING, OVER };
 
-/* What the other side speaks, as far as a refusal must be told in it. */
+/* The protocol of the other side, as far as refusals need it. */
 enum speech { SPEAKS_NOTHING_WE_KNOW, SPEAKS_HTTP, SPEAKS_TLS };
 
 /* The socket outside; each address that is tried has its own. */
@@ -89,6 +89,6 @@ void connection_relayed_long_enough(struct connection *connection); /* or had no
 
 /* refusal.c */
 void connection_refuse(struct connection *connection, enum egress_reason reason);
-void connection_linger(struct connection *connection); /* until it has read what it was told */
+void connection_linger(struct connection *connection); /* until it has read the answer */
 void connection_go_on_lingering(struct connection *connection);
 void connection_drain(struct connection *connection); /* while it lingers */

@@ -12,7 +12,7 @@ void connection_go_on_lingering(struct connection *connection)
     (void) uv_timer_start(&connection->timer, connection_time_is_up, LINGER_MS, 0);
 }
 
-/* Lets the other side read what it was told: closing with unread bytes would take it away. */
+/* Lets the other side read the answer: close(2) with unread bytes would discard it. */
 void connection_linger(struct connection *connection)
 {
     connection->state = LINGERING;

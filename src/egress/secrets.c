@@ -13,7 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { SECRET_MIN = 8 /* shorter ones could not be told from ordinary text */ };
+enum { SECRET_MIN = 8 /* shorter ones could not be distinguished from ordinary text */ };
 
 /* What "Basic" hides may hold any byte. */
 static char *keep(const char *text, size_t size)

@@ -27,7 +27,7 @@ int ledger_refresh_key(struct ledger *ledger, error *err)
     return 0;
 }
 
-/* The log has told of the next key: it comes into force, and signs what is there. */
+/* The log has recorded the next key: it comes into force, and signs what is there. */
 static int take_next_key(struct ledger *ledger, const struct bytes *record,
                          const struct signing_key *next, error *err)
 {

@@ -137,7 +137,8 @@ static void has_failed(struct delivery *delivery, unsigned status, const char *c
         leave(delivery);
         return;
     }
-    delivery->has_news = true; /* the witness: what it was not told is still to be told */
+    delivery->has_news =
+        true; /* the witness: checkpoints that it did not get are still to be sent */
     rest(delivery, delivery->pause_ms);
     grow_pause(delivery);
 }

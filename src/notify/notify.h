@@ -66,7 +66,7 @@ struct notify {
     uv_timer_t turn;       /* looks for who is next */
     struct delivery *deliveries;
     unsigned waiting, in_flight; /* of webhooks */
-    struct delivery *witness;    /* NULL: nothing has to be told */
+    struct delivery *witness;    /* NULL: nothing has to be sent */
     bool is_leaving;             /* gloveboxd has gone */
     deadline end;                /* until when it waits for what is under way */
     uv_timer_t leaving;

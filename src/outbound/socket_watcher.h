@@ -1,4 +1,4 @@
-/* socket_watcher.h - sockets of a library that wants to be told when they are ready, on the loop.
+/* socket_watcher.h - waits on the loop for sockets of a library.
  */
 #pragma once
 

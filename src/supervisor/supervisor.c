@@ -61,7 +61,7 @@ struct supervisor {
     struct {
         int64_t tried_ms; /* the last time that it was started again; 0: never */
         deadline next;    /* as long as it is away: not before */
-        bool has_failed;  /* a try since it ended, which was told */
+        bool has_failed;  /* a restart failed since it ended, and that was logged */
     } returns[HELPERS];
     const char *misconfigured; /* the helper that is; NULL: none */
     bool has_spoken;           /* gloveboxd, in this life */

@@ -36,7 +36,7 @@ int receipt_check(const struct log_arguments *arguments, const struct found_rece
                   error *err);
 
 /* The same, for a verb that only goes on with a receipt that verifies. Returns 0;
- * RECEIPT_IS_NONE, *err saying why it does not verify; -1 if that cannot be told. */
+ * RECEIPT_IS_NONE, *err saying why it does not verify; -1 if that cannot be decided. */
 int receipt_demand(const struct log_arguments *arguments, const struct found_receipt *found,
                    bool *ret_key_is_own, error *err);
 

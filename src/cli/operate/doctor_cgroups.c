@@ -59,7 +59,7 @@ static const char *find_place(const struct group_places *places, const char *v1_
     return NULL;
 }
 
-/* In v2 a folder hands a controller down only after it was told to. */
+/* In v2 a controller is available in children only if cgroup.subtree_control enables it. */
 static void hand_down(const char *folder, const char *above, const char *controller)
 {
     const char *const folders[] = { above, folder };

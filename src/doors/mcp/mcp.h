@@ -86,7 +86,7 @@ struct mcp_work {
     bool is_damaged;
     void (*then)(struct mcp_call *call); /* once the session stands */
     char session[MCP_SESSION_SIZE];      /* "": a sandbox of its own */
-    char note[MCP_NOTE_SIZE];            /* what is to be told of the session, a sentence */
+    char note[MCP_NOTE_SIZE];            /* a sentence about the session, for the answer */
     bool is_named, is_mine, is_new;
     bool has_asked;    /* the client's person about an approval */
     char approval[64]; /* which one */

@@ -81,7 +81,8 @@ bool output_check_is_due(const struct run *run);
 
 typedef void output_check_told(struct run *run);
 
-/* output_withhold.c: may its output be told? Not before it has passed, where the policy says so. */
+/* output_withhold.c: may its output be reported? Not before it has passed, where the policy says
+ * so. */
 bool output_check_holds(const struct run *run);
 struct blob_owner output_check_owner(const struct run *run); /* whose its artifacts are */
 /* There is a verdict: artifacts become the caller's, or stay without an owner. */

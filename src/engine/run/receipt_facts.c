@@ -403,6 +403,6 @@ int run_write_receipt(struct run *run, error *err)
     gathered_done(&gathered);
     if (result == 0)
         account_charge_log(run->account, receipts_last_size(run->runs->receipts));
-    run->record->is_noted = false; /* written, or left to be told as lost */
+    run->record->is_noted = false; /* written, or left to be recorded as lost */
     return result;
 }

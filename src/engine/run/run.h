@@ -104,7 +104,7 @@ void run_free(struct run *run);
 /* A run of our own beside another one, as run_plan_grant_checker() has it. As run_new(). */
 int run_new_checker(const struct run *disk_worker, const struct run_spec *place,
                     struct run_request *request, struct run **ret_run, error *err);
-void run_drop(struct run *run); /* as run_free(), of one that nobody was told of */
+void run_drop(struct run *run); /* as run_free(), of one whose id was not handed out */
 void run_release_buffers(
     struct run *run); /* keeps only the result, if it is done and nobody listens */
 

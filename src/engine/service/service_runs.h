@@ -67,7 +67,7 @@ void watch_close(struct watch *watch);
 void watch_cancel(struct watch *watch); /* ends the run, if it has not ended */
 
 const char *watch_id(const struct watch *watch);
-const char *watch_state(const struct watch *watch); /* queued, building … as it may be told */
+const char *watch_state(const struct watch *watch); /* queued, building … as it may be reported */
 bool watch_is_over(const struct watch *watch);
 bool watch_is_lost(
     const struct watch *watch); /* with the daemon before: it is over, and has a result only */

@@ -21,7 +21,7 @@ static void send_execute(struct run *run, const char *path)
     struct context *context = run->cell->context;
     const struct run_request *given = run->cell->request.given;
     bool is_driver = context->kind->driver != NULL;
-    bool is_fresh = context->is_fresh && !is_driver; /* a driver was told when it started */
+    bool is_fresh = context->is_fresh && !is_driver; /* a driver got them when it started */
     struct agent_execute execute = { .mode = AGENT_MODE_CELL,
                                      .arguments = path ? 1 : 0,
                                      .variables = is_fresh ? context->variables.count : 0,

@@ -337,7 +337,7 @@ int descriptors_put_back(const struct descriptors *all, int control, const int32
         result = fail_os(err, "put back the control socket");
     for (unsigned i = 0; i < all->count && result == 0; i++)
         result = put_back_one(all, &all->table[i], &given, err);
-    if (result < 0) /* so that the reason can be told */
+    if (result < 0) /* so that the reason can be reported */
         (void) dup3(given.streams[2], 2, 0);
     for (int i = 0; i < 3; i++)
         (void) close(given.streams[i]);
