@@ -489,6 +489,21 @@ def test_a_handshake_belongs_to_its_key(service):
     assert client.ask("ping")["result"] == {}
 
 
+def test_many_handshakes_of_one_key_end_none_of_another(service):
+    quiet = Handshake(service, service.key())
+    noisy = Handshake(service, service.key())
+    hello = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": HELLO})
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+    for _ in range(4200):
+        connection.request("POST", "/mcp", hello, ACCEPT | {"Authorization": f"Bearer {noisy.key['key']}"})
+        answer = connection.getresponse()
+        assert answer.status == 200 and b"serverInfo" in answer.read()
+    connection.close()
+    assert quiet.ask("ping")["result"] == {}
+    last = noisy.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    assert last.status == 404, last.body
+
+
 def test_pages_and_other_hosts_may_not_call(service, client):
     message = client.message("tools/list")
     for header in ({"Origin": "https://example.org"}, {"Host": "example.org"}):

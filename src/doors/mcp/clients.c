@@ -10,6 +10,7 @@
 
 enum {
     CLIENTS_MAX = 4096,
+    CLIENTS_OF_ACCOUNT_MAX = 1024,
     IDLE_MS = 3600 * 1000,
     RANDOM_SIZE = 16,
     SESSIONS_BYTES_MAX = 64 * 1024
@@ -46,14 +47,23 @@ static void use(struct mcp_client *client)
     clients = client;
 }
 
-/* The one that was used longest ago, if it is over or there is no room. Processes stay. */
-static void make_room(void)
+/* Makes room for one more of `account`: the one goes that was used longest ago, of this account if
+ * it has its share, else of all. Processes stay. */
+static void make_room(const struct account *account)
 {
-    struct mcp_client *oldest = NULL;
-    for (struct mcp_client *client = clients; client; client = client->next)
-        if (client->kind != CLIENT_PROCESS)
-            oldest = client;
-    if (oldest && (client_count >= CLIENTS_MAX || now_ms() - oldest->used_ms > IDLE_MS))
+    struct mcp_client *oldest = NULL, *own = NULL;
+    size_t count = 0;
+    for (struct mcp_client *client = clients; client; client = client->next) {
+        bool is_own = client->account == account;
+        count += is_own;
+        if (client->kind == CLIENT_PROCESS)
+            continue;
+        oldest = client;
+        own = is_own ? client : own;
+    }
+    if (own && count >= CLIENTS_OF_ACCOUNT_MAX)
+        forget(own);
+    else if (oldest && (client_count >= CLIENTS_MAX || now_ms() - oldest->used_ms > IDLE_MS))
         forget(oldest);
 }
 
@@ -61,7 +71,7 @@ struct mcp_client *mcp_client_new(enum mcp_client_kind kind, const char *id,
                                   const struct exchange *exchange)
 {
     unsigned char random[RANDOM_SIZE];
-    make_room();
+    make_room(exchange->caller.account);
     struct mcp_client *client = client_count < CLIENTS_MAX ? calloc(1, sizeof *client) : NULL;
     if (!client)
         return NULL;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { READ_MAX = 16 << 20 };
+enum { READ_MAX = 4 << 20 }; /* read and encoded in one turn of the loop */
 
 static const char prefix[] = "glovebox://artifacts/";
 
