@@ -41,14 +41,14 @@ int service_checkpoint_remove(struct session *session, const char *name, struct 
 /* --- waiting ------------------------------------------------------------------------------------
  */
 
-static int wait_new(const struct waker *waker, struct checkpoint_wait **ret_wait, error *err)
+static struct checkpoint_wait *wait_new(const struct waker *waker, error *err)
 {
     struct checkpoint_wait *wait = calloc(1, sizeof *wait);
-    if (!wait)
-        return fail(err, ERR_SYSTEM, "no memory to wait for a checkpoint");
-    wait->waker = *waker;
-    *ret_wait = wait;
-    return 0;
+    if (wait)
+        wait->waker = *waker;
+    else
+        (void) fail(err, ERR_SYSTEM, "no memory to wait for a checkpoint");
+    return wait;
 }
 
 /* Gives the wait away if what it is for has begun, else frees it. */
@@ -148,8 +148,8 @@ int service_checkpoint_make(const struct caller *caller, struct session *session
                             struct json_object *request, const struct waker *waker,
                             struct checkpoint_wait **ret_wait, error *err)
 {
-    struct checkpoint_wait *wait = NULL;
-    if (wait_new(waker, &wait, err) < 0)
+    struct checkpoint_wait *wait = wait_new(waker, err);
+    if (!wait)
         return -1;
     return hand_over(wait, make(wait, caller, session, request, err), ret_wait);
 }
@@ -166,10 +166,11 @@ int service_session_roll_back(const struct caller *caller, struct session *sessi
                               const char *checkpoint, const struct waker *waker,
                               struct checkpoint_wait **ret_wait, error *err)
 {
-    struct checkpoint_wait *wait = NULL;
     struct rollback_order order = { .asker = caller->account, .told = on_rolled_back };
-    if (session_checkpoint_find(session, checkpoint, &order.checkpoint, err) < 0 ||
-        wait_new(waker, &wait, err) < 0)
+    if (session_checkpoint_find(session, checkpoint, &order.checkpoint, err) < 0)
+        return -1;
+    struct checkpoint_wait *wait = wait_new(waker, err);
+    if (!wait)
         return -1;
     order.user = wait;
     int begun = session_roll_back(session, &order, err);
