@@ -71,11 +71,12 @@ static int begin_task(struct mcp_call *call, struct file_order *order)
     order->waker = (struct waker){ mcp_call_wake, call };
     order->session = call->work.session;
     order->path = &name;
-    if (service_file_begin(exchange->service, &exchange->caller, order, &call->work.file, &err) ==
-        0)
-        return 0;
-    mcp_tool_fail(call, &err);
-    return -1;
+    int result =
+        service_file_begin(exchange->service, &exchange->caller, order, &call->work.file, &err);
+    order->path = NULL;
+    if (result < 0)
+        mcp_tool_fail(call, &err);
+    return result;
 }
 
 /* Whether the task is ready; answers with the error if it has failed. */

@@ -51,7 +51,9 @@ static void post_checkpoint(struct exchange *exchange)
             return;
         begun = exchange_take_json(exchange, &json, &err);
         if (begun == 0)
-            begun = service_checkpoint_make(&exchange->caller, session, json, &waker, &wait, &err);
+            begun = service_checkpoint_make(
+                &(struct checkpoint_asker){ &exchange->caller, session, &waker }, json, &wait,
+                &err);
         (void) json_object_put(json);
     }
     follow(exchange, begun, wait, &err);
@@ -69,8 +71,9 @@ static void post_rollback(struct exchange *exchange)
             return;
         begun = exchange_fields(exchange, NULL, 0, &err);
         if (begun == 0)
-            begun = service_session_roll_back(&exchange->caller, session, exchange->parameters[1],
-                                              &waker, &wait, &err);
+            begun = service_session_roll_back(
+                &(struct checkpoint_asker){ &exchange->caller, session, &waker },
+                exchange->parameters[1], &wait, &err);
     }
     follow(exchange, begun, wait, &err);
 }

@@ -144,14 +144,13 @@ static int make(struct checkpoint_wait *wait, const struct caller *caller, struc
     return session_checkpoint_make(session, &order, &wait->checkpoint, err);
 }
 
-int service_checkpoint_make(const struct caller *caller, struct session *session,
-                            struct json_object *request, const struct waker *waker,
+int service_checkpoint_make(const struct checkpoint_asker *asker, struct json_object *request,
                             struct checkpoint_wait **ret_wait, error *err)
 {
-    struct checkpoint_wait *wait = wait_new(waker, err);
+    struct checkpoint_wait *wait = wait_new(asker->waker, err);
     if (!wait)
         return -1;
-    return hand_over(wait, make(wait, caller, session, request, err), ret_wait);
+    return hand_over(wait, make(wait, asker->caller, asker->session, request, err), ret_wait);
 }
 
 /* --- going back ---------------------------------------------------------------------------------
@@ -162,14 +161,14 @@ static void on_rolled_back(void *user, const error *why)
     be_over(user, why);
 }
 
-int service_session_roll_back(const struct caller *caller, struct session *session,
-                              const char *checkpoint, const struct waker *waker,
+int service_session_roll_back(const struct checkpoint_asker *asker, const char *checkpoint,
                               struct checkpoint_wait **ret_wait, error *err)
 {
-    struct rollback_order order = { .asker = caller->account, .told = on_rolled_back };
+    struct session *session = asker->session;
+    struct rollback_order order = { .asker = asker->caller->account, .told = on_rolled_back };
     if (session_checkpoint_find(session, checkpoint, &order.checkpoint, err) < 0)
         return -1;
-    struct checkpoint_wait *wait = wait_new(waker, err);
+    struct checkpoint_wait *wait = wait_new(asker->waker, err);
     if (!wait)
         return -1;
     order.user = wait;

@@ -21,19 +21,24 @@ int service_checkpoint_remove(struct session *session, const char *name, struct 
 
 struct checkpoint_wait;
 
+/* Who asks, of which session, and who is woken when it is done. All borrowed. */
+struct checkpoint_asker {
+    const struct caller *caller;
+    struct session *session;
+    const struct waker *waker;
+};
+
 /* Begins to make one as a CheckpointRequest asks, which is borrowed; NULL: of the first context,
  * without a name. The waker is not called before this returns.
  * Fails  ERR_BAD_REQUEST; ERR_LIMIT, ERR_BUSY  there are as many as may be; ERR_CONFLICT  the name
  *        is taken, or the session cannot be copied now */
-int service_checkpoint_make(const struct caller *caller, struct session *session,
-                            struct json_object *request, const struct waker *waker,
+int service_checkpoint_make(const struct checkpoint_asker *asker, struct json_object *request,
                             struct checkpoint_wait **ret_wait, error *err);
 
 /* Begins to make the session what it was at a checkpoint, by id or name.
  * Fails  as service_checkpoint_remove(); ERR_CONFLICT  the session does not run, is on its way back
  *        already, or is being branched */
-int service_session_roll_back(const struct caller *caller, struct session *session,
-                              const char *checkpoint, const struct waker *waker,
+int service_session_roll_back(const struct checkpoint_asker *asker, const char *checkpoint,
                               struct checkpoint_wait **ret_wait, error *err);
 
 bool checkpoint_wait_is_over(const struct checkpoint_wait *wait);
