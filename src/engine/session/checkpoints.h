@@ -84,7 +84,7 @@ uint64_t session_checkpoint_bytes(const struct session_checkpoint *checkpoint);
 
 /* A part grows by so many bytes; they are counted as they come: checkpoints that are never finished
  * have no more of the disk than others. Fails likewise. */
-int session_checkpoint_grows(void *part, uint64_t bytes, error *err);
+int session_checkpoint_grows(void *user, uint64_t bytes, error *err);
 
 /* Somebody has made it, or gone back to it: an event of the log of this kind. The session may have
  * it no more. */
