@@ -15,8 +15,6 @@ int payload_from_base64(struct payload *content, const char *text, size_t size, 
     if (size % 4 != 0)
         return fail(err, ERR_BAD_REQUEST, "base64 of %zu characters is cut; pad it with '='", size);
     size_t bad;
-    if (size % 4 != 0)
-        return fail(err, ERR_BAD_REQUEST, "base64 of %zu characters is cut; pad it with '='", size);
     int64_t decoded = base64_check(text, size, &bad);
     if (decoded < 0)
         return fail(err, ERR_BAD_REQUEST,

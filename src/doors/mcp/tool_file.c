@@ -60,20 +60,20 @@ static int need_session(struct mcp_call *call)
 }
 
 /* Begins a task on the path of the arguments. -1: the error was answered. */
-static int begin_task(struct mcp_call *call, struct file_order *order)
+static int begin_task(struct mcp_call *call, const struct file_order *wanted)
 {
+    struct file_order order = *wanted;
     struct exchange *exchange = call->exchange;
     struct json_object *path = mcp_member(call->arguments, "path");
     auto_bytes name = { 0 };
     error err;
     if (path)
         bytes_add(&name, json_object_get_string(path), (size_t) json_object_get_string_len(path));
-    order->waker = (struct waker){ mcp_call_wake, call };
-    order->session = call->work.session;
-    order->path = &name;
+    order.waker = (struct waker){ mcp_call_wake, call };
+    order.session = call->work.session;
+    order.path = &name;
     int result =
-        service_file_begin(exchange->service, &exchange->caller, order, &call->work.file, &err);
-    order->path = NULL;
+        service_file_begin(exchange->service, &exchange->caller, &order, &call->work.file, &err);
     if (result < 0)
         mcp_tool_fail(call, &err);
     return result;
