@@ -93,11 +93,7 @@ static void delete_client(struct exchange *exchange)
 }
 
 static const struct parameter python_query[] = {
-    { .name = "session_id",
-      .place = IN_QUERY,
-      .type = "string",
-      .text = "as the stream has named it",
-      .is_required = true },
+    { "session_id", IN_QUERY, "string", "as the stream has named it", .is_required = true },
     { 0 },
 };
 
