@@ -107,8 +107,8 @@ format:
 	@tools/setup lint
 	@tools/format
 
-lint:
-	@tools/setup build test lint
+lint: all
+	@tools/setup test lint
 	@tools/lint $(BUILD)
 
 install: all
