@@ -48,7 +48,8 @@ enum body {
     BODY_STREAM /* given to `take` piece by piece, never kept */
 };
 
-/* What a route reads of its query and of its header. Types are written as in openapi/openapi.h. */
+/* What a route reads of its query and of its header. Types are written as in
+ * engine/service/schema/schema.h. */
 enum place { IN_QUERY, IN_HEADER };
 struct parameter {
     const char *name; /* NULL ends a list */

@@ -12,7 +12,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "doors/http/http.h"
-#include "doors/rest/openapi/openapi.h"
+#include "engine/service/schema/schema.h"
 #include "engine/service/service_runs.h"
 #include "json/payload.h"
 

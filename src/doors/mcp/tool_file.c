@@ -2,8 +2,8 @@
  * go by the native interface, or by the user's own folder (glovebox mcp --files). */
 #include "base/utf8.h"
 #include "doors/mcp/mcp.h"
-#include "doors/rest/directory_json.h"
 #include "engine/service/service_files.h"
+#include "engine/service/service_files_json.h"
 #include "json/payload.h"
 #include "json/writer.h"
 

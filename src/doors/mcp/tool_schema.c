@@ -1,7 +1,7 @@
 /* tool_schema.c - the JSON Schemas of a tool: of its arguments, which are checked by the same rows,
  * and of its result, which is a schema of the OpenAPI document with all that it refers to. */
 #include "doors/mcp/mcp.h"
-#include "doors/rest/openapi/schema_write.h"
+#include "engine/service/schema/schema_write.h"
 #include "json/writer.h"
 
 #include <inttypes.h>

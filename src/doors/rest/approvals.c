@@ -3,8 +3,8 @@
 #include "engine/service/service_approvals.h"
 
 #include "base/table.h"
-#include "doors/rest/openapi/openapi.h"
 #include "doors/rest/rest.h"
+#include "engine/service/schema/schema.h"
 #include "json/writer.h"
 
 #include <microhttpd.h>

@@ -2,10 +2,10 @@
  * always a download, never a page. */
 #include "base/cleanup.h"
 #include "base/table.h"
-#include "doors/rest/openapi/openapi.h"
 #include "doors/rest/rest.h"
 #include "doors/rest/run_follow.h"
 #include "doors/rest/zip.h"
+#include "engine/service/schema/schema.h"
 #include "engine/service/service_artifacts.h"
 #include "engine/service/service_observe.h"
 #include "json/writer.h"

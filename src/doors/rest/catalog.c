@@ -1,6 +1,6 @@
 /* catalog.c - what there is: policies, templates, limits, and whether the daemon is well. */
 #include "base/table.h"
-#include "doors/rest/openapi/openapi.h"
+#include "doors/rest/openapi.h"
 #include "doors/rest/rest.h"
 #include "engine/service/service_catalog.h"
 #include "engine/service/service_status.h"

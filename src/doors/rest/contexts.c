@@ -1,9 +1,9 @@
 /* contexts.c - /v1/sessions/{id}/contexts: translates HTTP into the calls of service_contexts.h. */
 #include "base/table.h"
 #include "doors/rest/idempotency_key.h"
-#include "doors/rest/openapi/openapi.h"
 #include "doors/rest/rest.h"
 #include "doors/rest/run_follow.h"
+#include "engine/service/schema/schema.h"
 #include "engine/service/service_contexts.h"
 #include "json/writer.h"
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "doors/http/range.h"
-#include "doors/rest/directory_json.h"
 #include "doors/rest/rest.h"
+#include "engine/service/service_files_json.h"
 
 /* What an exchange holds. */
 struct file_visit {

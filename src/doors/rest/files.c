@@ -3,7 +3,7 @@
 #include "doors/rest/file_request.h"
 
 #include "base/table.h"
-#include "doors/rest/openapi/openapi.h"
+#include "engine/service/schema/schema.h"
 #include "json/writer.h"
 
 #include <microhttpd.h>

@@ -6,8 +6,8 @@
 #include "base/table.h"
 #include "base/utf8.h"
 #include "doors/rest/idempotency_key.h"
-#include "doors/rest/openapi/openapi.h"
 #include "doors/rest/rest.h"
+#include "engine/service/schema/schema.h"
 #include "json/chunked_text.h"
 #include "json/writer.h"
 

@@ -1,8 +1,8 @@
 /* receipts.c - /v1/receipts and /v1/log: what proves what was run, for those who keep it elsewhere.
  */
 #include "base/table.h"
-#include "doors/rest/openapi/openapi.h"
 #include "doors/rest/rest.h"
+#include "engine/service/schema/schema.h"
 #include "engine/service/service_receipts.h"
 #include "json/writer.h"
 

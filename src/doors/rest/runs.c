@@ -1,9 +1,9 @@
 /* runs.c - /v1/runs: translates HTTP into the calls of service_runs.h. */
 #include "base/table.h"
 #include "doors/rest/idempotency_key.h"
-#include "doors/rest/openapi/openapi.h"
 #include "doors/rest/rest.h"
 #include "doors/rest/run_follow.h"
+#include "engine/service/schema/schema.h"
 #include "json/writer.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* sessions.c - /v1/sessions: translates HTTP into the calls of service_sessions.h. */
 #include "base/table.h"
-#include "doors/rest/openapi/openapi.h"
 #include "doors/rest/rest.h"
+#include "engine/service/schema/schema.h"
 #include "engine/service/service_sessions.h"
 #include "json/writer.h"
 

@@ -1,8 +1,8 @@
 /* schema_write.c - makes JSON Schema of the words of openapi.h. */
-#include "doors/rest/openapi/schema_write.h"
+#include "engine/service/schema/schema_write.h"
 
 #include "base/table.h"
-#include "doors/rest/openapi/openapi.h"
+#include "engine/service/schema/schema.h"
 #include "model/limits.h"
 #include "json/writer.h"
 

@@ -1,6 +1,6 @@
 /* schemas_files.c - bodies of files in sessions, field by field. A path that is no UTF-8 comes in
- * base64 too; where one is asked for, either will do. Types are written as openapi.h says. */
-#include "doors/rest/openapi/openapi.h"
+ * base64 too; where one is asked for, either will do. Types are written as schema.h says. */
+#include "engine/service/schema/schema.h"
 
 #include <stddef.h>
 

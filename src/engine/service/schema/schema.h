@@ -1,6 +1,7 @@
-/* openapi.h - how the rows of the route tables describe themselves: parameters and schemas.
+/* schema.h - how parameters and documents are described, for every door: REST makes its OpenAPI
+ * document of it, MCP the schemas of its tools.
  *
- * Types are written in a few words; openapi.c makes JSON Schema of them:
+ * Types are written in a few words; schema_write.c makes JSON Schema of them:
  *
  *     string  string 1..255  string /^[a-z]*$/  count  count 0..300  integer  boolean  any  object
  *     number  number 0.5..9  moment (of RFC 3339)  base64
@@ -12,9 +13,6 @@
  *     string|[]string        one of these
  *     number?                or null */
 #pragma once
-
-#include "base/bytes.h"
-#include "doors/http/http.h"
 
 #include <stdbool.h>
 
@@ -46,5 +44,3 @@ struct schema {
 extern const struct schema *const schema_tables[]; /* NULL at the end */
 extern const struct schema catalog_schemas[], session_schemas[], file_schemas[], log_schemas[];
 extern const struct property run_result[]; /* the result of a cell begins with it */
-
-void openapi_write(const struct route_table *const *tables, struct bytes *out);

@@ -1,6 +1,6 @@
 /* schemas.c - what the bodies of requests and answers look like, field by field. Types are written
- * as openapi.h says. */
-#include "doors/rest/openapi/openapi.h"
+ * as schema.h says. */
+#include "engine/service/schema/schema.h"
 
 #include <stddef.h>
 

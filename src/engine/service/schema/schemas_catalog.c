@@ -1,5 +1,5 @@
 /* schemas_catalog.c - schemas of what there is: policies, templates, limits. */
-#include "doors/rest/openapi/openapi.h"
+#include "engine/service/schema/schema.h"
 
 #include <stddef.h>
 

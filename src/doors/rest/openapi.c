@@ -1,10 +1,11 @@
 /* openapi.c - prints the OpenAPI 3.1 document from the route tables, the schemas, limits.def and
  * errors.def: what is served is what is described. */
-#include "doors/rest/openapi/openapi.h"
+#include "doors/rest/openapi.h"
 
 #include "base/table.h"
 #include "doors/http/http.h"
-#include "doors/rest/openapi/schema_write.h"
+#include "engine/service/schema/schema.h"
+#include "engine/service/schema/schema_write.h"
 #include "model/errors.h"
 #include "json/writer.h"
 

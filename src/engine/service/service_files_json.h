@@ -1,5 +1,5 @@
-/* directory_json.h - what lies in a session's folders, as JSON; a listing is written while it is
- * read: however much there is, no turn of the loop does more than a block of it. */
+/* service_files_json.h - what lies in a session's folders, as JSON; a listing is written while it
+ * is read: however much there is, no turn of the loop does more than a block of it. */
 #pragma once
 
 #include "engine/service/service_files.h"

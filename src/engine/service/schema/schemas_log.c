@@ -1,6 +1,6 @@
 /* schemas_log.c - bodies of receipts, of the log that proves them, and of the daemon's own state,
- * field by field. Types are written as openapi.h says. */
-#include "doors/rest/openapi/openapi.h"
+ * field by field. Types are written as schema.h says. */
+#include "engine/service/schema/schema.h"
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
-/* directory_json_test.c - whatever order a file system has, a reader gets the one of paths, in
+/* service_files_json_test.c - whatever order a file system has, a reader gets the one of paths, in
  * pieces of any size. */
-#include "doors/rest/directory_json.h"
+#include "engine/service/service_files_json.h"
 
 #include "base/test.h"
 #include "engine/service/service_files_internal.h"

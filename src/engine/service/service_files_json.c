@@ -1,5 +1,5 @@
-/* directory_json.c - writes entries of folders, a listing piece by piece. */
-#include "doors/rest/directory_json.h"
+/* service_files_json.c - writes entries of folders, a listing piece by piece. */
+#include "engine/service/service_files_json.h"
 
 #include "base/utf8.h"
 #include "json/writer.h"

@@ -1,6 +1,6 @@
 /* schemas_sessions.c - bodies of sessions, their contexts, checkpoints, processes and ports, field
- * by field. Types are written as openapi.h says. */
-#include "doors/rest/openapi/openapi.h"
+ * by field. Types are written as schema.h says. */
+#include "engine/service/schema/schema.h"
 
 #include <stddef.h>
 
