@@ -5,6 +5,7 @@
 #include "client/request_body.h"
 
 #include "base/cleanup.h"
+#include "http1/percent_encode.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -55,28 +56,6 @@ int session_path(char *path, size_t size, const char *session, const char *rest,
     int length = snprintf(path, size, "/v1/sessions/%s%s", session, rest);
     if (length < 0 || (size_t) length >= size)
         return fail(err, ERR_BAD_REQUEST, "'%.60s…' is too long", rest);
-    return 0;
-}
-
-int path_escape(char *to, size_t size, const char *text)
-{
-    static const char hex[] = "0123456789ABCDEF";
-    size_t at = 0;
-    for (; *text; text++) {
-        unsigned char byte = (unsigned char) *text;
-        bool is_plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-                        (byte >= '0' && byte <= '9') || strchr("-._~/", byte);
-        if (at + 4 > size)
-            return -1;
-        if (is_plain) {
-            to[at++] = (char) byte;
-            continue;
-        }
-        to[at++] = '%';
-        to[at++] = hex[byte >> 4];
-        to[at++] = hex[byte & 15];
-    }
-    to[at] = '\0';
     return 0;
 }
 
@@ -280,9 +259,12 @@ static int path_of_file(char *path, const char *session, const char *file, int32
     const char *rest = is_folder ? "/files:tar?path=" : "/files/";
     if (session_path(path, ADDRESS_MAX, session, rest, err) < 0)
         return -1;
+    auto_bytes encoded = { 0 };
     size_t used = strlen(path);
-    if (!file || path_escape(path + used, ADDRESS_MAX - used, file) < 0)
+    percent_encode(&encoded, file ? file : "", file ? strlen(file) : 0, PERCENT_PATH);
+    if (!file || encoded.failed || encoded.size >= ADDRESS_MAX - used)
         return fail(err, ERR_BAD_REQUEST, "the path of the file is too long");
+    memcpy(path + used, bytes_text(&encoded), encoded.size + 1);
     return 0;
 }
 

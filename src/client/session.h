@@ -7,6 +7,3 @@
 
 /* "/v1/sessions/ID" and the rest. Fails ERR_BAD_REQUEST if the id is none. */
 int session_path(char *path, size_t size, const char *session, const char *rest, error *err);
-
-/* Percent-encodes a path. Returns -1 if there is no room. */
-int path_escape(char *to, size_t size, const char *text);

@@ -6,14 +6,13 @@
  * glovebox; what it answers is served as a page that may do nothing at glovebox's own place
  * (Content-Security-Policy). */
 #include "base/table.h"
+#include "doors/http/port_relay.h"
 #include "doors/http/url_signature.h"
 #include "doors/rest/rest.h"
-#include "engine/service/service_observe.h"
-#include "engine/service/service_ports.h"
 #include "engine/service/service_sessions.h"
+#include "http1/percent_encode.h"
 #include "http1/response_reader.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <microhttpd.h>
 #include <sodium.h>
@@ -21,19 +20,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 static const char token_header[] = "X-Glovebox-Port-Token";
 
 struct call {
+    struct port_relay relay; /* once it has left HTTP */
     struct port_link *link;
     struct exchange *exchange;
     struct port_answer answer;
     bool is_raw, is_chunked, body_ended;
-    uv_poll_t *poll; /* once it has left HTTP */
-    int socket;
-    bool peer_ended;
 };
 
 /* --- who may ------------------------------------------------------------------------------------
@@ -104,29 +99,17 @@ static void get_token(struct exchange *exchange)
 /* --- the request --------------------------------------------------------------------------------
  */
 
-static void add_escaped(struct bytes *out, const char *text, const char *plain)
-{
-    for (; *text; text++)
-        if (strchr(plain, *text))
-            bytes_add(out, text, 1);
-        else
-            bytes_print(out, "%%%02X", (unsigned char) *text);
-}
-
-static const char unreserved[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
-static const char of_paths[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/:@!$&'()*+,;=";
+static const char of_paths[] = PERCENT_PATH ":@!$&'()*+,;=";
 
 static void add_query(void *context, const char *name, const char *value)
 {
     struct bytes *out = context;
     bytes_add(out, memchr(out->data, '?', out->size) ? "&" : "?", 1);
-    add_escaped(out, name, unreserved);
+    percent_encode(out, name, strlen(name), PERCENT_UNRESERVED);
     if (!value)
         return;
     bytes_add(out, "=", 1);
-    add_escaped(out, value, unreserved);
+    percent_encode(out, value, strlen(value), PERCENT_UNRESERVED);
 }
 
 static void add_header(void *context, const char *name, const char *value)
@@ -150,7 +133,7 @@ static void write_request(struct call *call, unsigned port, struct bytes *out)
     const char *length = exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
     const char *coding = exchange_header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING);
     bytes_print(out, "%s /", exchange->method);
-    add_escaped(out, exchange->parameters[2], of_paths);
+    percent_encode(out, exchange->parameters[2], strlen(exchange->parameters[2]), of_paths);
     exchange_each_query(exchange, add_query, out);
     bytes_print(out, " HTTP/1.1\r\nHost: localhost:%u\r\n", port);
     exchange_each_header(exchange, add_header, out);
@@ -167,14 +150,10 @@ static void write_request(struct call *call, unsigned port, struct bytes *out)
     bytes_add_text(out, "\r\n");
 }
 
-static void look(struct call *call);
-
 static void on_woken(void *context)
 {
     struct call *call = context;
-    if (call->poll)
-        look(call);
-    else
+    if (!port_relay_woken(&call->relay))
         exchange_wake(call->exchange);
 }
 
@@ -200,7 +179,6 @@ static int begin(struct exchange *exchange, error *err)
     if (!call)
         return fail(err, ERR_SYSTEM, "no memory for a connection");
     call->exchange = exchange;
-    call->socket = -1;
     call->is_raw = upgrade && strcasecmp(upgrade, "raw") == 0;
     exchange->user = call;
     exchange->closed = leave;
@@ -213,6 +191,8 @@ static int begin(struct exchange *exchange, error *err)
     if (head.failed)
         return fail(err, ERR_SYSTEM, "no memory for a request");
     port_link_give(call->link, head.data, head.size);
+    call->relay.exchange = exchange;
+    call->relay.link = call->link;
     return 0;
 }
 
@@ -267,8 +247,6 @@ static ssize_t read_answer(struct exchange *exchange, char *bytes, size_t size)
     return answer->has_size || answer->is_chunked ? STREAM_BROKEN : STREAM_END;
 }
 
-static const struct upgrade relay;
-
 static void pass_on(struct exchange *exchange)
 {
     struct call *call = exchange->user;
@@ -280,7 +258,7 @@ static void pass_on(struct exchange *exchange)
         at = (size_t) (value - answer->headers.data) + strlen(value) + 1;
     }
     if (answer->status == MHD_HTTP_SWITCHING_PROTOCOLS) {
-        exchange_upgrade(exchange, answer->upgrade, &relay);
+        port_relay_begin(&call->relay, answer->upgrade);
         return;
     }
     exchange_stream_as(exchange, answer->status,
@@ -315,7 +293,7 @@ static void serve(struct exchange *exchange)
         return;
     }
     if (call->is_raw && port_link_is_open(call->link)) {
-        exchange_upgrade(exchange, "raw", &relay);
+        port_relay_begin(&call->relay, "raw");
         return;
     }
     int read = call->is_raw ? ANSWER_CUT : read_head(call, &err);
@@ -332,109 +310,6 @@ static void serve(struct exchange *exchange)
     else
         pass_on(exchange);
 }
-
-/* --- beyond HTTP: bytes both ways ---------------------------------------------------------------
- */
-
-static void on_poll_closed(uv_handle_t *handle)
-{
-    free(handle);
-}
-
-static void hang_up(struct call *call)
-{
-    uv_poll_t *poll = call->poll;
-    if (!poll)
-        return;
-    call->poll = NULL;
-    (void) uv_poll_stop(poll);
-    poll->data = NULL;
-    uv_close((uv_handle_t *) poll, on_poll_closed);
-    exchange_downgrade(call->exchange);
-}
-
-static bool receive(struct call *call)
-{
-    static char block[16384];
-    ssize_t got = recv(call->socket, block, sizeof block, MSG_DONTWAIT);
-    if (got < 0)
-        return errno == EAGAIN || errno == EINTR;
-    if (got == 0) {
-        call->peer_ended = true;
-        port_link_end_input(call->link);
-    } else {
-        port_link_give(call->link, block, (size_t) got);
-    }
-    return true;
-}
-
-static bool transmit(struct call *call)
-{
-    size_t waiting;
-    const char *in = port_link_waiting(call->link, &waiting);
-    if (waiting == 0)
-        return true;
-    ssize_t sent = send(call->socket, in, waiting, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0)
-        return errno == EAGAIN || errno == EINTR;
-    port_link_take(call->link, (size_t) sent);
-    return true;
-}
-
-static void on_relay(uv_poll_t *poll, int status, int events)
-{
-    struct call *call = poll->data;
-    if (!call)
-        return;
-    (void) service_work_enter(WORK_PORT, NULL);
-    if (status < 0 || (events & UV_PRIORITIZED) ||
-        ((events & UV_READABLE) && !call->peer_ended && !receive(call))) {
-        hang_up(call);
-        return;
-    }
-    look(call);
-}
-
-/* Sends what has come, and watches for what can go on. A peer that only sends no more would be
- * reported again and again by UV_DISCONNECT; with UV_PRIORITIZED just its whole end is. */
-static void look(struct call *call)
-{
-    bool went_well = transmit(call);
-    size_t left;
-    (void) port_link_waiting(call->link, &left);
-    if (!went_well || (port_link_has_ended(call->link) && left == 0)) {
-        hang_up(call);
-        return;
-    }
-    int wanted = left > 0 ? UV_WRITABLE : 0;
-    if (!call->peer_ended && port_link_has_room(call->link))
-        wanted |= UV_READABLE;
-    (void) uv_poll_start(call->poll, wanted ? wanted : UV_PRIORITIZED, on_relay);
-}
-
-static void relay_opened(struct exchange *exchange, int socket, const char *early,
-                         size_t early_size)
-{
-    struct call *call = exchange->user;
-    call->socket = socket;
-    call->poll = calloc(1, sizeof *call->poll);
-    if (!call->poll || uv_poll_init(exchange_loop(exchange), call->poll, socket) < 0) {
-        free(call->poll);
-        call->poll = NULL;
-        exchange_downgrade(exchange);
-        return;
-    }
-    call->poll->data = call;
-    port_link_give(call->link, early, early_size);
-    look(call);
-}
-
-static void relay_closing(struct exchange *exchange)
-{
-    hang_up(exchange->user);
-}
-
-static const struct upgrade relay = { relay_opened, relay_closing };
 
 /* clang-format off */
 static const struct route rows[] = {

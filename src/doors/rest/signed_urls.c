@@ -5,6 +5,7 @@
 #include "base/table.h"
 #include "doors/http/url_signature.h"
 #include "engine/service/service_sessions.h"
+#include "http1/percent_encode.h"
 #include "json/writer.h"
 
 #include <inttypes.h>
@@ -15,18 +16,10 @@ enum { SIGNED_SECONDS_MAX = 7 * 24 * 3600 };
 
 static void write_url(struct bytes *out, const struct pass *pass)
 {
-    static const char plain[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
     char signature[PASS_SIZE];
     pass_sign(pass, signature);
     bytes_print(out, "/v1/signed/%s/", pass->session);
-    for (size_t i = 0; i < pass->path->size; i++) {
-        char byte = pass->path->data[i];
-        if (byte != '\0' && strchr(plain, byte))
-            bytes_add(out, &byte, 1);
-        else
-            bytes_print(out, "%%%02X", (unsigned char) byte);
-    }
+    percent_encode(out, pass->path->data, pass->path->size, PERCENT_PATH);
     bytes_print(out, "?expires=%" PRIu64, pass->expires);
     if (*pass->key)
         bytes_print(out, "&key=%s", pass->key);
