@@ -221,20 +221,97 @@ void intents_strike(struct intents *intents, unsigned slot)
 /* --- after a death ------------------------------------------------------------------------------
  */
 
-/* Is there a record from `index` on that speaks of this execution? */
-static int is_told(struct ledger *ledger, uint64_t index, const char *id, bool *ret_is_told,
-                   error *err)
+/* An execution that a slot holds open. */
+struct open_run {
+    unsigned slot;
+    bool is_told; /* by a record of the log */
+    uint64_t log_size;
+    char id[INTENT_ID_SIZE];
+};
+
+struct open_runs {
+    struct open_run *list;
+    size_t count, room;
+};
+
+static void open_runs_done(struct open_runs *runs)
+{
+    free(runs->list);
+}
+
+static bool read_slot(int file, unsigned number, struct slot *slot)
+{
+    return pread(file, slot, sizeof *slot, (off_t) (number * sizeof *slot)) == sizeof *slot;
+}
+
+static bool is_open(const struct slot *slot)
+{
+    unsigned char check[8];
+    if ((slot->is_open != SLOT_OPEN && slot->is_open != SLOT_LEFT) || slot->size > INTENT_MAX ||
+        !memchr(slot->id, '\0', INTENT_ID_SIZE))
+        return false;
+    check_slot(slot, check);
+    return memcmp(check, slot->check, sizeof check) == 0;
+}
+
+static int compare_runs(const void *one, const void *other)
+{
+    const struct open_run *a = one, *b = other;
+    int order = strcmp(a->id, b->id);
+    return order ? order : (a->log_size > b->log_size) - (a->log_size < b->log_size);
+}
+
+/* Of the slots of a file; with `left_only` those that intents_leave() has marked. */
+static int list_open(int file, bool left_only, struct open_runs *runs, error *err)
+{
+    struct slot slot;
+    for (unsigned number = 0; read_slot(file, number, &slot); number++) {
+        if (!is_open(&slot) || (left_only && slot.is_open != SLOT_LEFT))
+            continue;
+        if (runs->count == runs->room) {
+            size_t room = runs->room ? 2 * runs->room : 64;
+            struct open_run *more = reallocarray(runs->list, room, sizeof *more);
+            if (!more)
+                return fail(err, ERR_SYSTEM, "no memory for the list of open runs");
+            runs->list = more;
+            runs->room = room;
+        }
+        struct open_run *run = &runs->list[runs->count++];
+        *run = (struct open_run){ .slot = number, .log_size = slot.log_size };
+        memcpy(run->id, slot.id, sizeof run->id);
+    }
+    if (runs->count > 0) /* qsort() takes no NULL */
+        qsort(runs->list, runs->count, sizeof *runs->list, compare_runs);
+    for (size_t i = 1; i < runs->count; i++) /* an id that two slots hold has one receipt */
+        runs->list[i].is_told = strcmp(runs->list[i].id, runs->list[i - 1].id) == 0;
+    return 0;
+}
+
+static void mark_told(struct open_runs *runs, uint64_t index, const struct bytes *payload)
 {
     char words[INTENT_ID_SIZE + 16];
-    int size = snprintf(words, sizeof words, "\"id\":\"%s\"", id);
-    *ret_is_told = false;
-    for (; index < ledger_size(ledger) && !*ret_is_told; index++) {
+    for (struct open_run *run = runs->list; run < runs->list + runs->count; run++) {
+        if (run->is_told || run->log_size > index)
+            continue;
+        int size = snprintf(words, sizeof words, "\"id\":\"%s\"", run->id);
+        run->is_told = memmem(payload->data, payload->size, words, (size_t) size);
+    }
+}
+
+/* Which of them have a record? The log is read once for all of them. */
+static int search_log(struct ledger *ledger, struct open_runs *runs, error *err)
+{
+    uint64_t index = ledger_size(ledger);
+    for (size_t i = 0; i < runs->count; i++)
+        if (runs->list[i].log_size < index)
+            index = runs->list[i].log_size;
+    for (; index < ledger_size(ledger); index++) {
         auto_bytes record = { 0 };
         struct envelope envelope;
         if (ledger_read(ledger, index, &record, err) < 0 ||
             envelope_read(record.data, record.size, &envelope, err) < 0)
             return -1;
-        *ret_is_told = memmem(envelope.payload.data, envelope.payload.size, words, (size_t) size);
+        mark_told(runs, index, &envelope.payload);
         envelope_done(&envelope);
     }
     return 0;
@@ -254,44 +331,35 @@ static int write_lost(struct ledger *ledger, const struct slot *slot, error *err
     return ledger_commit(ledger, TYPE_STATEMENT, &statement, err);
 }
 
-static int recover_slot(struct ledger *ledger, const struct slot *slot, unsigned *lost, error *err)
+static int write_lost_run(struct ledger *ledger, int file, const struct open_run *run, error *err)
 {
-    unsigned char check[8];
-    bool told;
-    if ((slot->is_open != SLOT_OPEN && slot->is_open != SLOT_LEFT) || slot->size > INTENT_MAX ||
-        !memchr(slot->id, '\0', INTENT_ID_SIZE))
+    struct slot slot;
+    if (run->is_told)
         return 0;
-    check_slot(slot, check);
-    if (memcmp(check, slot->check, sizeof check) != 0)
-        return 0;
-    if (is_told(ledger, slot->log_size, slot->id, &told, err) < 0)
-        return -1;
-    if (told)
-        return 0;
-    ++*lost;
-    return write_lost(ledger, slot, err);
+    if (!read_slot(file, run->slot, &slot) || !is_open(&slot))
+        return fail(err, ERR_SYSTEM, "slot %u of the list of open runs cannot be read again",
+                    run->slot);
+    return write_lost(ledger, &slot, err);
 }
 
 /* The file tells which ones: where it cannot be written, a slot that was left may look open, and is
  * told after a death. */
 int intents_settle(struct intents *intents, error *err)
 {
-    struct slot slot;
-    unsigned lost = 0;
+    __attribute__((cleanup(open_runs_done))) struct open_runs runs = { 0 };
     if (intents->left_count == 0)
         return 0;
     if (!deadline_has_passed(intents->next_settle))
         return fail(err, ERR_UNAVAILABLE, "%u of them wait; try again in a second",
                     intents->left_count);
     intents->next_settle = deadline_in(SETTLE_MS);
-    for (unsigned number = 0; number < intents->slot_count; number++) {
-        if (pread(intents->file, &slot, sizeof slot, (off_t) (number * sizeof slot)) !=
-                sizeof slot ||
-            slot.is_open != SLOT_LEFT)
-            continue;
-        if (recover_slot(intents->ledger, &slot, &lost, err) < 0)
+    if (list_open(intents->file, true, &runs, err) < 0 ||
+        search_log(intents->ledger, &runs, err) < 0)
+        return -1;
+    for (size_t i = 0; i < runs.count; i++) {
+        if (write_lost_run(intents->ledger, intents->file, &runs.list[i], err) < 0)
             return -1;
-        intents_strike(intents, number);
+        intents_strike(intents, runs.list[i].slot);
     }
     intents->left_count = 0;
     return 0;
@@ -301,13 +369,16 @@ static int recover_file(int folder, const char *name, struct ledger *ledger, uns
                         error *err)
 {
     auto_fd file = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    struct slot slot;
+    __attribute__((cleanup(open_runs_done))) struct open_runs runs = { 0 };
     if (file < 0 || flock(file, LOCK_EX | LOCK_NB) < 0)
         return 0; /* its daemon is alive, or another start is at it */
-    for (off_t at = 0; pread(file, &slot, sizeof slot, at) == sizeof slot;
-         at += (off_t) sizeof slot)
-        if (recover_slot(ledger, &slot, lost, err) < 0)
+    if (list_open(file, false, &runs, err) < 0 || search_log(ledger, &runs, err) < 0)
+        return under(err, "find the runs that were lost");
+    for (size_t i = 0; i < runs.count; i++) {
+        if (write_lost_run(ledger, file, &runs.list[i], err) < 0)
             return under(err, "write the receipts of lost runs");
+        *lost += !runs.list[i].is_told;
+    }
     (void) unlinkat(folder, name, 0);
     return 0;
 }

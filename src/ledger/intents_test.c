@@ -52,11 +52,7 @@ TEST(what_was_open_is_told_as_lost_once)
  * in it, and so is what of both was struck out. */
 TEST(more_notes_than_are_stored_are_lost_as_well)
 {
-    enum {
-        NOTES = 400,
-        STRUCK = 320
-    }; /* 256 are stored; each lost one is looked for in all that
-          has been told by then */
+    enum { NOTES = 400, STRUCK = 320 }; /* 256 are stored */
     int folder = make_folder();
     struct ledger *ledger = open_ledger(folder);
     struct intents *intents = NULL;
@@ -78,4 +74,23 @@ TEST(more_notes_than_are_stored_are_lost_as_well)
     remove_folder(folder);
 }
 
-TESTS(CASE(what_was_open_is_told_as_lost_once), CASE(more_notes_than_are_stored_are_lost_as_well))
+TEST(an_execution_that_two_slots_hold_is_lost_once)
+{
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    struct intents *intents = NULL;
+    unsigned slot, lost = 0;
+    error err;
+    require(intents_open(folder, ledger, &intents, &err) == 0, "%s", err.text);
+    note(intents, "run_same", &slot);
+    note(intents, "run_other", &slot);
+    note(intents, "run_same", &slot);
+    intents_close(intents);
+    expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == 2, "%u are lost", lost);
+    expect(ledger_size(ledger) == 2, "%llu records", (unsigned long long) ledger_size(ledger));
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
+TESTS(CASE(an_execution_that_two_slots_hold_is_lost_once), CASE(what_was_open_is_told_as_lost_once),
+      CASE(more_notes_than_are_stored_are_lost_as_well))
