@@ -87,7 +87,7 @@ static void look_for_usual(const struct reload *reload)
     const struct policy *policy;
     error err;
     if (*name && policies_find(reload->policies, name, &policy, &err) < 0)
-        log_event(LOG_WARNING, "config.default_policy", TEXT("cause", err.text),
+        log_event(CONFIG_DEFAULT_POLICY, TEXT("cause", err.text),
                   TEXT("instead", "requests that name no policy are refused"));
 }
 
@@ -100,7 +100,7 @@ static void tell_log(const struct reload *reload, const char *changes, const cha
                                           { 0 } };
     if (audit_write(reload->runs->receipts, "config.reloaded", fields, &err) < 0 ||
         (policies[0] && reload_tell_policies(reload, &err) < 0))
-        log_event(LOG_WARNING, "audit.write_failed", TEXT("cause", err.text));
+        log_event(AUDIT_WRITE_FAILED, TEXT("cause", err.text));
 }
 
 static int take(struct reload *reload, const char *text, error *err)
@@ -117,7 +117,7 @@ static int take(struct reload *reload, const char *text, error *err)
     reload_apply(reload);
     look_for_usual(reload);
     tell_log(reload, changes, policies);
-    log_event(LOG_NOTICE, "config.reloaded", TEXT("settings", changes[0] ? changes : "unchanged"),
+    log_event(CONFIG_RELOADED, TEXT("settings", changes[0] ? changes : "unchanged"),
               TEXT("policies", policies[0] ? policies : "unchanged"));
     return 0;
 }
@@ -142,8 +142,7 @@ static void on_message(uv_poll_t *poll, int status, int events)
     text[got] = '\0';
     bool is_taken = take(reload, text, &err) == 0;
     if (!is_taken)
-        log_event(LOG_WARNING, "config.refused", TEXT("cause", err.text),
-                  TEXT("instead", "nothing was changed"));
+        log_event(CONFIG_REFUSED, TEXT("cause", err.text), TEXT("instead", "nothing was changed"));
     say(reload, is_taken ? "taken" : "refused");
 }
 

@@ -85,7 +85,7 @@ static void end(void)
     if (daemon_.is_ending)
         return;
     daemon_.is_ending = true;
-    log_event(LOG_DEBUG, "daemon.stopping", COUNT("active", daemon_.runs.active));
+    log_event(DAEMON_STOPPING, COUNT("active", daemon_.runs.active));
     http_close(daemon_.http);
     sessions_close(&daemon_.sessions);
     processes_close(&daemon_.processes);
@@ -415,7 +415,7 @@ int main(int argc, char **argv)
     error err;
     settings.templates = &daemon_.templates;
     if (options_read(argc, argv, &settings, &err) < 0 || begin(&err) < 0) {
-        log_event(LOG_ERROR, "daemon.cannot_start", TEXT("cause", err.text));
+        log_event(DAEMON_CANNOT_START, TEXT("cause", err.text));
         log_writer_close();
         return EXIT_USAGE;
     }

@@ -180,7 +180,7 @@ static void on_knock(uv_poll_t *poll, int status, int events)
         error err;
         make_room(listener->http);
         if (http_serve(listener->http, fd, &err) < 0)
-            service_log_debug("connection.refused", "cause", err.text);
+            service_log_debug(LOGGED_CONNECTION_REFUSED, "cause", err.text);
     }
 }
 
@@ -219,7 +219,7 @@ PRINTF(2, 0) static void on_log(void *context, const char *format, va_list value
     char text[256];
     (void) vsnprintf(text, sizeof text, format, values);
     text[strcspn(text, "\n")] = '\0';
-    service_log_debug("http.log", "text", text);
+    service_log_debug(LOGGED_HTTP_LOG, "text", text);
 }
 
 static int start_mhd(struct http *http, error *err)

@@ -133,7 +133,7 @@ static const struct error_row *write_failure(const struct exchange *exchange, co
     json_close(json, '}');
     bytes_add_text(json, "\n");
     if (row->http_status >= 500)
-        service_log_warning(&exchange->caller, "request.failed", NULL, NULL, cause->text);
+        service_log_warning(&exchange->caller, LOGGED_REQUEST_FAILED, NULL, NULL, cause->text);
     return row;
 }
 

@@ -206,7 +206,7 @@ static ssize_t read_archive(struct exchange *exchange, char *bytes, size_t size)
         if (packing->has_ended)
             return STREAM_END;
         if (next_record(exchange, packing, &err) < 0) {
-            service_log_warning(&exchange->caller, "archive.aborted", "file",
+            service_log_warning(&exchange->caller, LOGGED_ARCHIVE_ABORTED, "file",
                                 text_of(packing, packing->next, "path"), err.text);
             return STREAM_BROKEN;
         }

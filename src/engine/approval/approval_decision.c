@@ -109,7 +109,8 @@ int approvals_decide(struct approvals *approvals, const struct approval_decision
         return fail(err, ERR_CONFLICT, "approval %s is decided already", id);
     if (changed < 0)
         return -1;
-    log_event(LOG_NOTICE, event, TEXT("approval", id), TEXT("key", account->key.id));
+    log_fields(decision->approves ? LOGGED_APPROVAL_APPROVED : LOGGED_APPROVAL_DENIED, LOG_NOTICE,
+               LOG_FIELDS(TEXT("approval", id), TEXT("key", account->key.id)));
     approval_notify(approvals, "decided", ret_approval);
     approvals_tell(approvals);
     return 0;
@@ -138,7 +139,7 @@ int approvals_revoke(struct approvals *approvals, const struct approval_decision
         return fail(err, ERR_CONFLICT, "approval %s is used already", decision->id);
     if (changed < 0)
         return -1;
-    log_event(LOG_NOTICE, "approval.revoked", TEXT("approval", decision->id), TEXT("key", by));
+    log_event(APPROVAL_REVOKED, TEXT("approval", decision->id), TEXT("key", by));
     approval_notify(approvals, "decided", ret_approval);
     approvals_tell(approvals);
     return 0;

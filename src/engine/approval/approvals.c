@@ -138,7 +138,7 @@ static void on_timer(uv_timer_t *timer)
         result = approval_store_forget(approvals->store, now - FORGET_AFTER_DAYS * day_ms, &err);
     }
     if (result < 0)
-        log_event(LOG_WARNING, "approvals.not_expired", TEXT("cause", err.text));
+        log_event(APPROVALS_NOT_EXPIRED, TEXT("cause", err.text));
     look_in(approvals, is_any_pending(approvals) ? LOOK_MS : LOOK_IDLE_MS);
 }
 
@@ -353,7 +353,7 @@ static int ask_anew(struct approvals *approvals, const struct approval_question 
     if (approval_audit(approvals, "approval.requested", ret_approval, err) < 0 ||
         approval_store_add(approvals->store, ret_approval, question->card, err) < 0)
         return -1;
-    log_event(LOG_NOTICE, "approval.requested", TEXT("approval", ret_approval->id),
+    log_event(APPROVAL_REQUESTED, TEXT("approval", ret_approval->id),
               TEXT("key", ret_approval->asker), TEXT("policy", ret_approval->policy));
     approval_notify(approvals, "requested", ret_approval);
     approvals_tell(approvals);

@@ -101,14 +101,14 @@ static void retire_old(struct receipts *receipts)
         ledger_sync(receipts->ledger, &err) == 0)
         ledger_drop_before(receipts->ledger, first);
     else
-        log_event(LOG_WARNING, "receipts.not_trimmed", TEXT("cause", err.text));
+        log_event(RECEIPTS_NOT_TRIMMED, TEXT("cause", err.text));
 }
 
 /* Nothing new is run until it is over. */
 static void note_trouble(struct receipts *receipts, const error *why)
 {
     receipts->trouble = *why;
-    log_event(LOG_WARNING, "receipts.not_on_disk", TEXT("cause", why->text));
+    log_event(RECEIPTS_NOT_ON_DISK, TEXT("cause", why->text));
 }
 
 /* On libuv's thread: the disk may take its time, and the loop shall not wait for it. */
@@ -226,7 +226,7 @@ int receipts_recover(struct receipts *receipts, error *err)
     if (intents_recover(receipts->folder, receipts->ledger, &lost, err) < 0)
         return -1;
     if (lost > 0)
-        log_event(LOG_WARNING, "receipts.recovered", COUNT("lost", lost));
+        log_event(RECEIPTS_RECOVERED, COUNT("lost", lost));
     return 0;
 }
 
@@ -246,7 +246,7 @@ static int settle(struct receipts *receipts, error *err)
     if (torn > 0 && audit_write(receipts, "log.recovered", fields, err) < 0)
         return -1;
     if (torn > 0)
-        log_event(LOG_WARNING, "receipts.recovered", COUNT("torn_bytes", (int64_t) torn));
+        log_event(RECEIPTS_RECOVERED, COUNT("torn_bytes", (int64_t) torn));
     if (receipts_recover(receipts, err) < 0)
         return -1;
     return intents_open(receipts->folder, receipts->ledger, &receipts->intents, err);

@@ -132,8 +132,7 @@ static int add_receipt(struct receipts *receipts, const struct receipt_facts *fa
         add_record(receipts, &matter, place, err) < 0)
         return -1;
     metric_add(METRIC_RECEIPTS_MINIMAL, 0, 1);
-    log_event(LOG_WARNING, "receipts.minimal", TEXT("execution", facts->id),
-              TEXT("cause", why.text));
+    log_event(RECEIPTS_MINIMAL, TEXT("execution", facts->id), TEXT("cause", why.text));
     return 0;
 }
 
@@ -149,8 +148,7 @@ int receipt_write(struct receipts *receipts, const struct receipt_facts *facts, 
     if (note != NOTE_NONE)
         intents_leave(receipts->intents, note);
     metric_add(METRIC_RECEIPTS_FAILED, 0, 1);
-    log_event(LOG_ERROR, "receipts.not_written", TEXT("execution", facts->id),
-              TEXT("cause", err->text));
+    log_event(RECEIPTS_NOT_WRITTEN, TEXT("execution", facts->id), TEXT("cause", err->text));
     return under(err, "write the receipt of %s", facts->id);
 }
 

@@ -78,7 +78,7 @@ static int compare(const struct witness_output *link, int folder, struct ledger 
                     link->place, cause.text);
     }
     if (count == 0)
-        log_event(LOG_WARNING, "witness.other_log", TEXT("witness", link->place));
+        log_event(WITNESS_OTHER_LOG, TEXT("witness", link->place));
     return 0;
 }
 
@@ -124,5 +124,5 @@ void witness_output_tell(void *context, const char *text, size_t size)
         text = line;
     }
     if (write(link->file, text, (size_t) used) != used)
-        log_event(LOG_WARNING, "witness.failed", TEXT("cause", strerrordesc_np(errno)));
+        log_event(WITNESS_FAILED, TEXT("cause", strerrordesc_np(errno)));
 }

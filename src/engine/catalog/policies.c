@@ -56,8 +56,7 @@ int policies_load(struct policies *policies, const char *path, error *err)
     for (size_t i = 0; i < policies->count; i++) {
         const struct policy_row *row = policies->rows[i];
         if (row->failure.code != ERR_NONE)
-            log_event(LOG_WARNING, "policy.refused", TEXT("policy", row->name),
-                      TEXT("cause", row->failure.text));
+            log_event(POLICY_REFUSED, TEXT("policy", row->name), TEXT("cause", row->failure.text));
     }
     return 0;
 }

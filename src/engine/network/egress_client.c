@@ -76,7 +76,7 @@ static int take_hello(struct network *network, const struct packet *packet, erro
         return fail(err, ERR_PROTOCOL, "glovebox-egress speaks version %u, this is %d",
                     hello.version, EGRESS_VERSION);
     if (network->is_up)
-        log_event(LOG_WARNING, "egress.restarted", TEXT("cause", "it had ended"));
+        log_event(EGRESS_RESTARTED, TEXT("cause", "it had ended"));
     network->is_up = true;
     for (struct egress_route *route = network->egress_routes, *next; route; route = next) {
         next = route->next;
@@ -105,13 +105,12 @@ static void note_record(const struct egress_record *record)
     metric_add(METRIC_NETWORK_CONNECTIONS, record->reason, 1);
     metric_add(METRIC_NETWORK_BYTES, 0, record->sent);
     metric_add(METRIC_NETWORK_BYTES, 1, record->received);
-    log_event(LOG_DEBUG, "network.connection", COUNT("channel", record->channel),
-              TEXT("host", record->name), COUNT("port", record->port),
-              TEXT("reason", network_reason_text(record->reason)), COUNT("status", record->status),
-              COUNT("sent", record->sent), COUNT("received", record->received),
-              COUNT("took_ms", record->took_ms));
+    log_event(NETWORK_CONNECTION, COUNT("channel", record->channel), TEXT("host", record->name),
+              COUNT("port", record->port), TEXT("reason", network_reason_text(record->reason)),
+              COUNT("status", record->status), COUNT("sent", record->sent),
+              COUNT("received", record->received), COUNT("took_ms", record->took_ms));
     if (record->scrubbed > 0)
-        log_event(LOG_WARNING, "network.secret_returned", TEXT("endpoint", record->name),
+        log_event(NETWORK_SECRET_RETURNED, TEXT("endpoint", record->name),
                   COUNT("times", record->scrubbed));
 }
 
@@ -226,7 +225,7 @@ static const struct {
 
 static void go_down(struct network *network, const char *why)
 {
-    log_event(LOG_ERROR, "egress.exited", TEXT("cause", why));
+    log_event(EGRESS_EXITED, TEXT("cause", why));
     network->is_up = false;
     (void) uv_poll_stop(&network->poll);
     lose_all(network, "glovebox-egress is gone and starts again by itself; ask again in a second");

@@ -102,7 +102,7 @@ void log_until(enum log_level level)
     max = level;
 }
 
-static void begin_line(struct line *line, enum log_level level, const char *event)
+static void begin_line(struct line *line, enum log_event event, enum log_level level)
 {
     static const char *const levels[] = { "error", "warning", "notice", "debug" };
     char moment[TIMESTAMP_SIZE];
@@ -111,7 +111,7 @@ static void begin_line(struct line *line, enum log_level level, const char *even
     put_text(line, is_json ? "\",\"level\":\"" : " ");
     put_text(line, levels[level]);
     put_text(line, is_json ? "\",\"event\":\"" : " ");
-    put_text(line, event);
+    put_text(line, log_event_name(event));
     put_text(line, is_json ? "\"" : "");
 }
 
@@ -130,19 +130,19 @@ static void tell_dropped(void)
         return;
     struct line line = { 0 };
     struct log_field field = COUNT("lines", count);
-    begin_line(&line, LOG_WARNING, "log.dropped");
+    begin_line(&line, LOGGED_LOG_DROPPED, log_event_level(LOGGED_LOG_DROPPED));
     put_field(&line, &field);
     end_line(&line);
 }
 
-void log_fields(enum log_level level, const char *event, const struct log_field *fields)
+void log_fields(enum log_event event, enum log_level level, const struct log_field *fields)
 {
     if (level > max)
         return;
     struct line line = { 0 };
     log_writer_flush();
     tell_dropped();
-    begin_line(&line, level, event);
+    begin_line(&line, event, level);
     for (const struct log_field *field = fields; field->name; field++) {
         size_t before = line.size;
         put_field(&line, field);

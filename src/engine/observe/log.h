@@ -1,16 +1,16 @@
 /* log.h - one event, one line: moment, level, fixed name, then fields.
  *
- *     log_event(LOG_NOTICE, "run.ended", TEXT("run", id), COUNT("wall_ms", ms));
- *     2026-11-21T08:14:34.120Z notice run.ended run=run_5f wall_ms=812
+ *     log_event(RUN_ENDED, TEXT("run", id), COUNT("wall_ms", ms));
+ *     2026-11-21T08:14:34.120Z debug run.ended run=run_5f wall_ms=812
  *
  * Values with blanks are quoted and control bytes escaped, since programs in sandboxes write some.
  */
 #pragma once
 
+#include "model/log_events.h"
+
 #include <stdbool.h>
 #include <stdint.h>
-
-enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTICE, LOG_DEBUG };
 
 struct log_field {
     const char *name; /* NULL ends the list */
@@ -22,10 +22,13 @@ struct log_field {
 #define COUNT(field_name, value) \
     ((struct log_field){ .name = (field_name), .number = (int64_t) (value) })
 
-#define log_event(level, event, ...) \
-    log_fields((level), (event), (const struct log_field[]){ __VA_ARGS__, { 0 } })
+#define LOG_FIELDS(...) ((const struct log_field[]){ __VA_ARGS__, { 0 } })
 
-void log_fields(enum log_level level, const char *event, const struct log_field *fields);
+/* `symbol` is the first word of a row of log_events.def, whose level holds. */
+#define log_event(symbol, ...) \
+    log_fields(LOGGED_##symbol, log_event_level(LOGGED_##symbol), LOG_FIELDS(__VA_ARGS__))
+
+void log_fields(enum log_event event, enum log_level level, const struct log_field *fields);
 
 /* One JSON object a line instead: {"time":…,"level":…,"event":…, and the fields}. */
 void log_as_json(bool wanted);

@@ -83,7 +83,7 @@ static void tell_slow(int64_t now, int64_t took_us)
         return;
     }
     told_us = now;
-    log_event(LOG_DEBUG, "loop.slow", COUNT("ms", took_us / 1000),
+    log_event(LOOP_SLOW, COUNT("ms", took_us / 1000),
               TEXT("cause", loop_cause_name(turn.longest.cause)),
               TEXT("what", turn.longest.what ? turn.longest.what : ""),
               COUNT("its_ms", turn.longest_us / 1000), COUNT("untold", untold));

@@ -42,17 +42,17 @@ static const enum metric metric_of[NOTIFY_PLACES] = {
 
 static void note(const struct notify_outcome *outcome)
 {
-    static const char *const events[NOTIFY_PLACES][NOTIFY_ENDS] = {
-        { "webhook.delivered", "webhook.failed", "webhook.gave_up", "webhook.dropped",
-          "webhook.lost" },
-        { "witness.delivered", "witness.failed", "witness.gave_up", "witness.dropped",
-          "witness.lost" },
+    static const enum log_event events[NOTIFY_PLACES][NOTIFY_ENDS] = {
+        { LOGGED_WEBHOOK_DELIVERED, LOGGED_WEBHOOK_FAILED, LOGGED_WEBHOOK_GAVE_UP,
+          LOGGED_WEBHOOK_DROPPED, LOGGED_WEBHOOK_LOST },
+        { LOGGED_WITNESS_DELIVERED, LOGGED_WITNESS_FAILED, LOGGED_WITNESS_GAVE_UP,
+          LOGGED_WITNESS_DROPPED, LOGGED_WITNESS_LOST },
     };
-    bool is_well = outcome->end == NOTIFY_DELIVERED;
+    enum log_event event = events[outcome->place][outcome->end];
     metric_add(metric_of[outcome->place], outcome->end, 1);
-    log_event(is_well ? LOG_DEBUG : LOG_WARNING, events[outcome->place][outcome->end],
-              TEXT("id", outcome->id), COUNT("attempts", outcome->attempts),
-              COUNT("status", outcome->status), TEXT("cause", outcome->cause));
+    log_fields(event, log_event_level(event),
+               LOG_FIELDS(TEXT("id", outcome->id), COUNT("attempts", outcome->attempts),
+                          COUNT("status", outcome->status), TEXT("cause", outcome->cause)));
 }
 
 static void note_ours(enum notify_place place, enum notify_end end, const char *id,
@@ -112,7 +112,7 @@ static void drop(struct notify_client *notify_client, const error *cause)
 {
     metric_add(METRIC_NOTIFY_MISSHAPEN, 0, 1);
     if (!notify_client->has_warned)
-        log_event(LOG_ERROR, "notify.failed", TEXT("cause", cause->text));
+        log_event(NOTIFY_FAILED, TEXT("cause", cause->text));
     notify_client->has_warned = true;
 }
 
@@ -136,7 +136,7 @@ static void notify_speaks(uv_poll_t *poll, int status, int events)
         if (came == PACKET_NONE)
             return;
         if (came == PACKET_CLOSED && (status < 0 || has_gone(notify_client))) {
-            log_event(LOG_ERROR, "notify.failed", TEXT("cause", "its socket is closed"));
+            log_event(NOTIFY_FAILED, TEXT("cause", "its socket is closed"));
             (void) uv_poll_stop(poll); /* for good: nobody holds the other end any more */
             return;
         }

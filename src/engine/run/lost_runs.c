@@ -52,7 +52,7 @@ static int note_record(void *context, const struct record *record, error *err)
     struct lost_runs *lost_runs = context;
     struct envelope envelope;
     if (envelope_read(record->data, record->size, &envelope, err) < 0) {
-        log_event(LOG_WARNING, "receipts.not_read", COUNT("index", (int64_t) record->index),
+        log_event(RECEIPTS_NOT_READ, COUNT("index", (int64_t) record->index),
                   TEXT("cause", err->text));
         lost_runs->count = 0;
         lost_runs->first = record->index + 1;

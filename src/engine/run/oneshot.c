@@ -46,7 +46,7 @@ static void lose(struct run *run, const error *cause)
         return;
     if (run->evidence.stopped_for >= LIMITS && !run->evidence.cancelled)
         run->fault = *cause;
-    log_event(LOG_WARNING, "run.lost", TEXT("run", run->id), TEXT("request", run->request_id),
+    log_event(RUN_LOST, TEXT("run", run->id), TEXT("request", run->request_id),
               TEXT("state", run_state_name(run->state)), TEXT("cause", cause->text));
     run->evidence.lost = true;
     run->files_are_lost = run->state >= RUN_RUNNING;

@@ -146,7 +146,7 @@ static void give_back(struct run *run)
 
 static void log_end(const struct run *run)
 {
-    log_event(LOG_DEBUG, "run.ended", TEXT("run", run->id), TEXT("request", run->request_id),
+    log_event(RUN_ENDED, TEXT("run", run->id), TEXT("request", run->request_id),
               TEXT("key", run->account->key.id),
               TEXT("status", outcome_status_name(run->verdict.status)),
               COUNT("took_us", run->done_us - run->submitted_us));

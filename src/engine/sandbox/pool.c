@@ -172,8 +172,8 @@ static void on_hello(void *context)
     const struct spawn_hello *hello = &pool->spawner->hello;
     pool->stuck = 0;
     count_slots(pool);
-    log_event(LOG_NOTICE, "spawner.ready", COUNT("slots", hello->slots),
-              COUNT("templates", hello->templates), COUNT("swept", hello->swept));
+    log_event(SPAWNER_READY, COUNT("slots", hello->slots), COUNT("templates", hello->templates),
+              COUNT("swept", hello->swept));
     pool_refill_soon(pool);
     pool->changed(pool->context);
 }
@@ -182,14 +182,14 @@ static void on_released(void *context, const struct spawn_released *released)
 {
     struct pool *pool = context;
     if (released->leftovers == SPAWN_IS_BACK) {
-        log_event(LOG_NOTICE, "sandbox.removed_late", COUNT("slot", released->slot));
+        log_event(SANDBOX_REMOVED_LATE, COUNT("slot", released->slot));
         pool->stuck -= pool->stuck > 0;
         count_slots(pool);
         pool->changed(pool->context);
         return;
     }
     if (released->leftovers > 0) {
-        log_event(LOG_ERROR, "sandbox.leftovers", COUNT("slot", released->slot),
+        log_event(SANDBOX_LEFTOVERS, COUNT("slot", released->slot),
                   COUNT("leftovers", released->leftovers));
         pool->stuck++; /* the spawner does not use this one until it is empty */
         count_slots(pool);

@@ -65,7 +65,7 @@ static void pending_lease_fails(struct pool_ticket *pending_lease, const error *
         pool->building--;
         pool_class_failed(pending_lease->pool_class);
         if (!pool->is_closing)
-            log_event(LOG_WARNING, "pool.build_failed", TEXT("cause", cause->text));
+            log_event(POOL_BUILD_FAILED, TEXT("cause", cause->text));
     }
     if (told)
         told(user, NULL, START_BUILT, cause);
@@ -130,7 +130,7 @@ static void on_broken(void *context, const error *cause)
     struct sandbox *sandbox = row->sandbox;
     struct pool_ticket *pending_lease = row->pending_lease;
     if (!pool->is_closing) /* then it ends with its spawner, and nothing has broken */
-        log_event(LOG_WARNING, "pool.sandbox_failed", TEXT("cause", cause->text));
+        log_event(POOL_SANDBOX_FAILED, TEXT("cause", cause->text));
     pool_unlist(pool, row);
     free(row);
     pool->draining++;

@@ -64,8 +64,7 @@ bool prewarm_on_frame(struct pooled *row, const struct agent_frame *frame)
         (frame->kind != AGENT_EXECUTED && frame->kind != AGENT_DONE))
         return false;
     if (frame->kind == AGENT_DONE) /* refused: it is as good as one that was never asked */
-        log_event(LOG_WARNING, "pool.prewarm_failed",
-                  COUNT("slot", sandbox_name(row->sandbox)->slot));
+        log_event(POOL_PREWARM_FAILED, COUNT("slot", sandbox_name(row->sandbox)->slot));
     row->is_priming = false;
     row->pool_class->priming = false;
     sandbox_rests(row->sandbox);

@@ -195,7 +195,7 @@ static void hear_all(struct spawner_link *link)
         }
         link->is_cut = came == PACKET_CUT;
         if (link->is_cut)
-            log_event(LOG_WARNING, "spawner.packet_cut",
+            log_event(SPAWNER_PACKET_CUT,
                       TEXT("cause", "no descriptors are left for what came with it"));
         int heard = came < 0 ? -1 : hear(link, &packet, &err);
         if (came == PACKET_CAME)
@@ -318,7 +318,7 @@ static void lose(struct spawner_link *link, const char *why)
 {
     if (!link->is_open)
         return;
-    log_event(LOG_ERROR, "spawner.exited", TEXT("cause", why));
+    log_event(SPAWNER_EXITED, TEXT("cause", why));
     spawner_close(link);
     error cause;
     (void) fail(&cause, ERR_UNAVAILABLE,
@@ -357,7 +357,7 @@ static void ask_of_slot(struct spawner_link *link, uint32_t kind, const struct s
 {
     error err;
     if (ask(link, kind, name, sizeof *name, &err) < 0)
-        log_event(LOG_DEBUG, "spawner.request_failed", TEXT("cause", err.text));
+        log_event(SPAWNER_REQUEST_FAILED, TEXT("cause", err.text));
 }
 
 void spawner_freeze(struct spawner_link *link, const struct spawn_slot *name, bool is_frozen)

@@ -32,7 +32,7 @@ static void save_uses(struct accounts *accounts)
                                account->rate.cpu_ms, &err) < 0 ||
             key_store_save_use(accounts->store, log, account->rate.day, account->rate.log_bytes,
                                &err) < 0)
-            log_event(LOG_WARNING, "keys.use_not_saved", TEXT("cause", err.text));
+            log_event(KEYS_USE_NOT_SAVED, TEXT("cause", err.text));
     }
 }
 
@@ -111,7 +111,7 @@ static struct account *add_account(struct accounts *accounts, const struct api_k
                            &err) < 0 ||
         key_store_load_use(accounts->store, log, account->rate.day, &account->rate.log_bytes,
                            &err) < 0)
-        log_event(LOG_WARNING, "keys.use_not_read", TEXT("cause", err.text));
+        log_event(KEYS_USE_NOT_READ, TEXT("cause", err.text));
     account->next = accounts->all;
     accounts->all = account;
     return account;
@@ -238,7 +238,7 @@ static bool keys_are_several(struct accounts *accounts)
     if (now_ms() < accounts->keys.until_ms)
         return accounts->keys.are_several;
     if (accounts->store && key_store_list(accounts->store, count_one, &count, &err) < 0)
-        log_event(LOG_WARNING, "keys.not_counted", TEXT("cause", err.text));
+        log_event(KEYS_NOT_COUNTED, TEXT("cause", err.text));
     accounts->keys.are_several = count > 1;
     accounts->keys.until_ms = now_ms() + KEYS_COUNT_MS;
     return count > 1;

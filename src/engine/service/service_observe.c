@@ -4,19 +4,21 @@
 #include "engine/observe/log.h"
 #include "engine/observe/loop_monitor.h"
 
-void service_log_warning(const struct caller *caller, const char *event, const char *name,
+void service_log_warning(const struct caller *caller, enum log_event event, const char *name,
                          const char *value, const char *cause)
 {
     if (name)
-        log_event(LOG_WARNING, event, TEXT("request", caller->request_id), TEXT(name, value),
-                  TEXT("cause", cause));
+        log_fields(event, LOG_WARNING,
+                   LOG_FIELDS(TEXT("request", caller->request_id), TEXT(name, value),
+                              TEXT("cause", cause)));
     else
-        log_event(LOG_WARNING, event, TEXT("request", caller->request_id), TEXT("cause", cause));
+        log_fields(event, LOG_WARNING,
+                   LOG_FIELDS(TEXT("request", caller->request_id), TEXT("cause", cause)));
 }
 
-void service_log_debug(const char *event, const char *name, const char *value)
+void service_log_debug(enum log_event event, const char *name, const char *value)
 {
-    log_event(LOG_DEBUG, event, TEXT(name, value));
+    log_fields(event, LOG_DEBUG, LOG_FIELDS(TEXT(name, value)));
 }
 
 struct service_work_before service_work_enter(enum service_work work, const char *what)

@@ -2,11 +2,12 @@
 #pragma once
 
 #include "engine/service/service.h"
+#include "model/log_events.h"
 
 /* One line of the log: of whose request, one fact more (`name` NULL: none), the cause. */
-void service_log_warning(const struct caller *caller, const char *event, const char *name,
+void service_log_warning(const struct caller *caller, enum log_event event, const char *name,
                          const char *value, const char *cause);
-void service_log_debug(const char *event, const char *name, const char *value);
+void service_log_debug(enum log_event event, const char *name, const char *value);
 
 /* What a door makes the event loop do. */
 enum service_work { WORK_HTTP, WORK_REQUEST, WORK_PORT };

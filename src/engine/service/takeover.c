@@ -39,13 +39,13 @@ static void on_timer(uv_timer_t *timer)
     bool had_keys = !idempotency_are_elsewhere(service->idempotency);
     int keys = had_keys ? 0 : take_keys(service, &err);
     if (keys < 0)
-        log_event(LOG_WARNING, "state.takeover_failed", TEXT("cause", err.text));
+        log_event(STATE_TAKEOVER_FAILED, TEXT("cause", err.text));
     else if (keys == 0 && !had_keys)
-        log_event(LOG_NOTICE, "state.taken_over",
+        log_event(STATE_TAKEN_OVER,
                   TEXT("cause", "the other daemon of this state folder has ended"));
     int sessions = sessions_take_over(service->sessions, &err);
     if (sessions < 0)
-        log_event(LOG_WARNING, "sessions.takeover_failed", TEXT("cause", err.text));
+        log_event(SESSIONS_TAKEOVER_FAILED, TEXT("cause", err.text));
     if (keys < 0 || sessions < 0)
         (void) uv_timer_start(timer, on_timer, AFTER_FAILURE_MS, LOOK_MS);
     if (keys == 0 && sessions == 0)

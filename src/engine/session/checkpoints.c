@@ -173,7 +173,7 @@ static void be_ready_if_done(struct session_checkpoint *checkpoint)
         return;
     }
     checkpoint->is_ready = true;
-    log_event(LOG_NOTICE, "session.checkpointed", TEXT("session", checkpoint->session->id),
+    log_event(SESSION_CHECKPOINTED, TEXT("session", checkpoint->session->id),
               TEXT("checkpoint", checkpoint->id),
               COUNT("bytes", session_checkpoint_bytes(checkpoint)));
     void (*told)(void *user, struct session_checkpoint *checkpoint, const error *why) =

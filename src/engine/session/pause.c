@@ -108,7 +108,7 @@ int session_pause(struct session *session, bool files_only, error *err)
             operation->paused(operation->context);
     }
     const char *held_by = session_held_by(session);
-    log_event(LOG_NOTICE, "session.paused", TEXT("session", session->id),
+    log_event(SESSION_PAUSED, TEXT("session", session->id),
               TEXT("kept", files_only ? "files" : "all"), TEXT("by", held_by ? held_by : "end"));
     return 0;
 }
@@ -123,8 +123,7 @@ void session_look_at_day(struct session *session)
         session_pause(session, false, &busy) < 0)
         return;
     session->is_over_day = true;
-    log_event(LOG_NOTICE, "session.over_day", TEXT("session", session->id),
-              TEXT("cause", over.text));
+    log_event(SESSION_OVER_DAY, TEXT("session", session->id), TEXT("cause", over.text));
 }
 
 int session_resume(struct session *session, error *err)
@@ -147,7 +146,7 @@ int session_resume(struct session *session, error *err)
     if (session->is_stopped)
         send_signal(session, SIGCONT);
     session->is_held = session->is_stopped = false;
-    log_event(LOG_NOTICE, "session.resumed", TEXT("session", session->id));
+    log_event(SESSION_RESUMED, TEXT("session", session->id));
     for (const struct session_operation *operation = session->operations, *next; operation;
          operation = next) {
         next = operation->next;

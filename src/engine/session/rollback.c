@@ -86,7 +86,7 @@ static void on_filled(void *user, const error *why)
     }
     (void) fail(&cause, ERR_CONFLICT, "the session was rolled back to checkpoint %s",
                 checkpoint->name[0] ? checkpoint->name : checkpoint->id);
-    log_event(LOG_NOTICE, "session.rolled_back", TEXT("session", session->id),
+    log_event(SESSION_ROLLED_BACK, TEXT("session", session->id),
               TEXT("checkpoint", checkpoint->id));
     struct sandbox *sandbox = rollback->sandbox;
     rollback->sandbox = NULL;

@@ -423,9 +423,10 @@ void session_end(struct session *session, enum session_end end, const error *why
     session->pending_lease = NULL;
     struct sandbox *sandbox = session->sandbox;
     session->sandbox = NULL;
-    log_event(end == END_LOST || end == END_FAILED ? LOG_WARNING : LOG_NOTICE, "session.ended",
-              TEXT("session", session->id), TEXT("end", session_end_name(end)),
-              TEXT("why", why->text));
+    log_fields(LOGGED_SESSION_ENDED,
+               end == END_LOST || end == END_FAILED ? LOG_WARNING : LOG_NOTICE,
+               LOG_FIELDS(TEXT("session", session->id), TEXT("end", session_end_name(end)),
+                          TEXT("why", why->text)));
     sessions_ended(session->sessions, session);
     session_tell(session);
     if (sandbox)

@@ -175,7 +175,7 @@ int session_create(struct sessions *sessions, struct session_request *request,
     *request = (struct session_request){ 0 };
     bool is_admitted = account_check_log(sessions->runs->accounts, session->account, err) == 0;
     if (!is_admitted)
-        log_event(LOG_DEBUG, "session.refused", TEXT("cause", err->text));
+        log_event(SESSION_REFUSED, TEXT("cause", err->text));
     else if (sessions->runs->is_closing)
         (void) fail(err, ERR_UNAVAILABLE, "gloveboxd is leaving; call again when it is back");
     else if (!sessions->pool->spawner->is_open)
@@ -188,7 +188,7 @@ int session_create(struct sessions *sessions, struct session_request *request,
         sessions_list(sessions, session);
         session->start_ends = deadline_in(SESSION_START_MS);
         if (tell_begin(session, err) == 0 && session_lease(session, err) == 0) {
-            log_event(LOG_NOTICE, "session.created", TEXT("session", session->id),
+            log_event(SESSION_CREATED, TEXT("session", session->id),
                       TEXT("policy", session->plan.policy->name));
             sessions_set_timer(sessions);
             tombstones_note_begin(&sessions->tombstones, session);

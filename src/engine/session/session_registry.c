@@ -92,8 +92,7 @@ void sessions_ended(struct sessions *sessions, struct session *session)
         session->account->sessions--;
     session_tell_deeds(session, true);
     if (session->account && session_write_log(session, "session.ended", &err) < 0)
-        log_event(LOG_WARNING, "audit.write_failed", TEXT("session", session->id),
-                  TEXT("cause", err.text));
+        log_event(AUDIT_WRITE_FAILED, TEXT("session", session->id), TEXT("cause", err.text));
     tombstones_note_end(&sessions->tombstones, session);
 }
 

@@ -32,7 +32,7 @@ static bool add_line(int fd, struct bytes *line)
 
 static void say_not_noted(void)
 {
-    log_event(LOG_WARNING, "sessions.journal_failed", TEXT("cause", strerrordesc_np(errno)));
+    log_event(SESSIONS_JOURNAL_FAILED, TEXT("cause", strerrordesc_np(errno)));
 }
 
 static void write_tombstone(const struct tombstone *tombstone, struct bytes *out)
@@ -323,7 +323,7 @@ int tombstones_open(const char *state, tombstone_found *found, void *context,
         return fail_os(err, "open the lock of the list of sessions");
     int result = tombstones_take_over(ret_tombstones, found, context, err);
     if (result == TOMBSTONES_ELSEWHERE)
-        log_event(LOG_NOTICE, "sessions.shared_state",
+        log_event(SESSIONS_SHARED_STATE,
                   TEXT("cause", "another daemon notes its sessions in this state folder"));
     return result < 0 ? -1 : 0;
 }

@@ -45,8 +45,7 @@ void session_tell_deeds(struct session *session, bool now)
     fields[count] = (struct event_field){ 0 };
     transfer_counts->next = deadline_in(TELL_EVERY_MS);
     if (audit_write(receipts, "session.transfers", fields, &err) < 0) {
-        log_event(LOG_WARNING, "audit.write_failed", TEXT("session", session->id),
-                  TEXT("cause", err.text));
+        log_event(AUDIT_WRITE_FAILED, TEXT("session", session->id), TEXT("cause", err.text));
         return; /* the next record counts it */
     }
     account_charge_log(session->account, receipts_last_size(receipts));

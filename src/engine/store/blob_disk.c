@@ -21,8 +21,7 @@ int blob_damaged(struct blob_store *store, struct blob *blob, error *err)
                 "artifact %.16s… was damaged on the disk, and is removed: its bytes do not have "
                 "the hash of its name; make it again",
                 blob->name);
-    log_event(LOG_ERROR, "artifact.damaged", TEXT("sha256", blob->name),
-              COUNT("bytes", (int64_t) blob->size));
+    log_event(ARTIFACT_DAMAGED, TEXT("sha256", blob->name), COUNT("bytes", (int64_t) blob->size));
     store->usage.damaged++;
     blob_remove(store, blob, true);
     return -1;
@@ -82,7 +81,7 @@ static void files_are_synced(void *user)
             (void) blob_damaged(store, blob, &unused);
     }
     if (store->sync_failure.code != ERR_NONE)
-        log_event(LOG_WARNING, "artifacts.not_on_disk", TEXT("cause", store->sync_failure.text));
+        log_event(ARTIFACTS_NOT_ON_DISK, TEXT("cause", store->sync_failure.text));
     bytes_done(&store->in_flight);
     store->is_syncing = false;
     sync_next(store);

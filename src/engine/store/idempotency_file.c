@@ -89,10 +89,9 @@ static void is_synced(uv_work_t *work, int status)
     file->is_working = false;
     file->failure = status < 0 ? EAGAIN : file->work_failure;
     if (file->failure != 0 && !had_failed)
-        log_event(LOG_WARNING, "idempotency.not_on_disk",
-                  TEXT("cause", strerrordesc_np(file->failure)));
+        log_event(IDEMPOTENCY_NOT_ON_DISK, TEXT("cause", strerrordesc_np(file->failure)));
     else if (file->failure == 0 && had_failed)
-        log_event(LOG_NOTICE, "idempotency.on_disk", TEXT("cause", "the disk answers again"));
+        log_event(IDEMPOTENCY_ON_DISK, TEXT("cause", "the disk answers again"));
     begin_timer(file);
 }
 
