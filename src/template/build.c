@@ -169,13 +169,8 @@ static int write_papers(const struct build *build, struct json_object *manifest,
     return 0;
 }
 
-static int build_in_place(struct build *build, struct json_object **ret_manifest, error *err)
+int build_publish(struct build *build, struct json_object **ret_manifest, error *err)
 {
-    if (snprintf(build->root_path, sizeof(build->root_path), "%s/templates/%s/root",
-                 build->request->state, build->place_name) >= (int) sizeof(build->root_path))
-        return fail(err, ERR_BAD_REQUEST, "the state directory's path is too long");
-    if (take_steps(build, err) < 0)
-        return -1;
     struct json_object *manifest = make_manifest(build);
     if (write_papers(build, manifest, err) < 0 ||
         store_publish(build->store, build->place, build->place_name, build->name, err) < 0) {
@@ -184,6 +179,14 @@ static int build_in_place(struct build *build, struct json_object **ret_manifest
     }
     *ret_manifest = manifest;
     return 0;
+}
+
+static int build_in_place(struct build *build, struct json_object **ret_manifest, error *err)
+{
+    if (snprintf(build->root_path, sizeof(build->root_path), "%s/templates/%s/root",
+                 build->request->state, build->place_name) >= (int) sizeof(build->root_path))
+        return fail(err, ERR_BAD_REQUEST, "the state directory's path is too long");
+    return take_steps(build, err) < 0 ? -1 : build_publish(build, ret_manifest, err);
 }
 
 int template_build(const struct build_request *request, struct json_object **ret_manifest,

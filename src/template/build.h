@@ -59,6 +59,9 @@ int check_archives(struct build *build, error *err); /* install.c: are they what
 int add_approved(struct build *build, error *err);   /* install.c: what people have approved */
 int check_approved(struct build *build, error *err); /* install.c: Debian's have their versions */
 
+/* build.c: writes manifest and digest, and puts the template where others find it. */
+int build_publish(struct build *build, struct json_object **ret_manifest, error *err);
+
 /* Gives the sha256 of a file in hexadecimal. */
 enum { DIGEST_SIZE = 65 };
 int digest_file(int directory, const char *name, char text[DIGEST_SIZE], error *err);

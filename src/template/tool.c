@@ -51,8 +51,8 @@ static _Noreturn void become(const struct tool *tool, int output, int errors, in
 {
     (void) prctl(PR_SET_PDEATHSIG, tool->walls ? SIGKILL : SIGTERM);
     reset_signals();
-    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 || dup2(errors, STDERR_FILENO) < 0 ||
+    int input = tool->input > 0 ? tool->input : open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (input < 0 || dup2(input, STDIN_FILENO) < 0 || dup2(errors, STDERR_FILENO) < 0 ||
         dup2(output, STDOUT_FILENO) < 0)
         _exit(126);
     (void) close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
@@ -161,13 +161,13 @@ static bool fills_disk(const char *folder)
 static bool has_to_end(const struct tool *tool, struct running *running)
 {
     if (!tool->walls)
-        return tool_interrupted;
+        return tool_interrupted || tool->is_enough;
     running->is_late = deadline_has_passed(running->end);
     if (deadline_has_passed(running->look)) {
         running->look = deadline_in(100);
         running->is_full = running->is_full || fills_disk(tool->walls->disk);
     }
-    return tool_interrupted || running->is_late || running->is_full;
+    return tool_interrupted || tool->is_enough || running->is_late || running->is_full;
 }
 
 /* Reads until the program and all that it started have closed their stderr, or until it has to end.
@@ -216,6 +216,8 @@ static int conclude(const struct tool *tool, const struct running *running, int 
     const char *program = tool->arguments[0];
     if (tool_interrupted)
         return fail(err, ERR_TIMEOUT, "interrupted");
+    if (tool->is_enough)
+        return fail(err, ERR_UNAVAILABLE, "%s was ended", program);
     if (running->is_late)
         return fail(err, ERR_UNAVAILABLE, "%s was ended: it ran for more than %d minutes", program,
                     BUILD_MINUTES);
@@ -253,7 +255,7 @@ static int run(struct tool *tool, struct running *running, error *err)
         listen_to(tool, errors, running);
         wait_in_time(running, tool);
     }
-    if (result < 0 || tool_interrupted || running->is_late || running->is_full)
+    if (result < 0 || tool_interrupted || tool->is_enough || running->is_late || running->is_full)
         (void) kill(running->child, tool->walls ? SIGKILL : SIGTERM);
     int status = 0;
     if (wait_for(running->child, &status) < 0)

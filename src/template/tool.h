@@ -22,9 +22,11 @@ struct tool {
         *arguments; /* NULL-ended; [0] is the whole path, or a name to look up on the host */
     char *const *variables;    /* NULL-ended; NULL = those of the caller */
     const struct walls *walls; /* run behind these (walls.h); NULL: on the host */
+    int input;                 /* descriptor for stdin; 0 = nothing to read */
     int output;                /* descriptor for stdout; 0 = with stderr */
     void (*line)(void *context, const char *text); /* may be NULL */
     void *context;
+    bool is_enough;       /* set by line(): what runs is ended, and the caller fails */
     char tail[TOOL_TAIL]; /* written: the end of stderr */
 };
 

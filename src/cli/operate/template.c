@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/table.h"
 #include "supervisor/install_paths.h"
+#include "template/archive.h"
 #include "template/build.h"
 #include "template/recipe.h"
 #include "template/store.h"
@@ -34,6 +35,11 @@ static const char help_text[] =
     "  glovebox template list                 what has been built, and what can be\n"
     "  glovebox template show python          digest, runners, packages and versions\n"
     "  glovebox template remove python\n"
+    "  glovebox template export python python.tar.gz\n"
+    "                                         one file, for a machine without network (or "
+    ".tar.zst,\n"
+    "                                         .tar.xz)\n"
+    "  glovebox template import python.tar.gz\n"
     "\n"
     "  --base debian|host-copy   where packages come from (instead of what the file says)\n"
     "  --offline                 the same as --base host-copy\n"
@@ -45,7 +51,7 @@ struct wishes {
     const char *state; /* --state */
     const char *base;  /* --base, --offline */
     bool json, help;
-    const char *verb, *what; /* what stands behind the options */
+    const char *verb, *what, *file; /* what stands behind the options */
 };
 
 static int parse_wishes(int argc, char **argv, struct wishes *ret_wishes)
@@ -83,13 +89,15 @@ static int parse_wishes(int argc, char **argv, struct wishes *ret_wishes)
             return complain("there is no option '%s'; see glovebox template --help",
                             argv[optind - 1]);
         }
-    if (argc - optind > 2)
+    int words = argc > optind && strcmp(argv[optind], "export") == 0 ? 3 : 2;
+    if (argc - optind > words)
         return complain("'%s' is one word too many; see glovebox template --help",
-                        argv[optind + 2]);
+                        argv[optind + words]);
     if (wishes.base && strcmp(wishes.base, "debian") != 0 && strcmp(wishes.base, "host-copy") != 0)
         return complain("--base must be debian or host-copy, not '%s'", wishes.base);
     wishes.verb = argc > optind ? argv[optind] : NULL;
     wishes.what = argc > optind + 1 ? argv[optind + 1] : NULL;
+    wishes.file = argc > optind + 2 ? argv[optind + 2] : NULL;
     *ret_wishes = wishes;
     return 0;
 }
@@ -370,13 +378,50 @@ static int remove_one(const struct wishes *wishes, const char *state, error *err
     return 0;
 }
 
+static int export_one(const struct wishes *wishes, const char *state, error *err)
+{
+    if (!wishes->what || !wishes->file)
+        return complain("which template, and to which file? as in: glovebox template export "
+                        "minimal minimal.tar.gz");
+    catch_signals();
+    if (template_export(state, wishes->what, wishes->file, err) < 0)
+        return complain_of_missing(wishes->what, err);
+    return 0;
+}
+
+static int import_one(const struct wishes *wishes, const char *state, error *err)
+{
+    struct json_object *manifest = NULL;
+    if (!wishes->what)
+        return complain("which file? as in: glovebox template import minimal.tar.gz");
+    auto_fd file = open(wishes->what, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) {
+        (void) fail_os(err, "open '%s'", wishes->what);
+        return complain_of(err);
+    }
+    catch_signals();
+    (void) umask(022);
+    if (template_import(state, file, &manifest, err) < 0) {
+        (void) under(err, "import '%s'", wishes->what);
+        int status = complain_of(err);
+        return tool_interrupted ? EXIT_CANCELLED : status;
+    }
+    if (wishes->json)
+        print_json(manifest);
+    else
+        print_row(manifest);
+    (void) json_object_put(manifest);
+    return 0;
+}
+
 int command_template(int argc, char **argv)
 {
     static const struct {
         const char *name;
         int (*act)(const struct wishes *, const char *, error *);
     } verbs[] = {
-        { "build", build }, { "list", list }, { "show", show }, { "remove", remove_one }
+        { "build", build },       { "list", list },         { "show", show },
+        { "remove", remove_one }, { "export", export_one }, { "import", import_one },
     };
     struct wishes wishes = { .json = false };
     error err;
@@ -394,6 +439,8 @@ int command_template(int argc, char **argv)
         if (wishes.verb && strcmp(wishes.verb, verb->name) == 0)
             return verb->act(&wishes, state, &err);
     if (!wishes.verb)
-        return complain("what to do? build, list, show or remove; see glovebox template --help");
-    return complain("there is no 'template %s'; it is build, list, show or remove", wishes.verb);
+        return complain("what to do? build, list, show, remove, export or import; see "
+                        "glovebox template --help");
+    return complain("there is no 'template %s'; it is build, list, show, remove, export or import",
+                    wishes.verb);
 }

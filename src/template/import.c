@@ -1,0 +1,424 @@
+/* import.c - makes a template of an archive that others may have written.
+ *
+ * tar lists it and unpacks it behind the walls of a build, where nothing of the host can be written
+ * but the new folder. What counts is the tree that comes out: it is walked by descriptors, every
+ * entry is judged, and its digest has to be the one of the manifest. */
+#include "template/archive.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "base/text.h"
+#include "template/build.h"
+#include "template/recipe.h"
+#include "template/store.h"
+#include "template/tool.h"
+#include "template/tree.h"
+#include "template/walls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum { LINE_MAX_BYTES = 1000 };
+
+/* An archive on its way. */
+struct import {
+    struct build build;
+    struct build_request request;
+    struct json_object *recipe; /* the keys of a recipe in its manifest */
+    int file;
+    const struct compression *compression;
+    struct tool tool;
+    uint64_t bytes, entries; /* as tar lists them */
+    char complaint[512];     /* the first thing that may not be in it; "" if there is none */
+};
+
+static int find_compression(struct import *import, error *err)
+{
+    char magic[MAGIC_SIZE + 1] = "";
+    struct stat status;
+    if (fstat(import->file, &status) < 0 || !S_ISREG(status.st_mode))
+        return fail(err, ERR_BAD_REQUEST, "it is no file");
+    if (pread(import->file, magic, MAGIC_SIZE, 0) < 0)
+        return fail_os(err, "read it");
+    for_each(one, compressions)
+        if (strncmp(magic, one->magic, strlen(one->magic)) == 0)
+            import->compression = one;
+    if (!import->compression)
+        return fail(err, ERR_BAD_REQUEST,
+                    "it is no archive that is compressed with gzip, zstd or xz; write one with "
+                    "glovebox template export");
+    if (!tool_exists("tar") || !tool_exists(import->compression->program))
+        return fail(err, ERR_UNAVAILABLE, "this machine has no tar or no %s; install them",
+                    import->compression->program);
+    return 0;
+}
+
+static void complain_about(struct import *import, const char *cause, const char *name)
+{
+    if (!*import->complaint)
+        (void) snprintf(import->complaint, sizeof import->complaint, "'%.200s' %s", name, cause);
+    import->tool.is_enough = true;
+}
+
+/* True for "a/../b", "..", "../a", "a/..": tar writes a name as it stands in the archive. */
+static bool climbs(const char *name)
+{
+    for (const char *at = strstr(name, ".."); at; at = strstr(at + 1, ".."))
+        if ((at == name || at[-1] == '/') && (at[2] == '/' || at[2] == '\0' || at[2] == ' '))
+            return true;
+    return false;
+}
+
+static const char *fault_of_mode(const char *mode)
+{
+    static const char *const plain[] = { "drwxr-xr-x", "-rwxr-xr-x", "-rw-r--r--", "lrwxrwxrwx" };
+    for_each(one, plain)
+        if (strcmp(mode, *one) == 0)
+            return NULL;
+    if (strchr("bc", *mode))
+        return "is a device; a template has none";
+    if (*mode == 'h')
+        return "is a hard link; each file of a template is one of its own";
+    if (!strchr("d-l", *mode))
+        return "is no file, folder or symbolic link";
+    return strpbrk(mode, "sStT") ? "has a set-user-id, set-group-id or sticky bit"
+                                 : "has another mode than 755 or 644";
+}
+
+/* What is wrong with a name, or NULL. */
+static const char *fault_of_name(const char *name)
+{
+    if (*name == '/')
+        return "begins with '/'";
+    if (climbs(name))
+        return "has a '..' in its name";
+    if (strcmp(name, "manifest.json") != 0 && strncmp(name, "root/", 5) != 0)
+        return "lies neither in root/ nor is the manifest";
+    return NULL;
+}
+
+/* Goes on to the next of the words that spaces part. */
+static const char *after_word(const char *at)
+{
+    at += strcspn(at, " ");
+    return at + strspn(at, " ");
+}
+
+/* A line of `tar --list --verbose`: mode, owner, size, date, time, name, where one space precedes
+ * the name. */
+static void judge_line(void *context, const char *line)
+{
+    struct import *import = context;
+    char mode[12], name[LINE_MAX_BYTES];
+    const char *size = after_word(after_word(line)), *time = after_word(after_word(size));
+    const char *space = strchr(time, ' ');
+    if (strncmp(line, "tar: ", 5) == 0 || strlen(line) >= LINE_MAX_BYTES || !space) {
+        complain_about(import, "is what tar says of it", line);
+        return;
+    }
+    (void) snprintf(mode, sizeof mode, "%.*s", (int) strcspn(line, " "), line);
+    (void) snprintf(name, sizeof name, "%s", space + 1);
+    char *arrow = *mode == 'l' ? strstr(name, " -> ") : NULL;
+    if (arrow)
+        *arrow = '\0';
+    unsigned long long bytes =
+        strtoull(size, NULL, 10); /* a device has two numbers, and no place */
+    const char *fault = fault_of_mode(mode);
+    if (!fault)
+        fault = fault_of_name(name);
+    if (bytes > (UINT64_C(1) << 40) || (import->bytes += bytes) >> 30 >= ARCHIVE_GIB_MAX)
+        fault = "is more than the 16 GiB that a template may have in all";
+    if (++import->entries > ARCHIVE_ENTRIES_MAX)
+        fault = "is more than the 500,000 files that a template may have";
+    if (fault)
+        complain_about(import, fault, name);
+}
+
+static void judge_words(void *context, const char *line)
+{
+    complain_about(context, "is what tar says of it", line);
+}
+
+/* Runs tar behind the walls, with the archive as its input. */
+static int run_tar(struct import *import, const char *const *more, error *err)
+{
+    char place[PATH_MAX];
+    const char *arguments[16] = { "tar", import->compression->option, "--file=-" };
+    for (size_t index = 0; index < 12 && more[index]; index++)
+        arguments[3 + index] = more[index];
+    if (snprintf(place, sizeof place, "%s/templates/%s/unpacked", import->request.state,
+                 import->build.place_name) >= (int) sizeof place)
+        return fail(err, ERR_BAD_REQUEST, "the state directory's path is too long");
+    const struct walls_bind binds[] = { { place, "tmp/tree", true }, { 0 } };
+    const struct walls walls = { .binds = binds, .disk = place };
+    import->tool.arguments = (char *const *) (uintptr_t) arguments; /* execvp(3) does not write */
+    import->tool.variables = archive_variables;
+    import->tool.walls = &walls;
+    import->tool.input = import->file;
+    import->tool.context = import;
+    if (lseek(import->file, 0, SEEK_SET) < 0)
+        return fail_os(err, "read it");
+    int result = tool_run(&import->tool, err);
+    if (*import->complaint)
+        return fail(err, ERR_BAD_REQUEST, "%s", import->complaint);
+    return result;
+}
+
+static int list_archive(struct import *import, error *err)
+{
+    static const char *const options[] = {
+        "--list",          "--verbose", "--absolute-names",       "--full-time",
+        "--numeric-owner", "--utc",     "--quoting-style=escape", NULL
+    };
+    struct statvfs room;
+    import->tool.line = judge_line;
+    if (run_tar(import, options, err) < 0)
+        return -1;
+    if (fstatvfs(import->build.place, &room) < 0)
+        return fail_os(err, "look at the disk");
+    uint64_t needed = import->bytes + import->entries * room.f_frsize;
+    if ((uint64_t) room.f_bavail * room.f_frsize < needed)
+        return fail(err, ERR_UNAVAILABLE,
+                    "needs %" PRIu64 " MiB of disk in '%s'; make room, or use --state DIR",
+                    needed >> 20, import->request.state);
+    return 0;
+}
+
+/* Folder `unpacked` belongs to the one as whom tar runs, and to the caller afterwards. */
+static int unpack_archive(struct import *import, error *err)
+{
+    static const char *const options[] = { "--extract",
+                                           "--no-same-owner",
+                                           "--no-same-permissions",
+                                           "--keep-old-files",
+                                           "--delay-directory-restore",
+                                           "--directory=/tmp/tree",
+                                           NULL };
+    auto_fd unpacked =
+        openat(import->build.place, "unpacked", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (unpacked < 0)
+        return fail_os(err, "open the folder to unpack in");
+    import->tool.line = judge_words;
+    if (run_tar(import, options, err) < 0 || tree_give(unpacked, geteuid(), err) < 0)
+        return -1;
+    if (renameat(unpacked, "root", import->build.place, "root") < 0)
+        return fail(err, ERR_BAD_REQUEST, "it has no folder root/");
+    import->build.root =
+        openat(import->build.place, "root", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return import->build.root < 0 ? fail(err, ERR_BAD_REQUEST, "its root is no folder") : 0;
+}
+
+/* A link that begins with '/' begins at the template's own root, as in the sandbox. One that
+ * climbs higher than that with '..' leads out. */
+static bool leads_out(const char *path, const char *target)
+{
+    long depth = 0;
+    for (const char *at = path; *at && *target != '/'; at++)
+        depth += *at == '/';
+    for (const char *at = target; *at;) {
+        size_t length = strcspn(at, "/");
+        if (length == 2 && strncmp(at, "..", 2) == 0)
+            depth--;
+        else if (length > 0 && !(length == 1 && *at == '.'))
+            depth++;
+        if (depth < 0)
+            return true;
+        at += length + (at[length] == '/');
+    }
+    return false;
+}
+
+static int judge_entry(void *context, const struct tree_entry *entry, error *err)
+{
+    struct import *import = context;
+    mode_t mode = entry->status.st_mode;
+    char target[PATH_MAX];
+    if (entry->leaving)
+        return TREE_GO_ON;
+    import->build.files++;
+    if (!S_ISDIR(mode) && !S_ISREG(mode) && !S_ISLNK(mode))
+        return fail(err, ERR_BAD_REQUEST, "'%.200s' is no file, folder or symbolic link",
+                    entry->path);
+    if (S_ISREG(mode) && entry->status.st_nlink != 1)
+        return fail(err, ERR_BAD_REQUEST, "'%.200s' is a hard link", entry->path);
+    if (!S_ISLNK(mode) && (mode & 07777) != 0755 && (S_ISDIR(mode) || (mode & 07777) != 0644))
+        return fail(err, ERR_BAD_REQUEST, "'%.200s' has mode %o, not 755 or 644", entry->path,
+                    mode & 07777);
+    if (!S_ISLNK(mode))
+        return TREE_GO_ON;
+    ssize_t length = readlinkat(entry->directory, entry->name, target, sizeof target - 1);
+    if (length < 0)
+        return fail_os(err, "read link '%.150s'", entry->path);
+    target[length] = '\0';
+    return leads_out(entry->path, target)
+               ? fail(err, ERR_BAD_REQUEST, "'%.200s' is a link that leads out: '%.200s'",
+                      entry->path, target)
+               : TREE_GO_ON;
+}
+
+/* Sandboxes mount on these folders, so that none may be a link. */
+static int judge_tree(struct import *import, error *err)
+{
+    static const char *const folders[] = { "dev",  "etc",       "home/user",
+                                           "proc", "run",       "tmp",
+                                           "usr",  "workspace", "usr/lib/glovebox" };
+    import->build.files = 0;
+    if (tree_walk(import->build.root, judge_entry, import, err) < 0)
+        return -1;
+    if (import->build.files + 2 != import->entries) /* and root/ and the manifest */
+        return fail(err, ERR_BAD_REQUEST,
+                    "it has %" PRIu64 " names and %" PRIu64
+                    " files; each must be there once, with its folder",
+                    import->entries, import->build.files + 2);
+    for_each(folder, folders) {
+        auto_fd found = tree_open(import->build.root, *folder, O_PATH | O_DIRECTORY);
+        if (found < 0)
+            return fail(err, ERR_BAD_REQUEST, "'%s' is missing in it, or is no folder", *folder);
+    }
+    return 0;
+}
+
+/* Lists of packages are shown to people: rows of clean, short texts. */
+static int judge_rows(struct json_object *manifest, const char *key, struct json_object **ret_rows,
+                      error *err)
+{
+    struct json_object *rows = json_object_object_get(manifest, key);
+    bool is_list = rows && json_object_is_type(rows, json_type_array);
+    for (size_t index = 0; is_list && index < json_object_array_length(rows); index++) {
+        struct json_object *row = json_object_array_get_idx(rows, index);
+        is_list = row && json_object_is_type(row, json_type_object);
+        if (!is_list)
+            break;
+        json_object_object_foreach(row, name, value)
+        {
+            const char *text =
+                json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
+            size_t length = text ? strlen(text) : 0;
+            if (!text || length > 1000 || text_find_unclean(text, length) < length ||
+                strlen(name) > 32)
+                is_list = false;
+        }
+    }
+    if (!is_list)
+        return fail(err, ERR_BAD_REQUEST, "'%s' of its manifest is no list of packages", key);
+    *ret_rows = json_object_get(rows);
+    return 0;
+}
+
+/* The keys that a recipe has, too, are read as strictly as a recipe: gloveboxd relies on them. */
+static int read_recipe(struct import *import, struct json_object *manifest, error *err)
+{
+    static const char *const keys[] = { "name", "description", "languages",
+                                        "env",  "zygotes",     "leave_out" };
+    struct json_object *recipe = json_object_new_object();
+    struct json_object *base = json_object_object_get(manifest, "source");
+    for_each(key, keys) {
+        struct json_object *value = json_object_object_get(manifest, *key);
+        if (value && !(json_object_is_type(value, json_type_string) &&
+                       json_object_get_string_len(value) == 0))
+            (void) json_object_object_add(recipe, *key, json_object_get(value));
+    }
+    (void) json_object_object_add(recipe, "base",
+                                  base ? json_object_get(base) : json_object_new_string("debian"));
+    (void) json_object_object_add(recipe, "packages", json_object_new_array());
+    const char *text = json_object_to_json_string_ext(recipe, JSON_C_TO_STRING_PLAIN |
+                                                                  JSON_C_TO_STRING_NOSLASHESCAPE);
+    int result = recipe_parse("manifest.json", text, strlen(text), &import->recipe, err);
+    (void) json_object_put(recipe);
+    return result;
+}
+
+static int read_manifest(struct import *import, struct json_object **ret_manifest, error *err)
+{
+    auto_text text = NULL;
+    size_t size = 0;
+    auto_fd unpacked =
+        openat(import->build.place, "unpacked", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (unpacked < 0)
+        return fail_os(err, "open the folder to unpack in");
+    if (tree_read_file(unpacked, "manifest.json", &text, &size, err) < 0)
+        return -1;
+    if (size > ARCHIVE_MANIFEST_MAX)
+        return fail(err, ERR_BAD_REQUEST, "its manifest is larger than 1 MiB");
+    struct json_object *manifest = strlen(text) == size ? json_tokener_parse(text) : NULL;
+    *ret_manifest = manifest;
+    return manifest && json_object_is_type(manifest, json_type_object)
+               ? 0
+               : fail(err, ERR_BAD_REQUEST, "its manifest is no JSON object");
+}
+
+static int check_manifest(struct import *import, struct json_object *manifest, error *err)
+{
+    struct build *build = &import->build;
+    if (read_recipe(import, manifest, err) < 0 ||
+        judge_rows(manifest, "packages", &build->packages, err) < 0 ||
+        judge_rows(manifest, "python", &build->distributions, err) < 0 ||
+        judge_rows(manifest, "approved", &build->approved, err) < 0)
+        return -1;
+    import->request.recipe = import->recipe;
+    build->name = json_object_get_string(build_key(build, "name"));
+    build->base = json_object_get_string(build_key(build, "base"));
+    build->files = 0;
+    if (settle_tree(build, err) < 0 || digest_tree(build, err) < 0)
+        return -1;
+    struct json_object *digest = json_object_object_get(manifest, "digest");
+    if (!digest || strcmp(json_object_get_string(digest), build->digest) != 0)
+        return fail(err, ERR_BAD_REQUEST,
+                    "its files are not those of its manifest: digest %.19s…, and not %.19s…",
+                    build->digest, digest ? json_object_get_string(digest) : "");
+    return 0;
+}
+
+static int import_in_place(struct import *import, struct json_object **ret_manifest, error *err)
+{
+    struct build *build = &import->build;
+    struct json_object *manifest = NULL;
+    uid_t owner = walls_owner();
+    if (mkdirat(build->place, "unpacked", 0755) < 0 ||
+        (owner != geteuid() &&
+         fchownat(build->place, "unpacked", owner, owner, AT_SYMLINK_NOFOLLOW) < 0))
+        return fail_os(err, "make a folder to unpack in");
+    int result = -1;
+    if (list_archive(import, err) == 0 && unpack_archive(import, err) == 0 &&
+        judge_tree(import, err) == 0)
+        result = read_manifest(import, &manifest, err);
+    if (result == 0)
+        result = check_manifest(import, manifest, err);
+    if (result == 0)
+        result = tree_remove(build->place, "unpacked", err);
+    (void) json_object_put(manifest);
+    return result < 0 ? -1 : build_publish(build, ret_manifest, err);
+}
+
+int template_import(const char *state, int file, struct json_object **ret_manifest, error *err)
+{
+    struct import import = { .request = { .state = state }, .file = file };
+    struct build *build = &import.build;
+    *build = (struct build){ .request = &import.request, .place = -1, .root = -1 };
+    if (find_compression(&import, err) < 0)
+        return -1;
+    auto_fd store = store_open(state, true, err);
+    if (store < 0 || store_sweep(store, err) < 0)
+        return -1;
+    build->store = store;
+    auto_fd place = store_begin(store, "import", build->place_name, sizeof build->place_name, err);
+    build->place = place;
+    int result = place < 0 ? -1 : import_in_place(&import, ret_manifest, err);
+    if (build->root >= 0)
+        (void) close(build->root);
+    error ignored; /* if this fails too, the next sweep finds it */
+    if (result < 0 && place >= 0)
+        (void) tree_remove(store, build->place_name, &ignored);
+    (void) json_object_put(build->packages);
+    (void) json_object_put(build->distributions);
+    (void) json_object_put(build->approved);
+    (void) json_object_put(import.recipe);
+    return result;
+}
