@@ -3,6 +3,7 @@ that goes on as another's copy must not share with that."""
 
 import os
 import sys
+import time
 
 import _glovebox
 
@@ -80,6 +81,10 @@ def renew_ssl(module):
     module.RAND_add(os.urandom(32), 32.0)
 
 
+def renew_logging(module):
+    module._startTime = time.time()
+
+
 def renew_multiprocessing(module):
     module.current_process()._config["authkey"] = module.AuthenticationString(os.urandom(32))
 
@@ -88,6 +93,7 @@ RENEW = (
     ("random", renew_random),
     ("numpy.random", renew_numpy),
     ("threading", renew_threading),
+    ("logging", renew_logging),
     ("_ssl", renew_ssl),
     ("multiprocessing.process", renew_multiprocessing),
 )
@@ -147,6 +153,4 @@ def set_environment(variables):
         os.putenv(name, value)
         known[name] = value
     if known.get(b"TZ", b"UTC") != b"UTC":
-        import time
-
         time.tzset()

@@ -267,6 +267,7 @@ def prewarm_in_zygote():
     """The same once for all children: modules that are imported late, caches, specialised bytecode."""
     gc.freeze()
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # in every child from its first moment
+    _glovebox_script.prepare_finish()
     for _ in range(12):  # CPython 3.11 specialises a function after 8 calls
         prewarm(_glovebox.PRIME_WORK, is_whole=True)
     if "matplotlib.pyplot" in sys.modules:

@@ -7,12 +7,52 @@ import os
 import sys
 import types
 
+import _thread
+
 import _glovebox
 
 INTERRUPTED = -2
+AT_START = frozenset(sys.modules["__main__"].AT_START)  # what every python3 imports before its program
+COVERED = frozenset()  # of OUR_MODULES: those that a file of the program's own comes before
 OUR_MODULES = frozenset()  # what the zygote had imported; none while it is still at it
 LAST_MAIN = None  # of the zygote: to let go of it would cost every child a hundred copied pages
 STANDARD_PATH = [place for place in sys.path if place != os.path.dirname(__file__)]
+
+
+THREADING = None  # of the zygote: its module threading, what that calls at the end, and how many of that there were
+AT_THREADS_END, AT_THREADS_END_COUNT = (), 0
+LOG_HANDLERS, OUR_LOG_HANDLERS = [], []
+
+
+def prepare_finish():
+    """In the zygote: a program that starts no thread and logs nothing shall not touch threading and logging at its end."""
+    global THREADING, AT_THREADS_END, AT_THREADS_END_COUNT, LOG_HANDLERS, OUR_LOG_HANDLERS
+    THREADING = sys.modules.get("threading")
+    AT_THREADS_END = getattr(THREADING, "_threading_atexits", None)
+    if AT_THREADS_END is None:  # of another version
+        THREADING = None
+    else:
+        AT_THREADS_END_COUNT = len(AT_THREADS_END)
+    logging = sys.modules.get("logging")
+    if logging is not None:
+        atexit.unregister(logging.shutdown)
+        LOG_HANDLERS = logging._handlerList
+        OUR_LOG_HANDLERS = LOG_HANDLERS[:]
+
+
+def end_threads():
+    """Threads that are not daemons are waited for."""
+    if THREADING is not None and _thread._count() == 0 and len(AT_THREADS_END) == AT_THREADS_END_COUNT:
+        return
+    threading = sys.modules.get("threading")
+    if threading is not None:
+        threading._shutdown()
+
+
+def end_logging():
+    """As the exit function of logging, which is registered before those of the program and is called after them."""
+    if LOG_HANDLERS != OUR_LOG_HANDLERS:
+        sys.modules["logging"].shutdown()
 
 
 def make_main(path):
@@ -33,12 +73,35 @@ def set_path(path, arguments):
     sys.orig_argv = [sys.executable, *sys.argv]
     extra = os.environ._data.get(b"PYTHONPATH", b"").decode("utf-8", "surrogateescape").split(":")
     sys.path[:] = [os.path.dirname(path) or os.getcwd(), *filter(None, extra), *STANDARD_PATH]
+    uncover(sys.path[: -len(STANDARD_PATH)])
+
+
+def uncover(places):
+    """A program's own calendar.py comes before the standard one, as with python3, also where the zygote has imported that."""
+    if not COVERED:
+        return
+    for place in dict.fromkeys(places):
+        try:
+            names = os.listdir(place)
+        except OSError:
+            continue
+        for name in names:
+            stem = name.partition(".")[0]
+            if stem in COVERED and is_importable(place, name, stem):
+                for module in [each for each in sys.modules if each.partition(".")[0] == stem]:
+                    del sys.modules[module]
+
+
+def is_importable(place, name, stem):
+    return name == f"{stem}.py" or name.endswith(".so") or os.path.isfile(f"{place}/{name}/__init__.py")
 
 
 def remember_modules():
     """In the zygote: what comes later belongs to the program."""
-    global OUR_MODULES, LAST_MAIN
+    global OUR_MODULES, COVERED, LAST_MAIN
     OUR_MODULES = frozenset(sys.modules)
+    COVERED = frozenset(name for name in OUR_MODULES - AT_START
+                        if getattr(getattr(sys.modules[name], "__spec__", None), "has_location", False))
     LAST_MAIN = sys.modules["__main__"]
 
 
@@ -81,11 +144,12 @@ def finish(code, is_prewarm=False):
     program's objects, so that their files are closed and __del__ runs, and flushes. Prewarming leaves out
     what can be done only once: the end of threads, and functions that a library has registered."""
     try:
-        threading = sys.modules.get("threading")
-        if threading is not None and not is_prewarm:
-            threading._shutdown()
+        if not is_prewarm:
+            end_threads()
         if not is_prewarm or atexit._ncallbacks() == 0:
             atexit._run_exitfuncs()
+        if not is_prewarm:
+            end_logging()
     except BaseException as error:
         error.__traceback__ = error.__traceback__.tb_next
         _glovebox.print_error(type(error), error, error.__traceback__)

@@ -31,9 +31,14 @@ DESCRIBE = ('import numpy as np, pandas as pd\n'
             "print(frame.groupby('b').a.mean().describe())\nprint(frame.describe())")
 SAVEFIG = ("import matplotlib\nmatplotlib.use('Agg')\nimport matplotlib.pyplot as plt\n"
            "plt.plot([1, 4, 2, 5])\nplt.title('bench')\nplt.savefig('/tmp/chart.png')\nprint('saved')")
+IMPORTS = ("import csv, dataclasses, datetime, io, json, pathlib, random\n"
+           "@dataclasses.dataclass\nclass Row:\n    name: str\n    when: datetime.date\n"
+           "rows = [Row(name, datetime.date(2024, 1, int(day))) for name, day in csv.reader(io.StringIO('a,1\\nb,2\\n'))]\n"
+           "random.shuffle(rows)\n"
+           "print(json.dumps([str(row.when) for row in rows]), pathlib.Path('/tmp/rows').name)")
 # name, program, what it prints, pauses and warm runs a round
 PROGRAMS = [('hello', HELLO, 'hello sandbox', 5), ('describe', DESCRIBE, 'count', 4),
-            ('savefig', SAVEFIG, 'saved', 2)]
+            ('imports', IMPORTS, 'rows', 4), ('savefig', SAVEFIG, 'saved', 2)]
 CLIENTS = (1, 2, 8, 64)
 
 

@@ -7,7 +7,7 @@ OURS, BARE, OTHERS = '#1b7f5c', '#444444', '#b9bec6'
 NAMES = {'warm': 'glovebox, parked', 'empty pool, light': 'glovebox, empty pool',
          'empty pool': 'glovebox, empty pool', 'CLI with daemon': 'glovebox run, daemon',
          'cold CLI': 'glovebox run, no daemon', 'bare': 'bare python3'}
-TITLES = {'hello': "print('hello sandbox')", 'describe': 'pandas describe', 'savefig': 'matplotlib savefig'}
+TITLES = {'hello': "print('hello sandbox')", 'describe': 'pandas describe', 'imports': 'eight lines with imports', 'savefig': 'matplotlib savefig'}
 
 with open('bench.json', encoding='utf-8') as file:
     bench = json.load(file)

@@ -60,6 +60,21 @@ for processor in sorted(os.sched_getaffinity(0)) * 2:
     ("waits for threads",
      "import threading, time\nthreading.Thread(target=lambda: (time.sleep(.05), print('late'))).start()\n",
      "late\n", "", 0),
+    ("ends a pool of threads", "import concurrent.futures as c\npool = c.ThreadPoolExecutor(2)\n"
+     "pool.submit(print, 'worked')\n", "worked\n", "", 0),
+    ("calls what threading was given for its end",
+     "import threading\nthreading._register_atexit(print, 'threads end')\n", "threads end\n", "", 0),
+    ("shuts logging down after its exit functions",
+     "import atexit, logging, logging.handlers\nlogging.basicConfig(format='%(message)s')\n"
+     "memory = logging.handlers.MemoryHandler(9, target=logging.root.handlers[0])\n"
+     "log = logging.getLogger('kept')\nlog.propagate = False\nlog.addHandler(memory)\n"
+     "atexit.register(log.warning, 'at exit')\nlog.warning('first')\n", "", "first\nat exit\n", 0),
+    ("shuts down handlers of a dictConfig",
+     "import logging.config\nlogging.config.dictConfig({'version': 1, 'root': {'handlers': ['h']},\n"
+     "  'handlers': {'h': {'class': 'logging.handlers.MemoryHandler', 'capacity': 9, 'target': 's'},\n"
+     "               's': {'class': 'logging.StreamHandler'}}})\nlogging.warning('kept back')\n", "", "kept back\n", 0),
+    ("logs since its own start", "import logging\nrecord = logging.makeLogRecord({})\n"
+     "print(0 <= logging.LogRecord('', 0, '', 0, '', (), None).relativeCreated < 60000)\n", "True\n", "", 0),
     ("frees its objects", "class A:\n    def __del__(self): print('gone')\na = A()\n", "gone\n", "", 0),
     ("frees cycles", "class A:\n    def __del__(self): print('gone')\na = A(); a.a = a\n", "gone\n",
      "", 0),
@@ -345,6 +360,23 @@ import os, random, secrets, ssl, tempfile, uuid, multiprocessing
 print(random.random(), secrets.token_hex(8), ssl.RAND_bytes(8), uuid.uuid1(), uuid.uuid4(),
       next(tempfile._get_candidate_names()), bytes(multiprocessing.current_process().authkey), sep="\\n")
 """
+RANDOM_STANDARD = """
+import logging, random, secrets, sys, tempfile, uuid
+assert "_ssl" not in sys.modules, "renewed in each child, for a millisecond"
+print(random.random(), random.getstate()[1][:9], secrets.token_hex(8), uuid.uuid1(), uuid.uuid4(), next(tempfile._get_candidate_names()),
+      logging._startTime, sep="\\n")
+import ssl
+print(ssl.RAND_bytes(8))
+"""
+
+
+def test_two_hundred_interpreters_share_nothing_of_the_standard_library(light):
+    streams = [run(light, RANDOM_STANDARD)["stdout"].decode().splitlines() for _ in range(200)]
+    assert {len(stream) for stream in streams} == {8}
+    for row in zip(*streams):
+        assert len(set(row)) == 200, row
+
+
 RANDOM_NUMPY = RANDOM + "import numpy\nprint(numpy.random.rand(), numpy.random.default_rng().random(), sep='\\n')\n"
 
 
