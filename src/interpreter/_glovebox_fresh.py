@@ -81,8 +81,8 @@ def renew_ssl(module):
     module.RAND_add(os.urandom(32), 32.0)
 
 
-def renew_logging(module):
-    module._startTime = time.time()
+def renew_logging(module, now=time.time):
+    module.__dict__["_startTime"] = now()
 
 
 def renew_multiprocessing(module):
