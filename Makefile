@@ -1,6 +1,6 @@
 # A thin door to Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test test-mcp test-python check coverage bench fuzz mutants verdicts soak idle kills powercuts overload executions neighbours format lint install uninstall clean
+.PHONY: all setup run test test-mcp test-python packages check coverage bench fuzz mutants verdicts soak idle kills powercuts overload executions neighbours format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -35,10 +35,15 @@ test-mcp: all
 	@tools/setup build test mcp
 	@tools/test-mcp $(BUILD)
 
-# The Python package: types by two checkers, its tests against a server of their own, and its wheel.
+# The Python package: types by two checkers, its wheels, its tests against a server of their own.
 test-python: all
-	@tools/setup build test
+	@tools/setup build test packages
 	@tools/test-python $(BUILD)
+
+# What others install, into dist/: the Python wheels.
+packages: all
+	@tools/setup build packages
+	@tools/make-packages $(BUILD)
 
 # Which lines of the parsers their unit tests reach; fails below 90 %.
 coverage:

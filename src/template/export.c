@@ -68,7 +68,7 @@ static int check_digest(const char *folder, struct json_object *manifest, int pl
 static int write_archive(const char *folder, const struct compression *compression, int output,
                          error *err)
 {
-    const char *const arguments[] = { "tar",
+    const char *const arguments[] = { "/bin/tar",
                                       "--create",
                                       compression->option,
                                       "--format=gnu",
@@ -90,7 +90,7 @@ static int write_archive(const char *folder, const struct compression *compressi
         .variables = archive_variables,
         .output = output,
     };
-    if (!tool_exists("tar") || !tool_exists(compression->program))
+    if (access("/bin/tar", X_OK) < 0 || !tool_exists(compression->program))
         return fail(err, ERR_UNAVAILABLE, "this machine has no tar or no %s; install them",
                     compression->program);
     if (tool_run(&tool, err) == 0)

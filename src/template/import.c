@@ -54,7 +54,7 @@ static int find_compression(struct import *import, error *err)
         return fail(err, ERR_BAD_REQUEST,
                     "it is no archive that is compressed with gzip, zstd or xz; write one with "
                     "glovebox template export");
-    if (!tool_exists("tar") || !tool_exists(import->compression->program))
+    if (access("/bin/tar", X_OK) < 0 || !tool_exists(import->compression->program))
         return fail(err, ERR_UNAVAILABLE, "this machine has no tar or no %s; install them",
                     import->compression->program);
     return 0;
@@ -150,7 +150,7 @@ static void judge_words(void *context, const char *line)
 static int run_tar(struct import *import, const char *const *more, error *err)
 {
     char place[PATH_MAX];
-    const char *arguments[16] = { "tar", import->compression->option, "--file=-" };
+    const char *arguments[16] = { "/bin/tar", import->compression->option, "--file=-" };
     for (size_t index = 0; index < 12 && more[index]; index++)
         arguments[3 + index] = more[index];
     if (snprintf(place, sizeof place, "%s/templates/%s/unpacked", import->request.state,

@@ -55,11 +55,16 @@ def listens(path: str) -> bool:
             return False
 
 
+def packed_file(name: str) -> str:
+    """A file that comes with the package on x86-64 Linux; elsewhere it is not there."""
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "_programs", name)
+
+
 def program() -> str:
     """The program `glovebox`: GLOVEBOX_PROGRAM, the one in this package, or the one in PATH."""
     import shutil
     named = os.environ.get("GLOVEBOX_PROGRAM")
-    packed = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_programs", "glovebox")
+    packed = packed_file("glovebox")
     found = named or (packed if os.access(packed, os.X_OK) else shutil.which("glovebox"))
     if not found:
         raise UnavailableException(
@@ -95,8 +100,25 @@ def private() -> Endpoint:
     return Endpoint(socket=path, is_private=True)
 
 
+def import_template() -> None:
+    """The template that comes with the package becomes one of this user's, if there is none of its name."""
+    import subprocess
+    archive = packed_file("minimal.tar.gz")
+    if not os.path.exists(archive):
+        return
+    shown = subprocess.run([program(), "template", "show", "minimal"], stdin=subprocess.DEVNULL, capture_output=True,
+                           check=False)
+    if shown.returncode == 0:
+        return
+    done = subprocess.run([program(), "template", "import", archive], stdin=subprocess.DEVNULL, capture_output=True,
+                          check=False)
+    if done.returncode != 0:
+        raise UnavailableException(done.stderr.decode("utf-8", "replace").strip())
+
+
 def _start(folder: str, path: str) -> None:
     import subprocess
+    import_template()
     command = [program(), "serve", "--socket", path, "--idle-exit", str(IDLE_SECONDS), "--log-level", "warning"]
     with open(f"{folder}/log", "wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
