@@ -32,6 +32,9 @@ static int open_stream(struct bridge *bridge, error *err)
                 bridge->id);
     if (bridge->key)
         bytes_print(&head, "Authorization: Bearer %s\r\n", bridge->key);
+    if (bridge->files.folder >= 0)
+        bytes_print(&head, "Glovebox-Files: %s\r\n",
+                    bridge->files.may_write ? "read-write" : "read");
     bytes_add_text(&head, "\r\n");
     if (send(fd, bytes_text(&head), head.size, MSG_NOSIGNAL) != (ssize_t) head.size ||
         http_receive(&http, err) != 0) {

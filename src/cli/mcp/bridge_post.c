@@ -63,6 +63,7 @@ static void post_free(struct post *post)
     bytes_done(&post->body);
     bytes_done(&post->answer.headers);
     (void) json_object_put(post->id);
+    (void) json_object_put(post->exports);
     free(post);
 }
 
@@ -134,13 +135,15 @@ static int open_post(struct bridge *bridge, struct post *post, error *err)
     return post->request.failed ? fail(err, ERR_SYSTEM, "no memory for a message") : 0;
 }
 
-static void read_message(struct post *post, json_object *message)
+static void read_message(const struct bridge *bridge, struct post *post, json_object *message)
 {
     json_object *method = member(message, "method");
     const char *name =
         json_object_is_type(method, json_type_string) ? json_object_get_string(method) : "";
     post->id = *name ? json_object_get(member(message, "id")) : NULL;
     post->is_handshake = strcmp(name, "initialize") == 0;
+    if (host_files_exports(&bridge->files, message))
+        post->exports = json_object_get(member(member(message, "params"), "arguments"));
 }
 
 void bridge_send(struct bridge *bridge, const char *line, size_t size)
@@ -156,7 +159,10 @@ void bridge_send(struct bridge *bridge, const char *line, size_t size)
         if (json_object_is_type(method, json_type_string) &&
             strcmp(json_object_get_string(method), "notifications/cancelled") == 0)
             cancel(bridge, message);
-        read_message(post, message);
+        read_message(bridge, post, message);
+        if (post->id && host_files_import(&bridge->files, message))
+            line = json_object_to_json_string_length(
+                message, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &size);
     }
     write_head(bridge, post, message, size, &post->request);
     bytes_add(&post->request, line, size);
@@ -186,15 +192,29 @@ void post_write(struct post *post)
 /* --- and back -----------------------------------------------------------------------------------
  */
 
+/* Of a result that brings a file the host gets the rest. */
+static void tell_message(struct bridge *bridge, const struct post *post, const char *json,
+                         size_t size)
+{
+    json_object *message = NULL;
+    error err;
+    if (post->exports && json_read(json, size, &message, &err) == 0 &&
+        host_files_export(&bridge->files, post->exports, message))
+        json = json_object_to_json_string_length(
+            message, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &size);
+    bridge_tell(bridge, json, size);
+    (void) json_object_put(message);
+}
+
 /* A line of an event stream: each event of ours is one line of data. */
-static void take_line(struct bridge *bridge, const char *line, size_t size)
+static void take_line(struct bridge *bridge, const struct post *post, const char *line, size_t size)
 {
     static const char field[] = "data:";
     size_t skip = sizeof field - 1;
     if (size < skip || strncmp(line, field, skip) != 0)
         return;
     skip += size > skip && line[skip] == ' ';
-    bridge_tell(bridge, line + skip, size - skip);
+    tell_message(bridge, post, line + skip, size - skip);
 }
 
 static void take_events(struct bridge *bridge, struct post *post)
@@ -205,7 +225,7 @@ static void take_events(struct bridge *bridge, struct post *post)
         const char *end = post->body.size > at ? memchr(from, '\n', post->body.size - at) : NULL;
         if (!end)
             break;
-        take_line(bridge, from, (size_t) (end - from));
+        take_line(bridge, post, from, (size_t) (end - from));
         at += (size_t) (end - from) + 1;
     }
     bytes_drop(&post->body, at);
@@ -239,7 +259,7 @@ static void conclude(struct bridge *bridge, struct post *post)
     while (size > 0 && post->body.data[size - 1] == '\n')
         size--;
     if (strncmp(bytes_text(&post->body), begin, sizeof begin - 1) == 0) {
-        bridge_tell(bridge, post->body.data, size);
+        tell_message(bridge, post, post->body.data, size);
         return;
     }
     json_object *text = json_read(post->body.data, size, &answer, &err) < 0

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "cli/mcp/host_files.h"
 #include "http1/response_reader.h"
 
 #include <json-c/json.h>
@@ -21,9 +22,10 @@ struct post {
     struct bytes in; /* of the answer, not taken apart yet */
     struct port_answer answer;
     bool has_head, has_ended, is_events, is_over;
-    struct bytes body;      /* a JSON answer, or the line of an event that is coming in */
-    struct json_object *id; /* of the message; NULL: a notification, or it cannot be read */
-    bool is_handshake;      /* its answer names the session */
+    struct bytes body;           /* a JSON answer, or the line of an event that is coming in */
+    struct json_object *id;      /* of the message; NULL: a notification, or it cannot be read */
+    bool is_handshake;           /* its answer names the session */
+    struct json_object *exports; /* arguments of a call of file_export; NULL: it is none */
     struct post *next;
 };
 
@@ -34,11 +36,12 @@ struct bridge {
     const char *key;         /* NULL: none */
     char id[BRIDGE_ID_SIZE]; /* of this process */
     char session[64];        /* Mcp-Session-Id of the handshake; "": none */
-    int stream;              /* the connection that says that this process lives */
-    struct bytes line;       /* that is coming in from stdin */
-    bool line_is_lost;       /* it is too long: the rest of it is thrown away */
-    struct bytes out;        /* to stdout */
-    size_t written;          /* of it */
+    struct host_files files;
+    int stream;        /* the connection that says that this process lives */
+    struct bytes line; /* that is coming in from stdin */
+    bool line_is_lost; /* it is too long: the rest of it is thrown away */
+    struct bytes out;  /* to stdout */
+    size_t written;    /* of it */
     struct post *posts;
     unsigned post_count;
     bool is_ending;

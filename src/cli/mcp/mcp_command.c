@@ -22,7 +22,7 @@
 enum { BACKLOG = 128, PRIVATE_SLOTS = 8, END_MS = 1500 };
 
 struct mcp_arguments {
-    const char *socket, *state;
+    const char *socket, *state, *files;
     bool private;
 };
 
@@ -33,6 +33,9 @@ static const struct option_row rows[] = {
       store_text, FIELD(socket) },
     { "private", 0, NULL, VALUES_NONE, "starts a daemon for this process alone", store_switch,
       FIELD(private) },
+    { "files", 0, "DIR[:rw]", VALUES_FOLDER,
+      "offers file_import, and with :rw file_export: copies between it and sessions", store_text,
+      FIELD(files) },
     { "state", 0, "FOLDER", VALUES_FOLDER, "where templates are kept", store_text, FIELD(state) },
 };
 
@@ -118,10 +121,12 @@ static int find_daemon(struct bridge *bridge, const struct mcp_arguments *argume
 
 static int serve(const struct mcp_arguments *arguments, error *err)
 {
-    static struct bridge bridge = { .stream = -1 };
+    static struct bridge bridge = { .stream = -1, .files.folder = -1 };
     auto_text place = NULL;
     struct launch launch = launch_none();
     choose_id(&bridge);
+    if (arguments->files && host_files_open(&bridge.files, arguments->files, err) < 0)
+        return -1;
     if (find_daemon(&bridge, arguments, &place, err) < 0 ||
         (!bridge.place && start_private(&bridge, arguments, &launch, err) < 0))
         return -1;

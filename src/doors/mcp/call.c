@@ -22,6 +22,7 @@ void mcp_call_free(struct mcp_call *call)
         watch_close(work->watch);
     file_task_free(work->file);
     bytes_done(&work->read);
+    bytes_done(&work->encoded);
     if (call->before)
         call->before->next = call->next;
     else

@@ -49,6 +49,9 @@ struct mcp_method {
 
 enum mcp_hints { READS_ONLY = 1, DESTROYS = 2, IS_IDEMPOTENT = 4, IS_OPEN_WORLD = 8 };
 
+/* The folder of the user that a `glovebox mcp` was given: it alone opens it. */
+enum mcp_files { FILES_NONE, FILES_READ, FILES_WRITE };
+
 struct mcp_tool {
     const char *name, *title;
     const char *text; /* what it does; of a tool that runs code the policy's words follow */
@@ -61,6 +64,7 @@ struct mcp_tool {
     const char *annotations;          /* JSON, in place of those of `hints` */
     const char *gives;                /* a schema of openapi.h; NULL: text alone */
     void (*begin)(struct mcp_call *call);
+    enum mcp_files files; /* that the stdio process must have been given */
 };
 
 /* What is served, door.own: of the product catalogue.c, of the conformance tests a table of
@@ -95,6 +99,7 @@ struct mcp_work {
     struct payload content; /* that file_write writes */
     uint64_t written;       /* of it; of file_read: where it begins */
     struct bytes read;      /* by file_read */
+    struct bytes encoded;   /* by file_export */
 };
 
 struct mcp_call {
@@ -220,6 +225,7 @@ struct mcp_client {
     const char *version;              /* of the handshake; NULL: none */
     unsigned capabilities;            /* of the handshake: bits of mcp_capabilities */
     char mine[MCP_SESSION_SIZE];      /* its own session; "": none yet */
+    enum mcp_files files;             /* of a process */
     struct bytes sessions;            /* of a process: all that it has begun, each ended by NUL */
     const struct mcp_client *process; /* of a handshake: that it came through; NULL: none */
     int64_t used_ms;
@@ -294,10 +300,11 @@ void mcp_session_open(struct mcp_call *call);
 void mcp_session_close(struct mcp_call *call);
 void mcp_policy_explain(struct mcp_call *call);
 extern const struct property mcp_file_write_arguments[], mcp_file_read_arguments[],
-    mcp_file_list_arguments[];
+    mcp_file_list_arguments[], mcp_file_import_arguments[], mcp_file_export_arguments[];
 void mcp_file_write(struct mcp_call *call);
 void mcp_file_read(struct mcp_call *call);
 void mcp_file_list(struct mcp_call *call);
+void mcp_file_import(struct mcp_call *call);
 
 void mcp_python_code(struct mcp_call *call);
 

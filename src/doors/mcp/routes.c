@@ -72,6 +72,10 @@ static void get_process(struct exchange *exchange)
         exchange_fail(exchange, &err);
         return;
     }
+    const char *files = exchange_header(exchange, "Glovebox-Files");
+    client->files = !files                             ? FILES_NONE
+                    : strcmp(files, "read-write") == 0 ? FILES_WRITE
+                                                       : FILES_READ;
     exchange->user = client;
     exchange->closed = process_gone;
     exchange_stream(exchange, read_nothing);

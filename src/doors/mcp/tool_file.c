@@ -1,5 +1,7 @@
 /* tool_file.c - file_write, file_read and file_list: small files of a session as text. Large ones
- * go by the native interface, or by the user's own folder (glovebox mcp --files). */
+ * go by the native interface; file_import and file_export copy between a session and the user's
+ * folder, which `glovebox mcp --files` opens: the bytes come and go beside the arguments. */
+#include "base/base64.h"
 #include "base/utf8.h"
 #include "doors/mcp/mcp.h"
 #include "engine/service/service_files.h"
@@ -13,7 +15,7 @@
 
 enum {
     READ_DEFAULT = 64 * 1024,
-    READ_MAX = 4 << 20,
+    COPY_MAX = 16 << 20,
     LIST_MAX = 1000,
     BLOCK = 48 * 1024,
     GIVEN = 12 * 1024
@@ -46,6 +48,19 @@ const struct property mcp_file_list_arguments[] = {
     SESSION_ARGUMENTS,
     { 0 },
 };
+const struct property mcp_file_import_arguments[] = {
+    { "file", "string 1..4095", "its path in the user's folder" },
+    { "path", "string 1..4095", "where it goes, beneath /workspace; its own name if it is left out", true },
+    SESSION_ARGUMENTS,
+    { 0 },
+};
+const struct property mcp_file_export_arguments[] = {
+    { "path",    "string 1..4095", "beneath /workspace" },
+    { "file",    "string 1..4095", "the path that it gets in the user's folder" },
+    { "replace", "boolean", "true: takes the place of a file that is there", true },
+    SESSION_ARGUMENTS,
+    { 0 },
+};
 /* clang-format on */
 
 static int need_session(struct mcp_call *call)
@@ -59,6 +74,12 @@ static int need_session(struct mcp_call *call)
     return -1;
 }
 
+static const char *last_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 /* Begins a task on the path of the arguments. -1: the error was answered. */
 static int begin_task(struct mcp_call *call, const struct file_order *wanted)
 {
@@ -69,6 +90,8 @@ static int begin_task(struct mcp_call *call, const struct file_order *wanted)
     error err;
     if (path)
         bytes_add(&name, json_object_get_string(path), (size_t) json_object_get_string_len(path));
+    else if (mcp_text(call->arguments, "file"))
+        bytes_add_text(&name, last_name(mcp_text(call->arguments, "file")));
     order.waker = (struct waker){ mcp_call_wake, call };
     order.session = call->work.session;
     order.path = &name;
@@ -195,7 +218,28 @@ void mcp_file_write(struct mcp_call *call)
         mcp_session_use(call, begin_write);
 }
 
-/* --- file_read ----------------------------------------------------------------------------------
+static const char content_name[] = "glovebox/content";
+
+void mcp_file_import(struct mcp_call *call)
+{
+    const char *failure = mcp_text(call->params, "glovebox/failure");
+    struct json_object *content = mcp_member(call->params, content_name);
+    error err;
+    if (failure) {
+        mcp_tool_text(call, failure, true);
+    } else if (!json_object_is_type(content, json_type_string)) {
+        (void) fail(&err, ERR_BAD_REQUEST, "the file is missing; is glovebox of one version?");
+        mcp_tool_fail(call, &err);
+    } else if (payload_from_base64(&call->work.content, json_object_get_string(content),
+                                   (size_t) json_object_get_string_len(content), &err) < 0) {
+        mcp_tool_fail(call, &err);
+    } else if (need_session(call) == 0) {
+        mcp_session_use(call, begin_write);
+    }
+}
+
+/* --- file_read and file_export
+ * ----------------------------------------------------------------------------------
  */
 
 static void write_blob(struct bytes *out, const char *mime, const struct bytes *bytes)
@@ -244,13 +288,67 @@ static void tell_read(struct mcp_call *call)
     mcp_result_close(call);
 }
 
+/* Encodes what has come, so that no turn of the loop has all of it to do: whole groups of three
+ * bytes, and at the end the rest. */
+static void encode(struct mcp_work *work, bool is_end)
+{
+    size_t size = is_end ? work->read.size : work->read.size / 3 * 3;
+    char *room = bytes_reserve(&work->encoded, base64_size(size) + 1);
+    if (!room)
+        return;
+    base64_encode(work->read.data, size, room);
+    work->encoded.size += base64_size(size);
+    work->written += size;
+    bytes_drop(&work->read, size);
+}
+
+/* The file goes beside the content: `glovebox mcp` takes it out, and says so if it cannot. */
+static void tell_export(struct mcp_call *call)
+{
+    struct mcp_work *work = &call->work;
+    const char *file = mcp_text(call->arguments, "file");
+    auto_bytes text = { 0 };
+    encode(work, true);
+    bytes_print(&text, "%" PRIu64 " bytes are in ", work->written);
+    add_path(&text, file, strlen(file));
+    bytes_add_text(&text, " of the user's folder; ");
+    add_place(&text, call);
+    open_content(call, &text);
+    json_close(&call->out, ']');
+    json_key(&call->out, content_name);
+    json_raw(&call->out, "\"", 1);
+    bytes_add(&call->out, work->encoded.data, work->encoded.size);
+    bytes_add_text(&call->out, "\"");
+    call->out.failed |= work->encoded.failed;
+    json_flag_field(&call->out, "isError", false);
+    mcp_result_close(call);
+}
+
+static bool is_export(const struct mcp_call *call)
+{
+    return call->tool->files == FILES_WRITE;
+}
+
+static bool is_too_large(struct mcp_call *call)
+{
+    struct file_entry facts;
+    error err;
+    file_task_facts(call->work.file, &facts);
+    if (!is_export(call) || facts.size <= COPY_MAX)
+        return false;
+    (void) fail(&err, ERR_TOO_LARGE, "the file has %" PRIu64 " bytes; at most %d are copied",
+                facts.size, COPY_MAX);
+    mcp_tool_fail(call, &err);
+    return true;
+}
+
 static void read_more(struct mcp_call *call)
 {
     struct mcp_work *work = &call->work;
     ssize_t got = FLOW_LATER;
     char *room;
     error err;
-    if (!is_ready(call))
+    if (!is_ready(call) || is_too_large(call))
         return;
     do {
         room = bytes_reserve(&work->read, BLOCK);
@@ -258,8 +356,10 @@ static void read_more(struct mcp_call *call)
         if (got > 0)
             work->read.size += (size_t) got;
     } while (got > 0);
+    if (is_export(call))
+        encode(work, false);
     if (got == FLOW_END) {
-        tell_read(call);
+        is_export(call) ? tell_export(call) : tell_read(call);
     } else if (got != FLOW_LATER) {
         (void) fail(&err, ERR_CONFLICT, "the file has changed, or its session has ended");
         mcp_tool_fail(call, &err);
@@ -273,7 +373,9 @@ static void begin_read(struct mcp_call *call)
     call->work.written = offset ? json_object_get_uint64(offset) : 0;
     struct file_order order = { .action = FILE_READ,
                                 .from = call->work.written,
-                                .size = bytes ? json_object_get_uint64(bytes) : READ_DEFAULT };
+                                .size = bytes             ? json_object_get_uint64(bytes)
+                                        : is_export(call) ? COPY_MAX
+                                                          : READ_DEFAULT };
     if (begin_task(call, &order) < 0)
         return;
     call->proceed = read_more;

@@ -89,6 +89,11 @@ static void write_tool(const struct mcp_tool *tool, const struct tool_words *wor
     json_close(out, '}');
 }
 
+static bool is_offered(const struct mcp_call *call, const struct mcp_tool *tool)
+{
+    return tool->files <= (call->process ? call->process->files : FILES_NONE);
+}
+
 void mcp_tools_list(struct mcp_call *call)
 {
     const struct mcp_catalogue *catalogue = call->catalogue;
@@ -105,7 +110,8 @@ void mcp_tools_list(struct mcp_call *call)
     json_key(out, "tools");
     json_open(out, '[');
     for (size_t i = 0; i < catalogue->tool_count; i++)
-        if (service_check_right(&exchange->caller, catalogue->tools[i].right, &err) == 0)
+        if (is_offered(call, &catalogue->tools[i]) &&
+            service_check_right(&exchange->caller, catalogue->tools[i].right, &err) == 0)
             write_tool(&catalogue->tools[i], &words, out);
     json_close(out, ']');
     mcp_write_caching(call, out);
@@ -116,10 +122,11 @@ void mcp_tools_list(struct mcp_call *call)
 /* --- tools/call ---------------------------------------------------------------------------------
  */
 
-static const struct mcp_tool *find_tool(const struct mcp_catalogue *catalogue, const char *name)
+static const struct mcp_tool *find_tool(const struct mcp_call *call, const char *name)
 {
+    const struct mcp_catalogue *catalogue = call->catalogue;
     for (size_t i = 0; i < catalogue->tool_count; i++)
-        if (strcmp(catalogue->tools[i].name, name) == 0)
+        if (strcmp(catalogue->tools[i].name, name) == 0 && is_offered(call, &catalogue->tools[i]))
             return &catalogue->tools[i];
     return NULL;
 }
@@ -128,7 +135,7 @@ void mcp_tools_call(struct mcp_call *call)
 {
     error err;
     const char *name = mcp_text(call->params, "name");
-    call->tool = name ? find_tool(call->catalogue, name) : NULL;
+    call->tool = name ? find_tool(call, name) : NULL;
     call->arguments = mcp_member(call->params, "arguments");
     if (!call->tool) {
         mcp_fail(call, MCP_INVALID_PARAMS, "no tool is named '%.80s'; tools/list names them",
