@@ -1,6 +1,6 @@
 # A thin door to Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test test-mcp test-python packages check coverage bench fuzz mutants verdicts soak idle kills powercuts overload executions neighbours format lint install uninstall clean
+.PHONY: all setup run test test-mcp test-python test-adapters packages check coverage bench fuzz mutants verdicts soak idle kills powercuts overload executions neighbours format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -39,6 +39,11 @@ test-mcp: all
 test-python: all
 	@tools/setup build test packages
 	@tools/test-python $(BUILD)
+
+# Its adapters with every agent framework as published on PyPI; they are several hundred packages. Writes docs/clients.md.
+test-adapters: all
+	@tools/setup build test
+	@tools/test-adapters $(BUILD)
 
 # What others install, into dist/: the Python wheels.
 packages: all

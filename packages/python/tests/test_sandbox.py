@@ -163,6 +163,11 @@ async def test_environment_of_one_cell(api):
         code = "import os; (os.environ.get('A'), os.environ.get('B'))"
         assert (await sandbox.run_code(code)).text == "('of the sandbox', None)"
         assert (await sandbox.run_code(code, envs={"A": "'one'\n", "B": "é"})).text == "(\"'one'\\n\", 'é')"
+        said = []
+        result = await sandbox.run_code("import os; print(os.environ['B']); os.environ['B']", envs={"B": "two"},
+                                        on_stdout=lambda message: said.append(message.line),
+                                        on_result=lambda each: said.append(each.text))
+        assert result.text == "'two'" and said == ["two\n", "'two'"]
         assert (await sandbox.run_code(code)).text == "('of the sandbox', None)"
 
 

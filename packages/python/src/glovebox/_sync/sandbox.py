@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json as json_module
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional, Type, TypeVar, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 from uuid import uuid4
 
 from .._defaults import sync_client
@@ -78,6 +78,18 @@ def _cancel(client: Client, run: str) -> None:
         client.call("DELETE", path_of("v1", "runs", run), timeout=10)
     except GloveboxError:
         pass  # it has ended, or its daemon has
+
+
+def _cells_around(envs: Mapping[str, str]) -> Tuple[str, str]:
+    """Cells of python that set variables before another cell, and put them back after it."""
+    setting = json_module.dumps(dict(envs))
+    before = f"""__import__("builtins")._glovebox_env = {{k: __import__("os").environ.get(k) for k in {setting}}}
+__import__("os").environ.update({setting})"""
+    after = """for _glovebox_key, _glovebox_value in __import__("builtins")._glovebox_env.items():
+    if _glovebox_value is None: __import__("os").environ.pop(_glovebox_key, None)
+    else: __import__("os").environ[_glovebox_key] = _glovebox_value
+del _glovebox_key, _glovebox_value"""
+    return before, after
 
 
 class SandboxBase:
@@ -190,29 +202,23 @@ class SandboxBase:
         if timeout:
             request["limits"] = {"wall_ms": max(1, int(timeout * 1000))}
         path = self._place + path_of("contexts", name, "run")
-        if envs:
-            return self._run_with_envs(path, name, request, dict(envs))
-        if on_stdout or on_stderr or on_result or on_error:
-            return follow(self._client, path, request, on_stdout, on_stderr, on_result, on_error)
-        # A caller that gives up closes the connection, and the server interrupts the cell.
-        return Execution(self._client.call("POST", path, request, timeout=request_timeout))
-
-    def _run_with_envs(self, path: str, name: str, request: Dict[str, Any], envs: Dict[str, str]) -> Execution:
-        """Variables for one cell of python: set before it, and put back after it."""
+        listeners = (on_stdout, on_stderr, on_result, on_error)
+        if not envs:
+            return self._run(path, request, listeners, request_timeout)
         if name != "python":
             raise InvalidArgumentException("envs of one cell are for python; give them to Sandbox(envs=…)")
-        setting = json_module.dumps(envs)
-        before = f"""__import__("builtins")._glovebox_env = {{k: __import__("os").environ.get(k) for k in {setting}}}
-__import__("os").environ.update({setting})"""
-        after = """for _glovebox_key, _glovebox_value in __import__("builtins")._glovebox_env.items():
-    if _glovebox_value is None: __import__("os").environ.pop(_glovebox_key, None)
-    else: __import__("os").environ[_glovebox_key] = _glovebox_value
-del _glovebox_key, _glovebox_value"""
+        before, after = _cells_around(envs)
         self._client.call("POST", path, {"code": before})
         try:
-            return Execution(self._client.call("POST", path, request))
+            return self._run(path, request, listeners, request_timeout)
         finally:
             self._client.call("POST", path, {"code": after})
+
+    def _run(self, path: str, request: Dict[str, Any], listeners: Sequence[Any], timeout: Optional[float]) -> Execution:
+        if any(listeners):
+            return follow(self._client, path, request, *listeners)
+        # A caller that gives up closes the connection, and the server interrupts the cell.
+        return Execution(self._client.call("POST", path, request, timeout=timeout))
 
     def create_code_context(self, cwd: Optional[str] = None, language: Optional[str] = None,
                                   envs: Optional[Mapping[str, str]] = None) -> CodeContext:
