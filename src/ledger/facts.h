@@ -7,6 +7,7 @@
  * of environment variables, never their values. All pointers are borrowed for the call. */
 #pragma once
 
+#include "model/client_claim.h"
 #include "model/limits.h"
 #include "model/outcome.h"
 
@@ -86,8 +87,9 @@ struct receipt_facts {
     const char *id;     /* "run_…": of the execution, not of the receipt */
     const char *kind;   /* "run", "cell", "command", "check": looked at, not run */
     const char *language, *session, *context, *approval;
-    const char *start;        /* "parked", "built", "session" */
-    const char *key, *tenant; /* ids of the caller's, never the key itself */
+    const struct client_claim *claim; /* NULL: none */
+    const char *start;                /* "parked", "built", "session" */
+    const char *key, *tenant;         /* ids of the caller's, never the key itself */
 
     struct fact_named policy, template;
     uint64_t walls, degraded; /* bits of enum wall */

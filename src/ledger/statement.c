@@ -206,6 +206,27 @@ static void write_denials(struct lists *lists, const struct receipt_facts *facts
     list_end(&list);
 }
 
+static void write_claimed(struct jcs *json, const char *key, const char *text)
+{
+    jcs_text_field(json, key, text[0] ? text : NULL);
+}
+
+static void write_claim(struct jcs *json, const struct client_claim *claim)
+{
+    if (!claim) {
+        jcs_null_field(json, "claimed");
+        return;
+    }
+    jcs_open_field(json, "claimed", '{');
+    write_claimed(json, "client", claim->client);
+    write_claimed(json, "protocol", claim->protocol);
+    write_claimed(json, "tool", claim->tool);
+    write_claimed(json, "traceparent", claim->traceparent);
+    write_claimed(json, "tracestate", claim->tracestate);
+    write_claimed(json, "version", claim->version);
+    jcs_close(json, '}');
+}
+
 static void write_checks(struct jcs *json, const struct receipt_facts *facts)
 {
     if (!facts->check_decision) {
@@ -384,6 +405,7 @@ static size_t write_predicate(struct lists *lists, const struct receipt_facts *f
         write_files(lists, facts, "artifacts", facts->artifacts, facts->artifact_count);
     part_caller(json, facts);
     write_checks(json, facts);
+    write_claim(json, facts->claim);
     write_denials(lists, facts);
     write_variables(lists, facts);
     part_execution(json, facts);

@@ -4,9 +4,11 @@ import base64
 import hashlib
 import http.client
 import json
+import pathlib
 import threading
 import time
 
+import jsonschema
 import pytest
 from conftest import Glovebox
 from mcp_client import ACCEPT, META, NEWEST, Bridge, Handshake, Stateless, messages_of, text_of
@@ -204,6 +206,47 @@ def test_a_limit_says_what_to_do(client):
     result = client.tool("run_code", code="while True: pass", timeout_ms=300)
     assert result["isError"] and result["structuredContent"]["status"] == "limit"
     assert result["structuredContent"]["limit"]["message"] in text_of(result)
+
+
+# --- receipts ---------------------------------------------------------------------------------------------------------
+
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+REFERENCE = pathlib.Path(__file__).parents[2] / "docs/reference"
+
+
+def claimed(service, result):
+    """What a run's receipt says that the client said."""
+    envelope = service.call("GET", f"/v1/receipts/{result['structuredContent']['receipt']}").json
+    payload = json.loads(base64.b64decode(envelope["payload"]))
+    jsonschema.validate(payload, json.loads((REFERENCE / "receipt.schema.json").read_text()))
+    return payload["predicate"]["claimed"]
+
+
+def traced(client, *arguments, **meta):
+    name, arguments = arguments
+    return client.ask("tools/call", {"name": name, "arguments": arguments}, **meta)["result"]
+
+
+def test_receipts_name_what_the_client_says_of_itself(service):
+    client = Stateless(service)
+    said = {"client": "test", "version": "1", "protocol": "mcp/" + NEWEST, "tool": "execute_python", "traceparent": TRACE, "tracestate": "a=b"}
+    assert claimed(service, traced(client, "execute_python", {"code": "1"}, traceparent=TRACE, tracestate="a=b")) == said
+    result = client.tool("run_command", command="true", session="mine")
+    assert claimed(service, result) == said | {"tool": "run_command", "traceparent": None, "tracestate": None}
+    result = Handshake(service, version="2025-06-18").tool("run_code", code="1")
+    assert claimed(service, result) == said | {"tool": "run_code", "protocol": "mcp/2025-06-18", "traceparent": None, "tracestate": None}
+    assert claimed(service, {"structuredContent": service.run("1").json}) is None, "a run of the native interface"
+
+
+@pytest.mark.parametrize(("info", "client", "version"), [
+    ({"name": "x" * 5000, "version": "ä" * 40}, "x" * 64, "ä" * 16), ({"name": "a\nb", "version": "\x1b[31m"}, None, None),
+    ({"name": 1, "version": []}, None, None), ({"name": "a\0b", "version": "\x85"}, None, None), ("name", None, None), (None, None, None),
+    ({"name": '","key":"owner', "version": "\\"}, '","key":"owner', "\\")])
+def test_receipts_take_one_line_of_a_bounded_size(service, info, client, version):
+    meta = {META + "clientInfo": info, "traceparent": TRACE[:-1] + "G", "tracestate": "x" * 5000}
+    told = claimed(service, traced(Stateless(service), "run_code", {"code": "1"}, **meta))
+    assert (told["client"], told["version"], told["traceparent"], told["tracestate"]) == (client, version, None, None)
+    assert claimed(service, traced(Stateless(service), "run_code", {"code": "1"}, traceparent=TRACE, tracestate="x" * 257))["tracestate"] is None
 
 
 # --- long calls -------------------------------------------------------------------------------------------------------

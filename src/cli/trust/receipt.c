@@ -41,6 +41,7 @@ static const struct line {
     { "receipt",       "predicate.id" },
     { "execution",     "predicate.execution" },
     { "caller",        "predicate.caller" },
+    { "claimed",       "predicate.claimed" },
     { "times",         "predicate.times" },
     { "outcome",       "predicate.outcome" },
     { "opened",        "predicate.opened" },

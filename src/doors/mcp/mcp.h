@@ -14,6 +14,7 @@
 #include "doors/http/http.h"
 #include "engine/service/schema/schema.h"
 #include "engine/service/service_runs.h"
+#include "model/client_claim.h"
 #include "json/payload.h"
 
 #include <json.h>
@@ -114,6 +115,7 @@ struct mcp_call {
     struct mcp_client *process; /* of `glovebox mcp` that the message came through; NULL: none */
     const struct mcp_method *method;
     const struct mcp_tool *tool;
+    struct client_claim claim; /* of tools/call */
     struct json_object *arguments, *progress_token;
     struct mcp_call *next, *before; /* all that are under way */
 
@@ -223,6 +225,7 @@ struct mcp_client {
     char id[MCP_CLIENT_ID_SIZE];
     const struct account *account;
     const char *version;              /* of the handshake; NULL: none */
+    struct client_claim claim;        /* of the handshake: who it is */
     unsigned capabilities;            /* of the handshake: bits of mcp_capabilities */
     char mine[MCP_SESSION_SIZE];      /* its own session; "": none yet */
     enum mcp_files files;             /* of a process */
@@ -242,6 +245,13 @@ struct mcp_client *mcp_client_of(struct mcp_call *call);
 void mcp_client_end(struct mcp_client *client, const struct exchange *exchange);
 void mcp_client_remember_session(struct mcp_client *client, const char *session);
 void mcp_client_answered(struct mcp_call *call);
+
+/* --- claim.c ------------------------------------------------------------------------------------
+ */
+
+/* Puts what the client says of itself and its call into call->exchange->caller. */
+void mcp_claim(struct mcp_call *call);
+void mcp_claim_client(struct client_claim *claim, struct json_object *info);
 
 /* --- tool_session.c: the session of a call ------------------------------------------------------
  */

@@ -19,6 +19,7 @@ static void initialize(struct mcp_call *call)
     }
     client->version = call->version;
     client->process = call->process;
+    mcp_claim_client(&client->claim, mcp_member(call->params, "clientInfo"));
     static const char *const names[] = { "elicitation", "sampling", "roots" };
     for_each(name, names)
         if (mcp_member(call->capabilities, *name))

@@ -149,8 +149,10 @@ void mcp_tools_call(struct mcp_call *call)
     if (mcp_header_check_arguments(call) < 0)
         return;
     if (service_check_right(&call->exchange->caller, call->tool->right, &err) < 0 ||
-        mcp_arguments_check(call->tool, call->arguments, &err) < 0)
+        mcp_arguments_check(call->tool, call->arguments, &err) < 0) {
         mcp_tool_fail(call, &err);
-    else
-        call->tool->begin(call);
+        return;
+    }
+    mcp_claim(call);
+    call->tool->begin(call);
 }

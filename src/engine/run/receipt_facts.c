@@ -16,8 +16,9 @@
 struct run_record {
     size_t input_count, variable_count;
     struct fact_file *inputs;
-    char **variables;    /* names */
-    struct bytes sealed; /* what its receipt does not say openly */
+    char **variables;           /* names */
+    struct client_claim *claim; /* NULL: none */
+    struct bytes sealed;        /* what its receipt does not say openly */
     unsigned note;
     bool is_noted;
     enum { BEGAN_UNSAID, BEGAN_SAID, BEGAN_FAILED } began; /* in the log itself */
@@ -127,6 +128,7 @@ void run_record_free(struct run *run)
     if (record->is_noted)
         receipt_strike(run->runs->receipts, record->note);
     bytes_done(&record->sealed);
+    free(record->claim);
     free(record->inputs);
     free((void *) record->variables);
     free(record);
@@ -160,6 +162,7 @@ static void begin_facts(const struct run *run, struct receipt_facts *facts)
         .start = run->kind->start                  ? run->kind->start
                  : run->sandbox || run->started_us ? starts[run->start]
                                                    : NULL,
+        .claim = record->claim,
         .approval = run->approval[0] ? run->approval : NULL,
         .key = run->account->key.id[0] ? run->account->key.id : NULL,
         .tenant = run->account->key.id[0] ? run->account->key.tenant : NULL,
@@ -173,6 +176,17 @@ static void begin_facts(const struct run *run, struct receipt_facts *facts)
     };
 }
 
+static int keep_claim(struct run_record *record, const struct run_request *request)
+{
+    if (!request->claim)
+        return 0;
+    record->claim = malloc(sizeof *record->claim);
+    if (!record->claim)
+        return -1;
+    *record->claim = *request->claim;
+    return 0;
+}
+
 int run_note(struct run *run, const struct run_request *request, error *err)
 {
     struct receipts *receipts = run->runs->receipts;
@@ -180,7 +194,8 @@ int run_note(struct run *run, const struct run_request *request, error *err)
     if (!receipts)
         return 0;
     run->record = calloc(1, sizeof *run->record);
-    if (!run->record || gather_inputs(run->record, request) < 0)
+    if (!run->record || gather_inputs(run->record, request) < 0 ||
+        keep_claim(run->record, request) < 0)
         return fail(err, ERR_SYSTEM, "no memory to note a run");
     begin_facts(run, &facts);
     facts.submitted_ms = wall_clock_ms();

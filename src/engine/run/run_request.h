@@ -29,13 +29,15 @@ struct request_variable {
 };
 
 struct account;
+struct client_claim;
 
 struct run_request {
     const char
         *run; /* the id that it shall have, of run_choose_id(); NULL: any. Borrowed likewise */
     const char
         *request_id; /* of the door, for logs; NULL: none; borrowed until runs_submit() returns */
-    struct account *account; /* of the caller: set by the door, not by request_read() */
+    const struct client_claim *claim; /* of the caller; NULL: none; borrowed likewise */
+    struct account *account;          /* of the caller: set by the door, not by request_read() */
     struct json_object *json;
     const char *language; /* NULL: not given; so for each text */
     const char *policy;

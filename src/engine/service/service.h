@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 struct account;
+struct client_claim;
 
 /* What taking from a stream gives when it does not give anything. */
 enum flow_end {
@@ -16,8 +17,9 @@ enum flow_end {
 
 /* The caller, in any protocol. */
 struct caller {
-    struct account *account; /* NULL: nobody has been identified, and nothing needs it */
-    const char *request_id;  /* of logs, results and receipts; borrowed for the call */
+    struct account *account;          /* NULL: nobody has been identified, and nothing needs it */
+    const char *request_id;           /* of logs, results and receipts; borrowed for the call */
+    const struct client_claim *claim; /* of receipts; NULL: none; borrowed likewise */
 };
 
 /* What is called when a wait may be over. */

@@ -56,6 +56,7 @@ int service_cell_begin(const struct service *service, const struct caller *calle
         return -1;
     wanted.given->account = caller->account;
     wanted.given->run = order->id;
+    wanted.given->claim = caller->claim;
     if (sessions_enter(service->sessions, caller->account, order->session, &session, err) == 0 &&
         context_find(session, order->context, &context, err) == 0)
         return context_run(context, &wanted, ret_run, err);

@@ -25,6 +25,7 @@ static int begin_oneshot(struct run_starter *starter, const char *id, struct run
     request->run = id;
     request->account = starter->caller->account;
     request->request_id = starter->caller->request_id;
+    request->claim = starter->caller->claim;
     return runs_submit(starter->service->runs, request, ret_run, err);
 }
 
