@@ -10,24 +10,31 @@ if TYPE_CHECKING:
     from ._async.client import AsyncClient
     from ._sync.client import Client
 
+THIS_ENVIRONMENT = "this-environment"
 _clients: Dict[Tuple[Any, ...], Any] = {}
 
 
-def _shared(kind: Any, url: Optional[str], socket: Optional[str], api_key: Optional[str]) -> Any:
-    key = (kind, url, socket, api_key, *server.from_environment())
+def _shared(kind: Any, url: Optional[str], socket: Optional[str], api_key: Optional[str],
+            template: Optional[str] = None) -> Any:
+    """A copy of this program's environment is on a private server of its own, unless a server is named."""
+    is_own = template == THIS_ENVIRONMENT and not (url or socket or any(server.from_environment()[:2]))
+    key = (kind, url, socket, api_key, is_own, *server.from_environment())
     client = _clients.get(key)
     if client is None:
-        client = _clients.setdefault(key, kind(lambda: server.find(url, socket, api_key)))
+        client = _clients.setdefault(key, kind(server.of_this_environment if is_own else
+                                               lambda: server.find(url, socket, api_key)))
     return client
 
 
-def sync_client(url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None) -> Client:
+def sync_client(url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None,
+                template: Optional[str] = None) -> Client:
     from ._sync.client import Client
-    client: Client = _shared(Client, url, socket, api_key)
+    client: Client = _shared(Client, url, socket, api_key, template)
     return client
 
 
-def async_client(url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None) -> AsyncClient:
+def async_client(url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None,
+                 template: Optional[str] = None) -> AsyncClient:
     from ._async.client import AsyncClient
-    client: AsyncClient = _shared(AsyncClient, url, socket, api_key)
+    client: AsyncClient = _shared(AsyncClient, url, socket, api_key, template)
     return client

@@ -88,15 +88,17 @@ def private_folder() -> str:
     return folder
 
 
-def private() -> Endpoint:
-    """This user's private server. Of programs that start at once one starts it; it ends by itself when it is idle."""
+def private(state: Optional[str] = None) -> Endpoint:
+    """This user's private server. Of programs that start at once one starts it; it ends by itself when it is idle. With
+    another state folder than the usual one it is another server."""
     import fcntl
     folder = private_folder()
-    path = f"{folder}/socket"
-    with open(f"{folder}/lock", "w", encoding="ascii") as lock:
+    name = f"-{os.path.basename(state)}" if state else ""
+    path = f"{folder}/socket{name}"
+    with open(f"{folder}/lock{name}", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not listens(path):
-            _start(folder, path)
+            _start(f"{folder}/log{name}", path, state)
     return Endpoint(socket=path, is_private=True)
 
 
@@ -116,17 +118,24 @@ def import_template() -> None:
         raise UnavailableException(done.stderr.decode("utf-8", "replace").strip())
 
 
-def _start(folder: str, path: str) -> None:
+def of_this_environment() -> Endpoint:
+    """A private server whose template is a copy of this program's own interpreter and packages."""
+    from .environment import state
+    return private(state())
+
+
+def _start(log_path: str, path: str, state: Optional[str]) -> None:
     import subprocess
-    import_template()
+    if state is None:
+        import_template()
     command = [program(), "serve", "--socket", path, "--idle-exit", str(IDLE_SECONDS), "--log-level", "warning"]
-    with open(f"{folder}/log", "wb") as log:
+    with open(log_path, "wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                                   cwd="/")
+                                   cwd="/", env={**os.environ, "GLOVEBOX_STATE": state} if state else None)
     end = time.monotonic() + START_SECONDS
     while not listens(path):
         if process.poll() is not None or time.monotonic() > end:
-            with open(f"{folder}/log", "rb") as log_file:
+            with open(log_path, "rb") as log_file:
                 said = log_file.read()[-2000:].decode("utf-8", "replace").strip()
             if process.poll() is None:
                 process.terminate()

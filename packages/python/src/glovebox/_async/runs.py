@@ -44,7 +44,7 @@ async def arun(code: str, language: Optional[str] = None, *, timeout: Optional[f
                **options: Any) -> Execution:
     """Runs code in a sandbox of its own, which is gone afterwards. `files`: {path: content} that it finds; `options`: any
     other key of POST /v1/runs, such as policy=, template=, limits=, network=, args=, expect=."""
-    client = client or async_client(url=url, socket=socket, api_key=api_key)
+    client = client or async_client(url=url, socket=socket, api_key=api_key, template=options.get("template"))
     request = request_of(code, language, timeout, envs, files, stdin, options)
     if on_stdout or on_stderr or on_result or on_error:
         return await follow(client, "/v1/runs", request, on_stdout, on_stderr, on_result, on_error)

@@ -95,7 +95,8 @@ del _glovebox_key, _glovebox_value"""
 class SandboxBase:
     """A sandbox: an isolated machine with its own files, interpreters and programs.
 
-    policy: what it may do; the server's default if it is not said. template: what is installed in it. timeout: seconds
+    policy: what it may do; the server's default if it is not said. template: what is installed in it;
+    "this-environment" is a copy of the interpreter and packages of this program. timeout: seconds
     that it lives, whatever happens; idle_timeout: seconds without use after which it ends. limits: as
     {"memory_bytes": 1 << 30}, names in docs/reference/limits.md. network: less of the network than the policy allows.
     url, socket, api_key: the server; else GLOVEBOX_URL, GLOVEBOX_SOCKET, GLOVEBOX_API_KEY, the usual sockets, and at last
@@ -108,7 +109,7 @@ class SandboxBase:
                  limits: Optional[Mapping[str, Any]] = None, network: Any = None, cwd: Optional[str] = None,
                  url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None,
                  client: Optional[Client] = None) -> None:
-        self._client = client or sync_client(url=url, socket=socket, api_key=api_key)
+        self._client = client or sync_client(url=url, socket=socket, api_key=api_key, template=template)
         self._request: Dict[str, Any] = {key: value for key, value in (
             ("policy", policy), ("template", template), ("ttl_seconds", timeout), ("idle_seconds", idle_timeout),
             ("metadata", dict(metadata) if metadata else None), ("env", dict(envs) if envs else None),
