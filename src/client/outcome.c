@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "json/member.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -55,31 +56,22 @@ const char *glb_outcome_json(const glb_outcome *outcome)
     return outcome->text;
 }
 
-/* A member, NULL if it is missing or null. */
-static json_object *member(json_object *object, const char *key)
-{
-    json_object *value = NULL;
-    if (!object || !json_object_object_get_ex(object, key, &value))
-        return NULL;
-    return value;
-}
-
 static const char *text_of(json_object *object, const char *key)
 {
-    json_object *value = member(object, key);
+    json_object *value = json_member(object, key);
     return value && json_object_is_type(value, json_type_string) ? json_object_get_string(value)
                                                                  : "";
 }
 
 static uint64_t count_of(json_object *object, const char *key)
 {
-    json_object *value = member(object, key);
+    json_object *value = json_member(object, key);
     return value ? json_object_get_uint64(value) : 0;
 }
 
 static json_object *row_of(const glb_outcome *outcome, const char *list, size_t index)
 {
-    json_object *rows = member(outcome->root, list);
+    json_object *rows = json_member(outcome->root, list);
     return rows && json_object_is_type(rows, json_type_array)
                ? json_object_array_get_idx(rows, index)
                : NULL;
@@ -103,34 +95,34 @@ int32_t glb_outcome_status(const glb_outcome *outcome)
 
 int32_t glb_outcome_exit_code(const glb_outcome *outcome)
 {
-    json_object *value = member(outcome->root, "exit_code");
+    json_object *value = json_member(outcome->root, "exit_code");
     return value ? json_object_get_int(value) : -1;
 }
 
 int32_t glb_outcome_signal(const glb_outcome *outcome)
 {
-    json_object *value = member(outcome->root, "signal");
+    json_object *value = json_member(outcome->root, "signal");
     return value && json_object_is_type(value, json_type_int) ? json_object_get_int(value) : 0;
 }
 
 /* Something was expected of its output, and nobody has said that it is so. */
 static bool output_check_is_closed(const glb_outcome *outcome)
 {
-    json_object *output_check = member(outcome->root, "gate");
+    json_object *output_check = json_member(outcome->root, "gate");
     return output_check && strcmp(text_of(output_check, "verdict"), "passed") != 0;
 }
 
 /* Nor is it told how the program ended. */
 static bool is_withheld(const glb_outcome *outcome)
 {
-    return *text_of(member(outcome->root, "gate"), "withheld");
+    return *text_of(json_member(outcome->root, "gate"), "withheld");
 }
 
 int32_t glb_outcome_exit_status(const glb_outcome *outcome)
 {
     int32_t code = glb_outcome_exit_code(outcome);
     int32_t signal = glb_outcome_signal(outcome);
-    const char *limit = text_of(member(outcome->root, "limit"), "name");
+    const char *limit = text_of(json_member(outcome->root, "limit"), "name");
     switch (glb_outcome_status(outcome)) {
     case GLB_STATUS_DENIED:
     case GLB_STATUS_PENDING_APPROVAL:
@@ -156,7 +148,7 @@ int32_t glb_outcome_exit_status(const glb_outcome *outcome)
 int32_t glb_outcome_output(const glb_outcome *outcome, int32_t stream, const char **ret_data,
                            size_t *ret_length)
 {
-    json_object *value = member(outcome->root, stream == GLB_STDERR ? "stderr" : "stdout");
+    json_object *value = json_member(outcome->root, stream == GLB_STDERR ? "stderr" : "stdout");
     if (!value)
         return no_such_row("output");
     *ret_data = json_object_get_string(value);
@@ -166,7 +158,7 @@ int32_t glb_outcome_output(const glb_outcome *outcome, int32_t stream, const cha
 
 int32_t glb_outcome_limit(const glb_outcome *outcome, glb_limit_reached *ret_limit, size_t size)
 {
-    json_object *limit = member(outcome->root, "limit");
+    json_object *limit = json_member(outcome->root, "limit");
     if (!limit)
         return no_such_row("limit");
     glb_limit_reached reached = {
@@ -182,7 +174,7 @@ int32_t glb_outcome_limit(const glb_outcome *outcome, glb_limit_reached *ret_lim
 
 int32_t glb_outcome_error(const glb_outcome *outcome, glb_program_error *ret_error, size_t size)
 {
-    json_object *inner = member(outcome->root, "error");
+    json_object *inner = json_member(outcome->root, "error");
     if (!inner)
         return no_such_row("error");
     glb_program_error told = {
@@ -223,7 +215,7 @@ int32_t glb_outcome_denial(const glb_outcome *outcome, size_t index, glb_denial 
 
 int32_t glb_outcome_degraded(const glb_outcome *outcome, size_t index, const char **ret_wall)
 {
-    json_object *walls = member(member(outcome->root, "isolation"), "degraded");
+    json_object *walls = json_member(json_member(outcome->root, "isolation"), "degraded");
     json_object *wall = walls && json_object_is_type(walls, json_type_array)
                             ? json_object_array_get_idx(walls, index)
                             : NULL;

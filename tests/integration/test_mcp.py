@@ -4,15 +4,14 @@ import base64
 import hashlib
 import http.client
 import json
-import pathlib
 import threading
 import time
 
 import jsonschema
 import pytest
-from conftest import Glovebox
+from conftest import TOP, Glovebox
 from mcp_client import ACCEPT, META, NEWEST, Bridge, Handshake, Stateless, messages_of, text_of
-from serving import Serving, state_of_its_own, with_policies
+from serving import Serving, let_others_in, state_of_its_own, with_policies
 
 pytestmark = pytest.mark.usefixtures("python_template")
 
@@ -211,7 +210,7 @@ def test_a_limit_says_what_to_do(client):
 # --- receipts ---------------------------------------------------------------------------------------------------------
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-REFERENCE = pathlib.Path(__file__).parents[2] / "docs/reference"
+REFERENCE = TOP / "docs/reference"
 
 
 def claimed(service, result):
@@ -620,3 +619,24 @@ def test_install_keeps_what_stands_there(service, tmp_path):
     assert install("--yes", "--remove").returncode == 0 and json.loads(config.read_text()) == before
     config.write_text('{"a": 1} // mine')
     assert install("--yes").returncode == 125 and config.read_text() == '{"a": 1} // mine'
+
+
+def test_try_calls_every_tool(service, tmp_path):
+    done = service.glovebox("mcp", "try", "--socket", service.socket, "--files", f"{tmp_path}:rw")
+    lines = done.stdout.decode().splitlines()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert lines[0] == f"glovebox {service.glovebox('--version').stdout.decode().split()[1]}, revision 2025-11-25, 13 tools"
+    assert {line.split()[1] for line in lines[1:]} == TOOLS | {"file_import", "file_export"} and all(line.startswith("ok ") for line in lines[1:])
+    assert not list(tmp_path.iterdir())
+
+
+def test_try_says_what_fails(service, tmp_path):
+    (tmp_path / "data.yaml").write_text("name: data\nextends: minimal\napproval: {when: [always]}\n")
+    let_others_in(tmp_path)
+    tmp_path.chmod(0o755)
+    done = service.glovebox("mcp", "try", "--private", env={"GLOVEBOX_POLICIES": f"{tmp_path}:{TOP / 'policies'}"})
+    lines = done.stdout.decode().splitlines()
+    assert done.returncode == 1 and any(line.startswith("FAILED run_code ") and "asks a person first" in line for line in lines), done
+    assert any(line.startswith("ok     policy_explain") for line in lines)
+    done = service.glovebox("mcp", "try", "--socket", tmp_path / "nobody")
+    assert done.returncode == 125 and b"no daemon answers" in done.stderr and b"glovebox mcp has ended" in done.stderr

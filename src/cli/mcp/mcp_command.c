@@ -45,8 +45,9 @@ const struct option_table *mcp_option_table(void)
         .verb = "mcp",
         .examples =
             "  {\"command\": \"glovebox\", \"args\": [\"mcp\"]}   in the configuration of an "
-            "agent host\n",
-        .usage = "[OPTIONS], or install --client HOST",
+            "agent host\n"
+            "  glovebox mcp try   calls each tool once and says what a host will see\n",
+        .usage = "[OPTIONS], try [OPTIONS], or install --client HOST",
         .more = "Speaks the Model Context Protocol on stdin and stdout. Without a daemon it starts "
                 "one that ends with it. glovebox mcp install --help\n",
         .rows = rows,
@@ -147,6 +148,8 @@ int command_mcp(int argc, char **argv)
     error err = { 0 };
     if (argc > 1 && strcmp(argv[1], "install") == 0)
         return mcp_install(argc - 1, argv + 1);
+    bool is_trial = argc > 1 && strcmp(argv[1], "try") == 0;
+    words.next += is_trial;
     int outcome = options_read(mcp_option_table(), &arguments, &words, &err);
     if (outcome == OPTIONS_HELP)
         return 0;
@@ -154,6 +157,8 @@ int command_mcp(int argc, char **argv)
         return complain_of(&err);
     if (words.next < words.count)
         return complain("mcp takes no '%s'; see glovebox mcp --help", argv[words.next]);
+    if (is_trial)
+        return mcp_try(argc - 1, argv + 1);
     (void) signal(SIGPIPE, SIG_IGN);
     return serve(&arguments, &err) < 0 ? complain_of(&err) : 0;
 }

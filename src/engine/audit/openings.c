@@ -2,20 +2,12 @@
 #include "engine/audit/openings.h"
 
 #include "ledger/envelope.h"
+#include "json/member.h"
 #include "json/writer.h"
 
 #include <json-c/json.h>
 #include <sodium.h>
 #include <string.h>
-
-static struct json_object *member(struct json_object *object, const char *name)
-{
-    struct json_object *value = NULL;
-    return json_object_is_type(object, json_type_object) &&
-                   json_object_object_get_ex(object, name, &value)
-               ? value
-               : NULL;
-}
 
 static const char *text(struct json_object *value)
 {
@@ -43,7 +35,8 @@ static void write_list(struct bytes *out, const struct opening_key *nonce, const
 {
     for (size_t i = 0; list && i < json_object_array_length(list); i++) {
         struct json_object *row = json_object_array_get_idx(list, i);
-        write_item(out, nonce, group, text(member(row, "name")), text(member(row, "commitment")));
+        write_item(out, nonce, group, text(json_member(row, "name")),
+                   text(json_member(row, "commitment")));
     }
 }
 
@@ -52,15 +45,16 @@ static void write_items(struct bytes *out, const char *field, const struct openi
                         struct json_object *predicate)
 {
     static const char *const outputs[] = { "results", "stderr", "stdout" };
-    struct json_object *opened = member(predicate, "opened"), *said = member(predicate, "outputs");
+    struct json_object *opened = json_member(predicate, "opened"),
+                       *said = json_member(predicate, "outputs");
     json_key(out, field);
     json_open(out, '[');
-    write_list(out, nonce, "inputs", member(opened ? opened : predicate, "inputs"));
+    write_list(out, nonce, "inputs", json_member(opened ? opened : predicate, "inputs"));
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
-        if (member(said, outputs[i]))
+        if (json_member(said, outputs[i]))
             write_item(out, nonce, "outputs", outputs[i],
-                       text(member(member(said, outputs[i]), "commitment")));
-    write_list(out, nonce, "artifacts", member(predicate, "artifacts"));
+                       text(json_member(json_member(said, outputs[i]), "commitment")));
+    write_list(out, nonce, "artifacts", json_member(predicate, "artifacts"));
     json_close(out, ']');
 }
 
@@ -76,7 +70,7 @@ static int write_sealed(struct bytes *out, const struct opening_key *nonce, cons
     if (opening_unseal(nonce, sealed, &plain, err) < 0)
         return -1;
     struct json_object *said = json_tokener_parse(bytes_text(&plain));
-    write_items(out, "sealed_items", nonce, member(said, "predicate"));
+    write_items(out, "sealed_items", nonce, json_member(said, "predicate"));
     (void) json_object_put(said);
     json_key(out, "sealed");
     json_raw(out, plain.data, plain.size);
@@ -87,8 +81,9 @@ static int write_sealed(struct bytes *out, const struct opening_key *nonce, cons
 static int check_right(const struct account *account, struct json_object *predicate, error *err)
 {
     const struct api_key *key = &account->key;
-    bool is_asker = strcmp(key->id, text(member(member(predicate, "caller"), "key"))) == 0;
-    bool is_withheld = *text(member(predicate, "sealed"));
+    bool is_asker =
+        strcmp(key->id, text(json_member(json_member(predicate, "caller"), "key"))) == 0;
+    bool is_withheld = *text(json_member(predicate, "sealed"));
     if (key->id[0] == '\0' || (key->scopes & SCOPE_AUDIT) || (is_asker && !is_withheld))
         return 0;
     return is_asker ? fail(err, ERR_FORBIDDEN,
@@ -101,8 +96,9 @@ static int check_right(const struct account *account, struct json_object *predic
 static int write_opening(const struct receipts *receipts, const struct account *account,
                          struct json_object *predicate, struct bytes *out, error *err)
 {
-    struct json_object *opened = member(predicate, "opened");
-    const char *execution = text(member(member(opened ? opened : predicate, "execution"), "id"));
+    struct json_object *opened = json_member(predicate, "opened");
+    const char *execution =
+        text(json_member(json_member(opened ? opened : predicate, "execution"), "id"));
     struct opening_key nonce;
     if (!*execution)
         return fail(err, ERR_BAD_REQUEST, "it is no receipt of an execution: nothing is committed");
@@ -110,10 +106,10 @@ static int write_opening(const struct receipts *receipts, const struct account *
         return -1;
     receipts_nonce(receipts, execution, &nonce);
     json_open(out, '{');
-    json_string_field(out, "receipt", text(member(predicate, "id")));
+    json_string_field(out, "receipt", text(json_member(predicate, "id")));
     json_string_field(out, "execution", execution);
     write_items(out, "items", &nonce, predicate);
-    if (write_sealed(out, &nonce, text(member(predicate, "sealed")), err) < 0)
+    if (write_sealed(out, &nonce, text(json_member(predicate, "sealed")), err) < 0)
         return -1;
     json_close(out, '}');
     return out->failed ? fail(err, ERR_SYSTEM, "no memory to open a receipt") : 0;
@@ -124,18 +120,18 @@ static int write_approval(const struct receipts *receipts, const struct account 
                           struct json_object *event, struct bytes *out, error *err)
 {
     static const char *const names[] = { "code", "request" };
-    struct json_object *facts = member(event, "facts");
+    struct json_object *facts = json_member(event, "facts");
     struct opening_key nonce;
     if (account->key.id[0] != '\0' && account_check_scope(account, SCOPE_AUDIT, err) < 0)
         return -1;
-    receipts_nonce(receipts, text(member(facts, "approval")), &nonce);
+    receipts_nonce(receipts, text(json_member(facts, "approval")), &nonce);
     json_open(out, '{');
-    json_string_field(out, "receipt", text(member(event, "id")));
-    json_string_field(out, "execution", text(member(facts, "approval")));
+    json_string_field(out, "receipt", text(json_member(event, "id")));
+    json_string_field(out, "execution", text(json_member(facts, "approval")));
     json_key(out, "items");
     json_open(out, '[');
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        write_item(out, &nonce, "approval", names[i], text(member(facts, names[i])));
+        write_item(out, &nonce, "approval", names[i], text(json_member(facts, names[i])));
     json_close(out, ']');
     json_null_field(out, "sealed");
     json_close(out, '}');
@@ -153,10 +149,10 @@ int opening_write(struct receipts *receipts, const struct account *account, cons
         return -1;
     struct json_object *payload = json_tokener_parse(bytes_text(&envelope.payload));
     envelope_done(&envelope);
-    bool is_approval = strncmp(text(member(payload, "event")), "approval.", 9) == 0;
-    int result = is_approval
-                     ? write_approval(receipts, account, payload, out, err)
-                     : write_opening(receipts, account, member(payload, "predicate"), out, err);
+    bool is_approval = strncmp(text(json_member(payload, "event")), "approval.", 9) == 0;
+    int result =
+        is_approval ? write_approval(receipts, account, payload, out, err)
+                    : write_opening(receipts, account, json_member(payload, "predicate"), out, err);
     (void) json_object_put(payload);
     return result;
 }

@@ -9,6 +9,7 @@
 #include "engine/schedule/accounts.h"
 #include "ledger/envelope.h"
 #include "ledger/segment.h"
+#include "json/member.h"
 #include "json/writer.h"
 
 #include <json.h>
@@ -103,23 +104,16 @@ bool lost_runs_never_began(const struct lost_runs *lost_runs, const char *id, ui
 /* --- what a record says -------------------------------------------------------------------------
  */
 
-static struct json_object *member(struct json_object *object, const char *name)
-{
-    struct json_object *value = NULL;
-    (void) json_object_object_get_ex(object, name, &value);
-    return value;
-}
-
 static const char *text(struct json_object *object, const char *name)
 {
-    struct json_object *value = member(object, name);
+    struct json_object *value = json_member(object, name);
     return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
 }
 
 /* The owner of the daemon has no tenant, and sees what has none. */
 static bool is_seen(const struct account *account, struct json_object *opened)
 {
-    const char *tenant = text(member(opened, "caller"), "tenant");
+    const char *tenant = text(json_member(opened, "caller"), "tenant");
     const char *own = account->key.id[0] ? account->key.tenant : NULL;
     return tenant && own ? strcmp(tenant, own) == 0 : tenant == own;
 }
@@ -194,8 +188,8 @@ static void write_lost(const char *id, const char *receipt, struct json_object *
         write_list(out, lists[i]);
     write_cause(out);
     write_nothing_used(out);
-    write_named(out, "policy", member(opened, "policy"));
-    write_named(out, "template", member(opened, "template"));
+    write_named(out, "policy", json_member(opened, "policy"));
+    write_named(out, "template", json_member(opened, "template"));
     json_key(out, "isolation");
     json_open(out, '{');
     json_string_field(out, "tier", "native");
@@ -212,9 +206,10 @@ static void write_lost(const char *id, const char *receipt, struct json_object *
 static int tell(const struct account *account, const char *id, struct json_object *predicate,
                 struct bytes *out, error *err)
 {
-    struct json_object *opened = member(predicate, "opened"); /* only of those that were lost */
+    struct json_object *opened =
+        json_member(predicate, "opened"); /* only of those that were lost */
     const char *receipt = text(predicate, "id");
-    const char *status = text(member(predicate, "outcome"), "status");
+    const char *status = text(json_member(predicate, "outcome"), "status");
     if (!is_seen(account, opened ? opened : predicate))
         return fail(err, ERR_NOT_FOUND, "no run has the id '%.60s'", id);
     if (opened) {
@@ -244,7 +239,7 @@ int lost_runs_result(const struct lost_runs *lost_runs, const struct account *ac
     struct json_object *statement =
         tokener ? json_tokener_parse_ex(tokener, envelope.payload.data, (int) envelope.payload.size)
                 : NULL;
-    int result = tell(account, id, member(statement, "predicate"), out, err);
+    int result = tell(account, id, json_member(statement, "predicate"), out, err);
     (void) json_object_put(statement);
     if (tokener)
         json_tokener_free(tokener);
