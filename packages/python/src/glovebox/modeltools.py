@@ -71,6 +71,13 @@ def clipped(text: str, limit: int = ANSWER_MAX) -> str:
     return f"{text[:limit // 2]}\n[{len(text) - limit} characters are left out]\n{text[-(limit // 2):]}"
 
 
+def answer_to(error: GloveboxError) -> str:
+    """What a model is told of its mistake; what is none of its mistakes is raised again."""
+    if error.retryable or error.status in (None, 401, 503) and error.code not in ("code", "bad_request"):
+        raise error
+    return f"error: {error.message}"
+
+
 class Tools(List[Dict[str, Any]]):
     """A list of tool definitions, as tools() makes it. handler(name, arguments) runs one; answer(call) takes a call as the
     model's interface has it, and gives the message to send back. All of them share one sandbox, made when it is first
@@ -116,9 +123,7 @@ class Tools(List[Dict[str, Any]]):
         try:
             return clipped(action(**values))
         except GloveboxError as error:
-            if error.retryable or error.status in (None, 401, 503) and error.code not in ("code", "bad_request"):
-                raise
-            return f"error: {error.message}"
+            return answer_to(error)
 
     def _execute_python(self, code: str) -> str:
         self.last = self.sandbox.run_code(code)

@@ -28,7 +28,7 @@ def upload(sandbox):
 def expect(wanted, then):
     """A step that says `then` when the tool results have `wanted`."""
     def step(results):
-        return then if wanted in results else f"the tool results lack {wanted!r}: {results[-1000:]}"
+        return then if wanted in results else f"the tool results are: {results[-1000:]}"
     return step
 
 
@@ -72,7 +72,8 @@ def example(options, server, monkeypatch, tmp_path, capsys):
         monkeypatch.chdir(tmp_path)
         with Model(steps) as model:
             for name, value in (("GLOVEBOX_SOCKET", server.socket), ("OPENAI_BASE_URL", model.url), ("OPENAI_API_KEY", "none"),
-                                ("ANTHROPIC_BASE_URL", model.root), ("ANTHROPIC_API_KEY", "none")):
+                                ("OPENAI_API_BASE", model.url), ("ANTHROPIC_BASE_URL", model.root),
+                                ("ANTHROPIC_API_KEY", "none")):
                 monkeypatch.setenv(name, value)
             exec(compile(code, heading, "exec"), {"__name__": "example"})
         return capsys.readouterr().out

@@ -6,12 +6,12 @@ import asyncio
 import base64
 import inspect
 import threading
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from .._sandboxes import Sandbox
-from ..errors import CommandExitException, TimeoutException
+from ..errors import CommandExitException, GloveboxError, TimeoutException
 from ..models import Execution
-from ..modeltools import Tools, clipped, tools
+from ..modeltools import Tools, answer_to, clipped, shown, tools
 
 LANGUAGES = {"py": "python", "python3": "python", "ipython": "python", "sh": "bash", "shell": "bash", "zsh": "bash"}
 
@@ -38,6 +38,10 @@ class Workspace:
         with self._lock:
             self._tools.close()
 
+    def __deepcopy__(self, _memo: Any) -> Any:
+        """A framework that copies its agents, and what belongs to them, keeps the one sandbox."""
+        return self
+
     def __enter__(self) -> Any:
         return self
 
@@ -58,13 +62,27 @@ class Workspace:
     async def acall(self, name: str, arguments: Any) -> str:
         return await asyncio.to_thread(self.call, name, arguments)
 
-    def run(self, code: str, language: str = "python", timeout: Optional[float] = None) -> Execution:
+    def run_cell(self, code: str, language: str = "python", timeout: Optional[float] = None) -> Execution:
         """Runs a cell; `language` as models write it behind ```."""
         name = language.lower() or "python"
         with self._lock:
             execution = self._tools.last = self.sandbox.run_code(code, LANGUAGES.get(name, name), timeout=timeout)
             self._keep(execution)
             return execution
+
+    def run_blocks(self, blocks: Iterable[Tuple[str, str]], timeout: Optional[float] = None) -> Tuple[int, str]:
+        """Runs (language, code) one after another until one fails. Its exit code, as programs have it (137: a limit), and
+        what a model is told of all."""
+        said: List[str] = []
+        for language, code in blocks:
+            try:
+                execution = self.run_cell(code, language, timeout)
+            except GloveboxError as error:  # such as a language that the template does not have
+                return 2, "\n".join([*said, answer_to(error)])
+            said.append(shown(execution))
+            if execution.error is not None:
+                return 137 if execution.limit is not None else execution.exit_code or 1, "\n".join(said)
+        return 0, "\n".join(said)
 
     def _keep(self, execution: Execution) -> List[bytes]:
         drawn = [base64.b64decode(result.png) for result in execution.results if result.png is not None]

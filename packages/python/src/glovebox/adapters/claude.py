@@ -10,7 +10,7 @@ from anthropic import beta_async_tool, beta_tool
 from anthropic.lib.tools import ToolError
 
 from ..errors import GloveboxError
-from ..modeltools import clipped
+from ..modeltools import answer_to, clipped
 from ._common import Definition, ToolSet, Workspace
 
 MATCHES_MAX = 100  # paths that glob gives
@@ -84,7 +84,7 @@ class Toolset(Workspace):
             return "bash session restarted"
         if not command:
             raise ToolError("bash: command is required")
-        execution = self.run(command, "bash", timeout_ms / 1000 if timeout_ms else None)
+        execution = self.run_cell(command, "bash", timeout_ms / 1000 if timeout_ms else None)
         parts = [execution.stdout, execution.stderr, execution.explain() if execution.error is not None else ""]
         text = clipped("\n".join(part.rstrip("\n") for part in parts if part))
         if execution.error is not None:
@@ -138,8 +138,10 @@ def _toolset_tool(function: Callable[..., str]) -> Any:
     async def run(**arguments: Any) -> str:
         try:
             return await asyncio.to_thread(function, **arguments)
-        except (GloveboxError, TypeError) as error:
+        except TypeError as error:  # other parameters
             raise ToolError(f"{name}: {error}") from None
+        except GloveboxError as error:
+            raise ToolError(f"{name}: {answer_to(error)}") from None
     name = function.__name__.lstrip("_")
     declared = beta_tool(function, name=name)  # reads the parameters
     return beta_async_tool(run, name=name, description=declared.description, input_schema=declared.input_schema)

@@ -50,12 +50,12 @@ class Executor(Workspace, PythonExecutor):
             self._must_run(f"globals().update(__import__('json').loads({text!r}))")
 
     def _must_run(self, code: str) -> None:
-        execution = self.run(code, timeout=self.timeout)
+        execution = self.run_cell(code, timeout=self.timeout)
         if execution.error is not None:
             raise RuntimeError(f"{execution.explain()}\n{execution.error.traceback}")
 
     def __call__(self, code_action: str) -> CodeOutput:
-        execution = self.run(code_action, timeout=self.timeout)
+        execution = self.run_cell(code_action, timeout=self.timeout)
         logs = clipped(execution.stdout + execution.stderr)
         error = execution.error
         if error is not None and error.name == FINAL:
