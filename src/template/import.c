@@ -206,7 +206,8 @@ static int unpack_archive(struct import *import, error *err)
     if (unpacked < 0)
         return fail_os(err, "open the folder to unpack in");
     import->tool.line = judge_words;
-    if (run_tar(import, options, err) < 0 || tree_give(unpacked, geteuid(), err) < 0)
+    if (run_tar(import, options, err) < 0 ||
+        (walls_owner() != geteuid() && tree_give(unpacked, geteuid(), err) < 0))
         return -1;
     if (renameat(unpacked, "root", import->build.place, "root") < 0)
         return fail(err, ERR_BAD_REQUEST, "it has no folder root/");

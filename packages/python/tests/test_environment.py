@@ -118,6 +118,11 @@ def test_its_packages_and_its_interpreter_are_inside(world):
     assert {"name": "greeting", "version": "1.0"} in manifest["python"]
 
 
+def test_the_policy_is_the_one_for_data(world):
+    assert world.python("from glovebox import run\nraw = run('1', template='this-environment').raw\n"
+                        "print(raw['policy']['name'], raw['template']['name'])") == "data this-environment\n"
+
+
 def test_no_file_of_the_home_outside_the_environment_is_inside(world):
     said = world.inside(f"""
 import os, sys

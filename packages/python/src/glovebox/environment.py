@@ -264,7 +264,7 @@ def packages() -> List[Dict[str, str]]:
 def write_archive(target: str, collection: Collection, manifest: Dict[str, Any]) -> None:
     """As `glovebox template export` writes one, with the digest that docs/templates.md describes."""
     digest = hashlib.sha256()
-    with tarfile.open(target, "w:gz", format=tarfile.GNU_FORMAT, compresslevel=1) as archive:
+    with tarfile.open(target, "w:gz", format=tarfile.GNU_FORMAT, compresslevel=0) as archive:  # read once, at once
         def put(name: str, kind: bytes, mode: int, content: bytes = b"", link: str = "") -> None:
             member = tarfile.TarInfo(name)
             member.type, member.mode, member.linkname, member.mtime = kind, mode, link, TIME

@@ -129,6 +129,8 @@ def _start(log_path: str, path: str, state: Optional[str]) -> None:
     if state is None:
         import_template()
     command = [program(), "serve", "--socket", path, "--idle-exit", str(IDLE_SECONDS), "--log-level", "warning"]
+    if state is not None:
+        command += ["--default-policy", "data"]  # its bounds are those that libraries for data need
     with open(log_path, "wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                                    cwd="/", env={**os.environ, "GLOVEBOX_STATE": state} if state else None)
