@@ -85,6 +85,7 @@ def world():
     for name in SECRETS:
         (world.site / "greeting" / name).write_text(MARKER)
     (world.site / "greeting/id.pem").write_text("-----BEGIN RSA PRIVATE KEY-----\n" + MARKER)
+    (world.site / "greeting/deploy").write_text("-----BEGIN OPENSSH PRIVATE KEY-----\n" + MARKER)
     (world.site / "greeting/linked.txt").symlink_to(world.home / "notes.txt")
     (world.site / "greeting/home").symlink_to(world.home)
     (world.site / "linked_package").symlink_to(world.home / "project")
@@ -160,7 +161,7 @@ def test_what_is_left_out_is_shown(world):
     place = f"{world.site.resolve()}/"
     for name in SECRETS:
         assert shown[f"{place}greeting/{name}"] == "could be a secret"
-    assert shown[f"{place}greeting/id.pem"] == "holds a private key"
+    assert shown[f"{place}greeting/id.pem"] == shown[f"{place}greeting/deploy"] == "holds a private key"
     assert shown[f"{place}greeting/linked.txt"] == shown[f"{place}linked_package"] == "a link"
     assert shown[f"{place}evil.pth"] == shown[f"{place}__editable__.developed.pth"] == "leads to other folders"
     assert shown[f"{place}greeting-1.0.dist-info/direct_url.json"] == "names folders of this machine"

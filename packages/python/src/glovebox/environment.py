@@ -28,6 +28,7 @@ FORMAT = "1"  # another one copies every environment anew
 TIME = 1735689600  # of every file, as in other templates
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 FILE_MAX = 4 << 30
+KEY_FILE_MAX = 64 << 10
 PRIVATE = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 SECRET_NAMES = re.compile(
     r"\.env.*|.*\.env|\.netrc|\.pypirc|\.npmrc|\.pgpass|\.git.*|\.ssh|\.aws|\.azure|\.kube|\.docker|\.gnupg"
@@ -87,8 +88,11 @@ def read_file(path: str) -> Optional[bytes]:
         return file.read() if stat.S_ISREG(status.st_mode) and status.st_size < FILE_MAX else None
 
 
-def is_private_key(content: bytes) -> bool:
-    return len(content) < 65536 and PRIVATE.search(content) is not None
+def holds_private_key(path: str, size: int) -> bool:
+    """Python files are read by the interpreter, and may speak of keys."""
+    if size >= KEY_FILE_MAX or path.endswith((".py", ".pyi", ".so")):
+        return False
+    return PRIVATE.search(read_file(path) or b"") is not None
 
 
 def walk(top: str, collection: Collection, skip: Tuple[str, ...] = ()) -> Iterator[Tuple[str, os.stat_result]]:
@@ -140,7 +144,7 @@ def add_tree(collection: Collection, top: str, target: str, skip: Tuple[str, ...
         if path.endswith(".dist-info/direct_url.json"):
             collection.leave_out(source, "names folders of this machine")
             continue
-        if path.endswith((".pem", ".txt", ".json", ".cfg", ".ini")) and is_private_key(read_file(source) or b""):
+        if holds_private_key(source, status.st_size):
             collection.leave_out(source, "holds a private key")
             continue
         collection.add(inside, Entry(0o755 if status.st_mode & 0o111 else 0o644, source))
@@ -313,6 +317,8 @@ def make_template(target: str) -> None:
     """Copies the environment of this interpreter into the state folder `target`."""
     from .errors import UnavailableException
     from .server import import_template, program
+    if os.uname().machine != "x86_64" or "CS_GNU_LIBC_VERSION" not in os.confstr_names:
+        raise UnavailableException("an environment is copied on x86-64 Linux with glibc only; name a template of the server")
     import_template()
     root = os.path.join(os.path.dirname(states()), "templates", "minimal")
     try:
