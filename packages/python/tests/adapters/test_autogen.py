@@ -63,9 +63,9 @@ def test_cancelled_and_unknown_blocks(options):  # noqa: F811
         token = CancellationToken()
         asyncio.get_running_loop().call_later(0.2, token.cancel)
         with pytest.raises(asyncio.CancelledError):
-            await executor.execute_code_blocks([CodeBlock("import time; time.sleep(1)", "python")], token)
+            await executor.execute_code_blocks([CodeBlock("import time; time.sleep(60)", "python")], token)
         await executor.stop()
-    with Executor(timeout=10, **options) as executor:
+    with Executor(timeout=100, **options) as executor:
         asyncio.run(run())
 
 

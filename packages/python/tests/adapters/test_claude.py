@@ -7,7 +7,7 @@ import pytest
 from anthropic.lib.tools import ToolError
 from glovebox.adapters import claude
 from scripted import Model
-from tasks import LIMIT, SUM, TASKS, example, expect, options  # noqa: F401
+from tasks import SUM, TASKS, example, expect, options  # noqa: F401
 
 REQUEST = {"model": "scripted", "max_tokens": 1000, "messages": [{"role": "user", "content": "Do the task."}]}
 
@@ -62,7 +62,7 @@ def test_toolset_with_a_runner(options):  # noqa: F811
 
 def test_toolset_of_a_worker(options):  # noqa: F811
     """A worker calls the factory for each session; what goes wrong is a ToolError, which the worker sends as a result."""
-    with claude.Toolset(limits=LIMIT, **options) as toolset:
+    with claude.Toolset(**options) as toolset:
         first, second = ({tool.name: tool for tool in toolset(None)} for _ in range(2))
         assert list(first) == ["bash", "read", "write", "edit", "glob", "grep"]
         assert all(tool.to_dict()["description"] for tool in first.values())
@@ -72,7 +72,7 @@ def test_toolset_of_a_worker(options):  # noqa: F811
             for name, arguments, text in [
                     ("edit", {"file_path": "a", "old_string": "b", "new_string": "c"}, "2 times"),
                     ("edit", {"file_path": "a", "old_string": "z", "new_string": "c"}, "not found"),
-                    ("read", {"file_path": "none"}, "read: "), ("bash", {"command": "while :; do :; done"}, "wall"),
+                    ("read", {"file_path": "none"}, "read: "), ("bash", {"command": "while :; do :; done", "timeout_ms": 1000}, "wall"),
                     ("bash", {"command": "echo out; false"}, "out"), ("grep", {"pattern": "("}, "grep"),
                     ("bash", {}, "command is required")]:
                 with pytest.raises(ToolError, match=text):

@@ -30,7 +30,7 @@ def test_a_limit_is_said(options):  # noqa: F811
     with Backend(timeout=1, **options) as backend:
         steps = [("execute", {"command": "while :; do :; done"}), expect("timeout was over", "It took too long.")]
         assert ask(backend, steps) == "It took too long."
-        assert backend.execute("exit 3").exit_code == 3
+        assert backend.execute("exit 3", timeout=60).exit_code == 3
 
 
 def test_files_stay_for_its_own_tools(options):  # noqa: F811

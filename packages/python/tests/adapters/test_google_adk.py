@@ -37,14 +37,16 @@ def block(code):
 
 
 def test_code_executor(options):  # noqa: F811
-    executor = google_adk.CodeExecutor(timeout_seconds=1, **options)
+    executor = google_adk.CodeExecutor(**options)
     try:
         upload(executor.sandbox)
-        executor.sandbox.run_code("import pandas, matplotlib.pyplot")
-        steps = [block("x = 17; open('note.txt', 'w').write('kept')"), block(ENDLESS),
-                 expect("wall", block("print(open('note.txt').read(), x)")), expect("kept 17", "The file has stayed.")]
+        steps = [block("x = 17; open('note.txt', 'w').write('kept')"), block("print(open('note.txt').read(), x)"),
+                 expect("kept 17", "The file has stayed.")]
         with Model(steps) as model:
             assert run(model, code_executor=executor) == "The file has stayed."
+        executor.timeout_seconds = 1
+        with Model([block(ENDLESS), expect("wall", "It took too long.")]) as model:
+            assert run(model, code_executor=executor) == "It took too long."
         executor.timeout_seconds = 60
         with Model([block(ANALYSIS), expect("total 60", "Sales were 60 in all.")]) as model:
             assert run(model, code_executor=executor) == "Sales were 60 in all."

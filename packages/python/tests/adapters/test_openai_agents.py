@@ -28,7 +28,7 @@ def test_function_tools(task, options):  # noqa: F811
 
 def test_shell_keeps_files_and_says_its_timeout(options):  # noqa: F811
     steps = [("shell", {"commands": ["echo kept > note.txt", "exit 3"], "timeout_ms": None, "max_output_length": None}),
-             ("shell", {"commands": ["cat note.txt", "sleep 30", "echo not reached"], "timeout_ms": 500, "max_output_length": None}),
+             ("shell", {"commands": ["cat note.txt", "sleep 60", "echo not reached"], "timeout_ms": 5000, "max_output_length": None}),
              expect("kept", "The file has stayed.")]
     with Model(steps) as model, openai_agents.ShellExecutor(**options) as executor:
         assert run(OpenAIResponsesModel, model, [ShellTool(executor=executor)]) == "The file has stayed."

@@ -35,8 +35,8 @@ class Workspace:
         return self._tools.last
 
     def close(self) -> None:
-        with self._lock:
-            self._tools.close()
+        """Ends the sandbox, and with it a call that is under way in another thread."""
+        self._tools.close()
 
     def __deepcopy__(self, _memo: Any) -> Any:
         """A framework that copies its agents, and what belongs to them, keeps the one sandbox."""

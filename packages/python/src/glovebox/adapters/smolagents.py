@@ -50,7 +50,7 @@ class Executor(Workspace, PythonExecutor):
             self._must_run(f"globals().update(__import__('json').loads({text!r}))")
 
     def _must_run(self, code: str) -> None:
-        execution = self.run_cell(code, timeout=self.timeout)
+        execution = self.run_cell(code)
         if execution.error is not None:
             raise RuntimeError(f"{execution.explain()}\n{execution.error.traceback}")
 
