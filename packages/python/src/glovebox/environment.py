@@ -317,7 +317,8 @@ def make_template(target: str) -> None:
     """Copies the environment of this interpreter into the state folder `target`."""
     from .errors import UnavailableException
     from .server import import_template, program
-    if os.uname().machine != "x86_64" or "CS_GNU_LIBC_VERSION" not in os.confstr_names:
+    c_library = "CS_GNU_LIBC_VERSION" in os.confstr_names and os.confstr("CS_GNU_LIBC_VERSION")  # empty with musl
+    if os.uname().machine != "x86_64" or not c_library:
         raise UnavailableException("an environment is copied on x86-64 Linux with glibc only; name a template of the server")
     import_template()
     root = os.path.join(os.path.dirname(states()), "templates", "minimal")
