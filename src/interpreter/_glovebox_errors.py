@@ -1,6 +1,9 @@
-"""Tells an exception: as the text that python3 prints, without the kernel's own frames, and as data."""
+"""Tells an exception: as the text that python3 prints, without the kernel's own frames, and as data. An ImportError gets
+a note on what the template has instead, a FileNotFoundError how the file can be had; message and attributes stay."""
 
+import importlib.util
 import os
+import re
 import sys
 import traceback
 
@@ -11,12 +14,29 @@ STEPS_MOST = 2000  # of a traceback that is read; of deeper ones only both ends 
 FRAMES_MOST = 64  # in the data
 CHAIN_MOST = 8
 
+# module: the package's name where it is another one, and modules that do the like
+KNOWN = {
+    "aiohttp": ("", "httpx requests urllib.request"), "altair": ("", "matplotlib seaborn"),
+    "bokeh": ("", "matplotlib seaborn"), "bs4": ("beautifulsoup4", "lxml html.parser"),
+    "cv2": ("opencv-python-headless", "skimage PIL scipy.ndimage"), "docx": ("python-docx", "zipfile"),
+    "duckdb": ("", "sqlite3 pandas"), "fastparquet": ("", "sqlite3 openpyxl csv"), "httpx": ("", "requests urllib.request"),
+    "jinja2": ("", "string"), "lightgbm": ("", "sklearn"), "networkx": ("", "graphlib scipy.sparse"), "nltk": ("", "re"),
+    "PIL": ("pillow", "matplotlib"), "plotly": ("", "matplotlib seaborn"), "polars": ("", "pandas"),
+    "pptx": ("python-pptx", "zipfile"), "pyarrow": ("", "sqlite3 openpyxl csv"), "pytest": ("", "unittest"),
+    "requests": ("", "urllib.request"), "skimage": ("scikit-image", "PIL scipy.ndimage"), "sklearn": ("scikit-learn", "scipy numpy"),
+    "statsmodels": ("", "scipy.stats sklearn statistics"), "tabulate": ("", "pandas"), "torch": ("", "sklearn numpy"),
+    "xgboost": ("", "sklearn"), "xlrd": ("", "openpyxl"), "xlsxwriter": ("", "openpyxl"), "yaml": ("pyyaml", "json tomllib"),
+}
+OPTIONAL = re.compile(r"Missing optional dependency '([A-Za-z_][\w.]*)'")  # pandas: "Use pip or conda to install …"
+NAME_MOST = 100
+
 
 def tell(error, send):
     """Sends the data; what cannot be told of a hostile exception is left out, and a little always remains."""
     drop_ours(error)
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, steps_of(error)
     name = name_of(error)
+    add_hint(error)
     try:
         told = data_of(error)
         told["traceback"] = text_of(error)
@@ -115,6 +135,57 @@ def frames_of(error):
     steps = traceback.extract_tb(error.__traceback__, limit=-FRAMES_MOST)
     return [{"file": step.filename, "line": step.lineno, "function": step.name, "code": step.line or ""}
             for step in steps if not is_ours(step.filename)]
+
+
+def is_here(name):
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def hint_of(error):
+    if type(error) is FileNotFoundError:
+        return hint_of_file(error)
+    if type(error) is ModuleNotFoundError:
+        name = error.name
+    else:
+        found = OPTIONAL.search(str(error)) if type(error) is ImportError else None
+        name = found and found[1]
+    if type(name) is not str or not 0 < len(name) <= NAME_MOST:
+        return None
+    top = name.partition(".")[0]
+    if not top.isidentifier() or is_here(top):
+        return None
+    if top in sys.stdlib_module_names:
+        return f"glovebox: this template's python has no {top}"
+    package, instead = KNOWN.get(top, ("", ""))
+    instead = [module for module in instead.split() if is_here(module)]
+    has = f"; it has {', '.join(instead)}" if instead else ""
+    own = "" if top in KNOWN else f"; a file of your own is sent along (run --file {top}.py)"
+    return f"glovebox: this template has no {top}{has}; its operator can add it: glovebox libs request {package or top}{own}"
+
+
+def hint_of_file(error):
+    """Of what the caller could have sent along."""
+    path = error.filename
+    if error.errno != 2 or type(path) is not str or not 0 < len(path) <= NAME_MOST or not path.isprintable():
+        return None
+    place = os.path.normpath(os.path.join(os.getcwd(), path))
+    if not place.startswith("/workspace/") or os.path.lexists(place):
+        return None
+    name = place[len("/workspace/"):]
+    return f"glovebox: /workspace has no {name}; a file of the caller's is sent along (run --file {name})"
+
+
+def add_hint(error):
+    """Before the traceback is made. Whatever the program has made of its interpreter, the exception is still told."""
+    try:
+        hint = hint_of(error)
+        if hint is not None and hint not in getattr(error, "__notes__", ()):
+            error.add_note(hint)
+    except BaseException:
+        pass
 
 
 _glovebox_mime.text_of_error = text_of

@@ -10,6 +10,7 @@ import types
 import _thread
 
 import _glovebox
+import _glovebox_errors
 
 INTERRUPTED = -2
 AT_START = frozenset(sys.modules["__main__"].AT_START)  # what every python3 imports before its program
@@ -116,6 +117,7 @@ def run(path, arguments, source):
     except BaseException as error:
         # The first entry is this very function; with it gone the traceback is python3's own.
         error.__traceback__ = error.__traceback__.tb_next
+        _glovebox_errors.add_hint(error)
         _glovebox.print_error(type(error), error, error.__traceback__)
         return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
     return 0

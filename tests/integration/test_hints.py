@@ -1,0 +1,54 @@
+"""What the traceback of a missing module or file says in an interpreter that was parked: what a model reads, by whatever
+interface."""
+
+import pytest
+
+MODULES = [
+    ("import polars", "glovebox: this template has no polars; it has pandas; its operator can add it: "
+                      "glovebox libs request polars\n"),
+    ("import yaml.nodes", "glovebox: this template has no yaml; it has json, tomllib; its operator can add it: "
+                          "glovebox libs request pyyaml\n"),
+    ("import no_such_module", "glovebox: this template has no no_such_module; its operator can add it: glovebox libs request "
+                              "no_such_module; a file of your own is sent along (run --file no_such_module.py)\n"),
+    ("import pandas; pandas.DataFrame({'a': [1]}).to_parquet('x')",
+     "glovebox: this template has no pyarrow; it has sqlite3, openpyxl, csv; its operator can add it: "
+     "glovebox libs request pyarrow\n"),
+]
+OTHERS = ["import json.nowhere", "raise ModuleNotFoundError('mine')", "raise ModuleNotFoundError(name='a b')",
+          "raise ModuleNotFoundError(name=7)", "from json import nothing", "open('/etc/nowhere')", "open('../x')", "open(b'x')", "open('a\\nb')",
+          "raise FileNotFoundError('mine')", "raise FileNotFoundError(2, 'mine', 7)", "open('x' * 200)", "import os; os.rmdir('a' * 101)",
+          "open('x', 'x'); raise FileNotFoundError(2, 'it is there', 'x')"]
+
+
+SENT = "a file of the caller's is sent along (run --file {})\n"
+FILES = [
+    ("open('data.csv')", "glovebox: /workspace has no data.csv; " + SENT.format("data.csv")),
+    ("import pandas; pandas.read_csv('/workspace/a/../b.csv')", "glovebox: /workspace has no b.csv; " + SENT.format("b.csv")),
+    ("import os; os.mkdir('sub'); os.chdir('sub'); open('x')", "glovebox: /workspace has no sub/x; " + SENT.format("sub/x")),
+]
+
+
+class TestHints:
+    @pytest.mark.parametrize("code, hint", MODULES + FILES)
+    def test_script(self, daemon, code, hint):
+        _status, answer = daemon.call("POST", "/v1/runs", {"policy": "data", "code": code})
+        assert answer["stderr"].endswith(hint), answer["stderr"]
+
+    @pytest.mark.parametrize("code", OTHERS)
+    def test_no_hint(self, daemon, code):
+        _status, answer = daemon.call("POST", "/v1/runs", {"policy": "data", "code": code})
+        assert "Error" in answer["stderr"] and "glovebox: " not in answer["stderr"]
+
+    def test_caught_errors_are_as_ever(self, daemon):
+        code = "try: import polars\nexcept ImportError as error: print(error, getattr(error, '__notes__', None))"
+        _status, answer = daemon.call("POST", "/v1/runs", {"policy": "data", "code": code})
+        assert answer["stdout"] == "No module named 'polars' None\n"
+
+    def test_cells(self, daemon):
+        session = daemon.session()
+        try:
+            for code, hint in MODULES + FILES[:2]:
+                error = session.run(code)["error"]
+                assert error["traceback"].endswith(hint) and hint.strip() not in error["value"]
+        finally:
+            session.end()
