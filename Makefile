@@ -1,6 +1,6 @@
 # A thin door to Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test test-mcp test-python test-adapters packages check coverage bench fuzz mutants verdicts soak idle kills powercuts overload executions neighbours format lint install uninstall clean
+.PHONY: all setup run test test-mcp test-python test-javascript test-adapters packages check coverage bench fuzz mutants verdicts soak idle kills powercuts overload executions neighbours format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -49,6 +49,11 @@ test-adapters: all
 packages: all
 	@tools/setup build packages
 	@tools/make-packages $(BUILD)
+
+# The JavaScript package: types by two checkers and its tests against a server of their own.
+test-javascript: all
+	@tools/setup build test mcp
+	@tools/test-javascript $(BUILD)
 
 # Which lines of the parsers their unit tests reach; fails below 90 %.
 coverage:

@@ -1,0 +1,55 @@
+/** Server-sent events, out of pieces of a body. */
+import { ProtocolError } from "./errors.js";
+
+export interface ServerEvent {
+  kind: string;
+  id: string | undefined;
+  data: Record<string, unknown>;
+}
+
+const LINE_MAX = 1 << 30;
+
+/** Splits lines only at the line ends of the format, since U+2028 and others may stand in JSON. */
+export class EventReader {
+  #rest = "";
+  #kind = "";
+  #id: string | undefined;
+  #data: string[] = [];
+  readonly #decoder = new TextDecoder();
+
+  *feed(piece: Uint8Array): Generator<ServerEvent> {
+    this.#rest += this.#decoder.decode(piece, { stream: true });
+    if (this.#rest.length > LINE_MAX) throw new ProtocolError("an event is longer than 1 GiB");
+    const lines = this.#rest.split("\n");
+    this.#rest = lines.pop() ?? "";
+    for (const line of lines) {
+      const event = this.#take(line.endsWith("\r") ? line.slice(0, -1) : line);
+      if (event) yield event;
+    }
+  }
+
+  #take(line: string): ServerEvent | undefined {
+    if (line === "") return this.#finish();
+    const colon = line.indexOf(":");
+    const name = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(colon + (line[colon + 1] === " " ? 2 : 1));
+    if (name === "event") this.#kind = value;
+    else if (name === "id") this.#id = value;
+    else if (name === "data") this.#data.push(value);
+    return undefined;
+  }
+
+  #finish(): ServerEvent | undefined {
+    const [kind, id, data] = [this.#kind, this.#id, this.#data];
+    [this.#kind, this.#data] = ["", []];
+    if (data.length === 0) return undefined;
+    let parsed: unknown;
+    try {
+      parsed = JSON.parse(data.join("\n"));
+    } catch {
+      throw new ProtocolError("an event holds no JSON");
+    }
+    if (typeof parsed !== "object" || parsed === null) throw new ProtocolError("an event holds no JSON object");
+    return { kind, id, data: parsed as Record<string, unknown> };
+  }
+}

@@ -1,0 +1,129 @@
+/** Files of a sandbox. A path is absolute inside, or lies below /workspace. */
+import { pathOf } from "./client.js";
+import type { Body, Client, Response } from "./client.js";
+import { NotFoundError } from "./errors.js";
+import { entryOf } from "./models.js";
+import type { EntryInfo, FilesystemEvent } from "./models.js";
+
+export type Content = string | Uint8Array | Blob | AsyncIterable<Uint8Array>;
+
+async function bodyOf(data: Content): Promise<Body> {
+  return data instanceof Blob ? new Uint8Array(await data.arrayBuffer()) : data;
+}
+
+export class Files {
+  readonly #client: Client;
+  readonly #place: string;
+
+  constructor(client: Client, session: string) {
+    this.#client = client;
+    this.#place = pathOf("v1", "sessions", session);
+  }
+
+  #file(path: string): string {
+    return `${this.#place}/files${pathOf(path)}`;
+  }
+
+  #call<T>(what: string, json: Record<string, unknown>): Promise<T> {
+    return this.#client.call<T>("POST", `${this.#place}/files:${what}`, json);
+  }
+
+  /** Text; what is no UTF-8 is replaced. */
+  async read(path: string, options?: { format: "text" }): Promise<string>;
+  async read(path: string, options: { format: "bytes" }): Promise<Uint8Array>;
+  async read(path: string, options: { format: "stream" }): Promise<AsyncIterable<Uint8Array>>;
+  async read(path: string, options: { format: "text" | "bytes" | "stream" } = { format: "text" }): Promise<string | Uint8Array | AsyncIterable<Uint8Array>> {
+    if (options.format === "stream") return (await this.#client.open("GET", this.#file(path))).pieces();
+    const { body } = await this.#client.request("GET", this.#file(path));
+    return options.format === "bytes" ? body : body.toString("utf8");
+  }
+
+  /** Writes a file whole: it takes the place of what had its name when the last byte is there, or not at all. */
+  async write(path: string, data: Content, options: { mode?: number; signal?: AbortSignal } = {}): Promise<EntryInfo> {
+    const query = options.mode === undefined ? undefined : { mode: options.mode.toString(8) };
+    const { body } = await this.#client.request("PUT", this.#file(path), { query, body: await bodyOf(data), signal: options.signal });
+    return entryOf({ type: "file", ...(JSON.parse(body.toString()) as object) });
+  }
+
+  async writeFiles(files: Iterable<{ path: string; data: Content }>): Promise<EntryInfo[]> {
+    const written: EntryInfo[] = [];
+    for (const { path, data } of files) written.push(await this.write(path, data));
+    return written;
+  }
+
+  /** What is in a folder, sorted by path. */
+  async list(path = "/workspace", options: { depth?: number } = {}): Promise<EntryInfo[]> {
+    const { entries } = await this.#call<{ entries: unknown[] }>("list", { path, depth: options.depth ?? 1 });
+    return entries.map((row) => entryOf(row, path));
+  }
+
+  async getInfo(path: string): Promise<EntryInfo> {
+    return entryOf(await this.#call("stat", { path }));
+  }
+
+  async exists(path: string): Promise<boolean> {
+    try {
+      await this.#call("stat", { path });
+      return true;
+    } catch (error) {
+      if (error instanceof NotFoundError) return false;
+      throw error;
+    }
+  }
+
+  /** Removes a file, or a folder with what is in it. */
+  async remove(path: string): Promise<void> {
+    await this.#client.request("DELETE", this.#file(path));
+  }
+
+  async rename(oldPath: string, newPath: string): Promise<EntryInfo> {
+    await this.#call("move", { from: oldPath, to: newPath });
+    return await this.getInfo(newPath);
+  }
+
+  /** False if it was there. */
+  async makeDir(path: string): Promise<boolean> {
+    if (await this.exists(path)) return false;
+    await this.#call("mkdir", { path });
+    return true;
+  }
+
+  /** A folder as the pieces of a tar. */
+  async downloadDir(path = "/workspace"): Promise<AsyncIterable<Uint8Array>> {
+    return (await this.#client.open("GET", `${this.#place}/files:tar`, { query: { path } })).pieces();
+  }
+
+  /** A tar into a folder. */
+  async uploadDir(data: Content, path = "/workspace"): Promise<void> {
+    await this.#client.request("PUT", `${this.#place}/files:tar`, { query: { path }, body: await bodyOf(data) });
+  }
+
+  /** Changes below a folder, to be iterated over; stop() it when it is not needed any more. */
+  async watchDir(path: string, options: { recursive?: boolean; signal?: AbortSignal } = {}): Promise<Watch> {
+    const query = { path, ...(options.recursive ? { recursive: "1" } : {}) };
+    return new Watch(await this.#client.open("GET", `${this.#place}/files:watch`, { query, signal: options.signal }));
+  }
+
+  /** A URL (a path, if the server listens on a Unix socket) that needs no key, for this one file and method. */
+  async sign(path: string, options: { method?: "GET" | "PUT"; expires?: number } = {}): Promise<string> {
+    const { url } = await this.#call<{ url: string }>("sign", { path, method: options.method ?? "GET", expires_s: options.expires ?? 3600 });
+    const endpoint = await this.#client.endpoint();
+    return endpoint.socket !== undefined || url.includes("://") ? url : endpoint.url(url);
+  }
+}
+
+export class Watch implements AsyncIterable<FilesystemEvent> {
+  readonly #response: Response;
+
+  constructor(response: Response) {
+    this.#response = response;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<FilesystemEvent> {
+    for await (const { kind, data } of this.#response.events()) yield { name: typeof data["path"] === "string" ? data["path"] : "", type: kind };
+  }
+
+  stop(): void {
+    this.#response.close();
+  }
+}
