@@ -13,7 +13,7 @@
  * is always the careful choice. Text is UTF-8 and ends with NUL.
  *
  *   Threads  one call at a time for each client, glb_cancel() excepted; clients are independent.
- *   Since    1.0    See  glovebox(1), docs/reference */
+ *   Since    0.1, all of it    See  glovebox(1), docs/reference */
 #pragma once
 
 #include <stddef.h>
@@ -50,11 +50,10 @@ enum {
     GLB_E_FORBIDDEN = 13,
     GLB_E_INTERNAL = 14, /* a mistake in glovebox, or memory is gone */
     GLB_E_CANCELLED =
-        15, /* glb_cancel() or a callback ended the call before there was an outcome */
-    GLB_E_QUOTA =
-        23, /* a quota of the key is used up; glb_error_text() says until when. Since 1.1 */
-    GLB_E_NO_PROGRAM = 24,     /* no program of that name is in the sandbox. Since 1.1 */
-    GLB_E_NOT_EXECUTABLE = 25, /* it is there, and cannot be executed. Since 1.1 */
+        15,           /* glb_cancel() or a callback ended the call before there was an outcome */
+    GLB_E_QUOTA = 23, /* a quota of the key is used up; glb_error_text() says until when */
+    GLB_E_NO_PROGRAM = 24,     /* no program of that name is in the sandbox */
+    GLB_E_NOT_EXECUTABLE = 25, /* it is there, and cannot be executed */
 };
 
 /* How a run ended. */
@@ -76,7 +75,7 @@ enum {
     GLB_CONNECT_PRIVATE = 2, /* a daemon of our own that ends with glb_close() */
 };
 
-/* The library's version, "1.0.0". */
+/* The library's version, as "0.1.0". */
 GLB_API const char *glb_version(void);
 
 /* Why the last call of this thread failed: "cause; fix" in one line. Valid until the next call. */
@@ -89,7 +88,7 @@ typedef struct glb_connect_options {
     int32_t how;        /* GLB_CONNECT_* */
     int32_t log_fd;     /* a private daemon logs to this descriptor; 0: kept for the error text */
     const char *template_name; /* the one that is used first starts fastest; NULL: python */
-    const char *key; /* API key for a running daemon; NULL: GLOVEBOX_API_KEY, or none. Since 1.1 */
+    const char *key;           /* API key for a running daemon; NULL: GLOVEBOX_API_KEY, or none */
 } glb_connect_options;
 
 /* Connects to gloveboxd, or starts a private one.
@@ -149,10 +148,9 @@ typedef struct glb_run_options {
     size_t file_size;         /* sizeof(glb_file) */
     glb_on_output *on_output; /* NULL: only in the outcome */
     glb_on_event *on_event;
-    void *context; /* handed to both */
-    const char
-        *expectation; /* of the output: a JSON object (docs/output-validation.md), whose verdict
-                         stands in glb_outcome_json() as "gate"; NULL: none. Since 1.1 */
+    void *context;           /* handed to both */
+    const char *expectation; /* of the output: a JSON object (docs/output-validation.md), whose
+                                verdict stands in glb_outcome_json() as "gate"; NULL: none */
 } glb_run_options;
 
 /* Runs code in a sandbox of its own and waits for its end.
@@ -258,16 +256,13 @@ GLB_API const char *glb_outcome_receipt(const glb_outcome *outcome);
  * descriptor.
  *
  *   Fails    GLB_E_NOT_FOUND  the outcome has none
- *            GLB_E_SYSTEM     the descriptor does not take it; the text says why
- *   Since    1.1 */
+ *            GLB_E_SYSTEM     the descriptor does not take it; the text says why */
 GLB_API int32_t glb_receipt_write(glb_client *client, const glb_outcome *outcome, int fd);
 
 /* --- sessions: sandboxes that are kept between runs (docs/sessions.md) ---------------------------
  *
  * A session is named by its id, "ses_…", and lives in a daemon: a private one takes it along when
- * it ends. Texts of JSON are what the REST interface answers.
- *
- *   Since    1.1, all of it */
+ * it ends. Texts of JSON are what the REST interface answers. */
 
 /* Frees a text that a call has given. NULL is fine. */
 GLB_API void glb_text_free(char *text);
@@ -300,8 +295,7 @@ GLB_API int32_t glb_session_list(glb_client *client, const char *state, const ch
 GLB_API int32_t glb_session_get(glb_client *client, const char *session, char **ret_json);
 
 /* The session is in use: its idle time begins anew. `ret_json` may be NULL.
- *   Fails    GLB_E_CONFLICT  it has ended
- *   Since    1.1 */
+ *   Fails    GLB_E_CONFLICT  it has ended */
 GLB_API int32_t glb_session_touch(glb_client *client, const char *session, char **ret_json);
 
 /* Ends a session and everything in it. `ret_json` may be NULL. */
@@ -340,8 +334,7 @@ typedef struct glb_branch_options {
 } glb_branch_options;
 
 /* The same, with what the branch has of its own. `options` may be NULL.
- *   Fails    as glb_session_branch(), and GLB_E_LIMIT: more time than the policy allows
- *   Since    1.1 */
+ *   Fails    as glb_session_branch(), and GLB_E_LIMIT: more time than the policy allows */
 GLB_API int32_t glb_session_branch_with(glb_client *client, const char *session,
                                         const glb_branch_options *options, size_t options_size,
                                         char **ret_json);
@@ -372,7 +365,7 @@ typedef struct glb_cell_options {
     glb_on_event *on_event;
     void *context;           /* handed to both */
     const char *expectation; /* of its output, as glb_run_options has it, without artifacts; NULL:
-                                none. Since 1.1 */
+                                none */
 } glb_cell_options;
 
 /* Runs a cell, whose context keeps its names. glb_cancel() interrupts it. As glb_run(), and

@@ -1,6 +1,8 @@
 """libglovebox.so as somebody else's program uses it, and the shape that it must keep."""
 
+import ctypes
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -26,6 +28,17 @@ def test_a_program_against_the_header(glovebox, daemon, tmp_path, compiler):
     done = subprocess.run([tmp_path / "program", str(glovebox.state), daemon.path], capture_output=True,
                           env=glovebox.environment(), timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_header_names_no_later_version():
+    """What it says of versions is what glb_version() gives, and an earlier one for "Since"."""
+    header = (TOP / "include/glovebox.h").read_text()
+    library = ctypes.CDLL(str(LIBRARY))
+    library.glb_version.restype = ctypes.c_char_p
+    version = library.glb_version().decode()
+    assert f'The library\'s version, as "{version}".' in header
+    named = re.findall(r"Since +(\d+)\.(\d+)", header)
+    assert named and all((int(major), int(minor)) <= tuple(map(int, version.split(".")[:2])) for major, minor in named)
 
 
 @pytest.mark.skipif(not shutil.which("nm"), reason="binutils are not installed")
