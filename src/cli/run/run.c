@@ -9,6 +9,7 @@
 #include "cli/common/output_check_report.h"
 #include "cli/options.h"
 #include "cli/run/artifacts.h"
+#include "cli/run/hints.h"
 #include "cli/run/run_arguments.h"
 #include "cli/tty/output_filter.h"
 #include "client/client.h"
@@ -33,6 +34,7 @@ struct call {
     glb_client *client;
     glb_outcome *outcome;
     struct terminal terminals[2];
+    struct hints hints;
     bool has_expired; /* nobody has decided */
 };
 
@@ -141,6 +143,8 @@ static int32_t show_output(void *context, int32_t stream, const void *data, size
     struct call *call = context;
     struct terminal *terminal = &call->terminals[stream == GLB_STDERR];
     terminal_write(terminal, data, length);
+    if (stream == GLB_STDERR)
+        hints_hear(&call->hints, data, length);
     return terminal->failed != 0;
 }
 
@@ -341,6 +345,7 @@ static int finish(const struct call *call)
         (void) complain("nobody has decided in time, which is a no; run it again to ask again");
     else
         tell_what_happened(call->outcome);
+    hints_tell(&call->hints, &call->arguments, call->outcome);
     if (call->outcome)
         output_check_tell(call->outcome, call->arguments.verbose);
     return saved < 0 && status == 0 ? EXIT_OWN_FAILURE : status;
