@@ -13,6 +13,7 @@
 #include "daemon/liveness.h"
 #include "daemon/options.h"
 #include "doors/http/authenticate.h"
+#include "doors/http/request_guard.h"
 #include "doors/rest/rest.h"
 #include "engine/approval/approvals.h"
 #include "engine/audit/audit_log.h"
@@ -66,6 +67,7 @@ static struct daemon {
     struct sessions sessions;
     struct http *http;
     struct http_patience patience;
+    struct guard_names names;
     struct processes processes;
     struct service service;
     struct takeover takeover;
@@ -215,6 +217,7 @@ static int open_doors(error *err)
                                   .ended = metrics_request_ended,
                                   .is_private = settings.is_private,
                                   .patience = settings.is_private ? NULL : &daemon_.patience,
+                                  .names = settings.is_private ? NULL : &daemon_.names,
                                   .last_closed = on_last_closed };
     if (http_open(&daemon_.loop, &http, &daemon_.http, err) < 0)
         return -1;
@@ -260,6 +263,10 @@ static void on_applied(const struct settings *fresh)
     daemon_.sessions.session_checkpoint_bytes_max = fresh->list[SETTING_checkpoints_mib].number
                                                     << 20;
     daemon_.idle_exit.seconds = (unsigned) fresh->list[SETTING_idle_exit].number;
+    (void) snprintf(daemon_.names.hosts, sizeof daemon_.names.hosts, "%s",
+                    fresh->list[SETTING_public_hosts].text);
+    (void) snprintf(daemon_.names.origins, sizeof daemon_.names.origins, "%s",
+                    fresh->list[SETTING_allowed_origins].text);
     daemon_.patience = (struct http_patience){
         .idle_s = (unsigned) fresh->list[SETTING_idle_seconds].number,
         .header_s = (unsigned) fresh->list[SETTING_header_seconds].number,

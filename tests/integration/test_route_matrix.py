@@ -87,7 +87,7 @@ BY_SIGNATURE = {(method, path) for path, methods in {
     "/v1/signed/{id}/{path}": ("GET", "PUT"),
     S + "/ports/{port}/{path}": ("GET", "PUT", "POST", "DELETE", "PATCH"),
 }.items() for method in methods}
-OPEN = {("GET", "/healthz"), ("GET", "/openapi.json")}
+OPEN = {("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/openapi.json")}
 
 
 @pytest.fixture(name="service", scope="module")

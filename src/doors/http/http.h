@@ -157,12 +157,15 @@ struct http_patience {
     unsigned idle_s, header_s, body_s;
 };
 
+struct guard_names;
+
 struct http_settings {
     const struct door *const *doors; /* ends with NULL */
     struct service *service;
     uint64_t body_max;
     bool is_private;                      /* one trusted peer: no time limits */
     const struct http_patience *patience; /* it may change; NULL: endless */
+    const struct guard_names *names;      /* of proxies and pages; may change; NULL: none */
     unsigned owner;                       /* user id */
 
     /* Who calls, and may it? Asked before the body is read, when the route is known. May be NULL.

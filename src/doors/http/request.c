@@ -184,6 +184,26 @@ static uint64_t body_max(const struct exchange *exchange)
     return exchange->http->settings.body_max;
 }
 
+/* A browser shows an answer to a page of another origin only if the answer names that origin;
+ * before a request with a key it asks by OPTIONS (Fetch standard, 3.2). There are no cookies, so
+ * the headers that allow credentials are not needed. */
+static void allow_origin(struct exchange *exchange, const char *origin)
+{
+    const struct guard_names *names = exchange->http->settings.names;
+    if (!origin || !names || !guard_lists(names->origins, origin, strlen(origin)))
+        return;
+    exchange_add_header(exchange, "Access-Control-Allow-Origin", origin);
+    exchange_add_header(exchange, "Vary", "Origin");
+    exchange_add_header(exchange, "Access-Control-Expose-Headers", "*");
+    if (!exchange_header(exchange, "Access-Control-Request-Method"))
+        return;
+    exchange_add_header(exchange, "Access-Control-Allow-Methods", route_all_methods());
+    exchange_add_header(exchange, "Access-Control-Allow-Headers",
+                        "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, "
+                        "Last-Event-ID, Prefer, Range, X-API-Key, X-Request-Id");
+    exchange_add_header(exchange, "Access-Control-Max-Age", "600");
+}
+
 static int check_length(const struct exchange *exchange, error *err)
 {
     const char *length = exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -201,10 +221,12 @@ static int admit(struct exchange *exchange, const char *target, error *err)
     char room[HOST_SIZE];
     const char *host;
     const char *path = read_target(exchange, target, room, &host);
+    const char *origin = exchange_header(exchange, MHD_HTTP_HEADER_ORIGIN);
     if (check_header_size(exchange, err) < 0 || check_headers(exchange, err) < 0 ||
-        guard_origin(host, exchange_header(exchange, MHD_HTTP_HEADER_ORIGIN), exchange->is_remote,
-                     err) < 0 ||
-        find_route(exchange, path, err) < 0)
+        guard_origin(host, origin, exchange->is_remote, exchange->http->settings.names, err) < 0)
+        return -1;
+    allow_origin(exchange, origin);
+    if (find_route(exchange, path, err) < 0)
         return -1;
     const struct route *route = exchange->route;
     if (!route)

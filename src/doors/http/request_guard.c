@@ -7,35 +7,60 @@
 #include <string.h>
 #include <strings.h>
 
+/* "", ":7070" */
+static bool is_port(const char *port)
+{
+    size_t digits = *port == ':' ? strspn(port + 1, "0123456789") : 0;
+    return *port == '\0' || (digits > 0 && digits <= 5 && port[1 + digits] == '\0');
+}
+
 /* "localhost:7070", "127.0.0.1", "[::1]:7070" */
 static bool is_local(const char *host)
 {
     static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
     for_each(name, names) {
         size_t length = strlen(*name);
-        if (strncasecmp(host, *name, length) != 0)
-            continue;
-        const char *port = host + length;
-        if (*port == '\0')
+        if (strncasecmp(host, *name, length) == 0 && is_port(host + length))
             return true;
-        size_t digits = *port == ':' ? strspn(port + 1, "0123456789") : 0;
-        return digits > 0 && digits <= 5 && port[1 + digits] == '\0';
     }
     return false;
 }
 
-int guard_origin(const char *host, const char *origin, bool is_remote, error *err)
+bool guard_lists(const char *list, const char *name, size_t length)
 {
-    if (is_remote && (!host || !is_local(host)))
-        return fail(err, ERR_FORBIDDEN,
-                    "Host '%.80s' is not this machine; call it localhost or 127.0.0.1",
-                    host ? host : "");
-    if (!origin)
-        return 0;
+    while (*(list += strspn(list, ", "))) {
+        size_t size = strcspn(list, ", ");
+        if (size == length && strncasecmp(list, name, length) == 0)
+            return true;
+        list += size;
+    }
+    return false;
+}
+
+static bool is_public(const struct guard_names *names, const char *host)
+{
+    size_t length = strcspn(host, ":");
+    return names && is_port(host + length) && guard_lists(names->hosts, host, length);
+}
+
+int guard_origin(const char *host, const char *origin, bool is_remote,
+                 const struct guard_names *names, error *err)
+{
     static const char http[] = "http://";
-    if (strncmp(origin, http, sizeof http - 1) != 0 || !is_local(origin + sizeof http - 1))
-        return fail(err, ERR_FORBIDDEN, "pages of '%.80s' may not call glovebox", origin);
-    return 0;
+    if (is_remote && (!host || (!is_local(host) && !is_public(names, host))))
+        return fail(
+            err, ERR_FORBIDDEN,
+            "Host '%.80s' is not this machine; call it localhost or 127.0.0.1, or name it in "
+            "the setting public_hosts",
+            host ? host : "");
+    if (!origin ||
+        (strncmp(origin, http, sizeof http - 1) == 0 && is_local(origin + sizeof http - 1)) ||
+        (names && guard_lists(names->origins, origin, strlen(origin))))
+        return 0;
+    return fail(err, ERR_FORBIDDEN,
+                "pages of '%.80s' may not call glovebox; the setting allowed_origins names those "
+                "that may",
+                origin);
 }
 
 /* RFC 9110, 5.6.2 */

@@ -5,11 +5,23 @@
 #include "base/error.h"
 
 #include <stdbool.h>
+#include <stddef.h>
+
+/* What an operator has named besides this machine: lists with commas. */
+struct guard_names {
+    char hosts[256];   /* that a proxy passes on */
+    char origins[256]; /* whose pages may call */
+};
+
+/* Is it one of a list with commas? Without regard to case. */
+bool guard_lists(const char *list, const char *name, size_t length);
 
 /* A browser may send requests here for any page that it shows, under any name that the page's owner
- * lets point here (DNS rebinding). So over TCP the Host must be this machine, and a request that
- * names an Origin must come from this machine too. Fails  ERR_FORBIDDEN  with what to do. */
-int guard_origin(const char *host, const char *origin, bool is_remote, error *err);
+ * lets point here (DNS rebinding). So over TCP the Host must be this machine or a public host, and
+ * a request that names an Origin must come from this machine or an allowed origin. `names` may be
+ * NULL. Fails  ERR_FORBIDDEN  with what to do. */
+int guard_origin(const char *host, const char *origin, bool is_remote,
+                 const struct guard_names *names, error *err);
 
 /* What the headers so far have said. Zero-fill it. */
 struct guard_headers {

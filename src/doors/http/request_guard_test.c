@@ -33,9 +33,44 @@ TEST(only_this_machine_may_call)
     };
     for_each(fact, facts) {
         error err;
-        expect(guard_origin(fact->host, fact->origin, fact->is_remote, &err) == fact->result,
+        expect(guard_origin(fact->host, fact->origin, fact->is_remote, NULL, &err) == fact->result,
                "Host %s, Origin %s", fact->host ? fact->host : "-",
                fact->origin ? fact->origin : "-");
+    }
+}
+
+TEST(an_operator_names_hosts_and_origins)
+{
+    static const struct guard_names names = { "box.example.com, other.example",
+                                              "https://app.example.com,http://[::1]:5173" };
+    static const struct {
+        const char *host, *origin;
+        int result;
+    } facts[] = {
+        { "box.example.com", NULL, 0 },
+        { "Box.Example.com:8443", NULL, 0 },
+        { "other.example", NULL, 0 },
+        { "localhost", NULL, 0 },
+        { "", NULL, -1 },
+        { "example.com", NULL, -1 },
+        { "box.example.com.", NULL, -1 },
+        { "box.example.com:", NULL, -1 },
+        { "box.example.com:80x", NULL, -1 },
+        { "box.example.com, other.example", NULL, -1 },
+        { "evil.box.example.com", NULL, -1 },
+        { "box.example.com", "https://app.example.com", 0 },
+        { "localhost", "https://app.example.com", 0 },
+        { "localhost", "http://[::1]:5173", 0 },
+        { "localhost", "http://app.example.com", -1 },
+        { "localhost", "https://app.example.com:444", -1 },
+        { "localhost", "https://box.example.com", -1 },
+        { "localhost", "", -1 },
+        { "localhost", "null", -1 },
+    };
+    for_each(fact, facts) {
+        error err;
+        expect(guard_origin(fact->host, fact->origin, true, &names, &err) == fact->result,
+               "Host %s, Origin %s", fact->host, fact->origin ? fact->origin : "-");
     }
 }
 
@@ -92,4 +127,5 @@ TEST(targets_are_plain)
         expect(guard_target(fact->text) == fact->is_plain, "'%s'", fact->text);
 }
 
-TESTS(CASE(targets_are_plain), CASE(only_this_machine_may_call), CASE(headers_say_one_thing))
+TESTS(CASE(targets_are_plain), CASE(only_this_machine_may_call),
+      CASE(an_operator_names_hosts_and_origins), CASE(headers_say_one_thing))

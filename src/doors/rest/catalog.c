@@ -10,11 +10,12 @@
 #include <microhttpd.h>
 #include <string.h>
 
-static void get_health(struct exchange *exchange)
+static void answer_health(struct exchange *exchange,
+                          int (*check)(const struct service *service, error *err))
 {
     struct service_load load;
     error cause = { 0 };
-    bool is_well = service_check_health(exchange->service, &cause) == 0;
+    bool is_well = check(exchange->service, &cause) == 0;
     service_load(exchange->service, &load);
     struct bytes json = { 0 };
     json_open(&json, '{');
@@ -28,6 +29,16 @@ static void get_health(struct exchange *exchange)
     json_count_field(&json, "queued", load.queued);
     json_close(&json, '}');
     exchange_answer(exchange, is_well ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, &json);
+}
+
+static void get_health(struct exchange *exchange)
+{
+    answer_health(exchange, service_check_health);
+}
+
+static void get_readiness(struct exchange *exchange)
+{
+    answer_health(exchange, service_check_ready);
 }
 
 static void write_policy(void *context, const struct policy_entry *entry)
@@ -119,6 +130,7 @@ static const struct route rows[] = {
     { "GET", "/v1/templates", BODY_NONE, get_templates, "What runs stand on", .gives = "TemplateList" },
     { "GET", "/v1/limits",    BODY_NONE, get_limits,    "Every limit with its bounds", .gives = "LimitList" },
     { "GET", "/healthz",      BODY_NONE, get_health,    "Whether runs can be started", RIGHT_NONE, .gives = "Health", .or_503 = "HealthOrError" },
+    { "GET", "/readyz",       BODY_NONE, get_readiness, "Whether a run begins now", RIGHT_NONE, .gives = "Health", .or_503 = "HealthOrError" },
     { "GET", "/openapi.json", BODY_NONE, get_openapi,   "This document", RIGHT_NONE, .gives = "Document" },
     /* clang-format on */
 };

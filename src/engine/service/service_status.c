@@ -4,7 +4,10 @@
 #include "base/clock.h"
 #include "base/table.h"
 #include "engine/audit/audit_log.h"
+#include "engine/catalog/policies.h"
+#include "engine/catalog/templates.h"
 #include "engine/run/queue.h"
+#include "engine/run/run_plan.h"
 #include "engine/schedule/accounts.h"
 #include "engine/session/session_registry.h"
 
@@ -30,6 +33,43 @@ int service_check_health(const struct service *service, error *err)
     if (!runs->pool->spawner->is_open || runs->pool->slots == 0)
         return fail(err, ERR_UNAVAILABLE, "glovebox-spawner is not there; it starts by itself");
     return runs->receipts ? receipts_have_room(runs->receipts, err) : 0;
+}
+
+/* Of the template of the default policy: that it is there, and was not found to be broken. */
+static int check_template(const struct service *service, error *err)
+{
+    char name[POLICY_NAME_SIZE];
+    const struct policy *policy = NULL;
+    run_plan_default_policy(NULL, service->policies, service->templates, name);
+    if (policies_find(service->policies, name, &policy, err) < 0)
+        return fail(err, ERR_UNAVAILABLE, "there is no policy '%s'; set default_policy", name);
+    int index = templates_find(service->templates, policy->template);
+    if (index < 0)
+        return fail(err, ERR_UNAVAILABLE,
+                    "template %s of the default policy is not built; glovebox template build %s",
+                    policy->template, policy->template);
+    for_each(pool_class, service->runs->pool->pool_classes.list)
+        if (pool_class->is_used && pool_class->failures > 0 && pool_class->idle == 0 &&
+            pool_class->build.template == (uint32_t) index)
+            return fail(err, ERR_UNAVAILABLE,
+                        "the last %u sandboxes of template %s could not be built; see the log",
+                        pool_class->failures, policy->template);
+    return 0;
+}
+
+int service_check_ready(const struct service *service, error *err)
+{
+    struct service_load load;
+    service_load(service, &load);
+    if (load.is_closing)
+        return fail(err, ERR_UNAVAILABLE, "gloveboxd is being stopped");
+    if (service_check_health(service, err) < 0 || check_template(service, err) < 0)
+        return -1;
+    if (load.in_use >= load.slots)
+        return fail(err, ERR_UNAVAILABLE, "every slot is taken: %u of %u", load.in_use, load.slots);
+    return load.queued_max > 0 && load.queued >= load.queued_max
+               ? fail(err, ERR_UNAVAILABLE, "the queue is full: %u wait", load.queued)
+               : 0;
 }
 
 void service_each_pool(const struct service *service,

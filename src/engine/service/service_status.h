@@ -22,6 +22,11 @@ void service_load(const struct service *service, struct service_load *ret_load);
  * written. */
 int service_check_health(const struct service *service, error *err);
 
+/* Whether a run of the default policy that comes now begins at once, or waits for a short time.
+ * Fails  as service_check_health(); ERR_UNAVAILABLE: no template, no working sandbox of it, every
+ * slot or place of the queue is taken, it is being stopped. */
+int service_check_ready(const struct service *service, error *err);
+
 /* Sandboxes that are built ahead of requests and are alike. */
 struct pool_status {
     const char *template_name; /* NULL: it is gone */
