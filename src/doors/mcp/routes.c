@@ -64,9 +64,9 @@ static void get_process(struct exchange *exchange)
     if (result == 0) {
         client = mcp_client_new(CLIENT_PROCESS, id, exchange);
         if (!client)
-            result = fail(&err, ERR_BUSY, "too many clients at once; try again");
+            (void) fail(&err, ERR_BUSY, "too many clients at once; try again");
     }
-    if (result < 0) {
+    if (!client) {
         if (err.code == ERR_METHOD)
             exchange_add_header(exchange, MHD_HTTP_HEADER_ALLOW, "POST, DELETE");
         exchange_fail(exchange, &err);
