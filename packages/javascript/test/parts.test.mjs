@@ -1,0 +1,206 @@
+// The parts that need no server: events, paths, errors, results, the answers of servers that are none.
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { createServer as createTcpServer } from "node:net";
+import { describe, test } from "node:test";
+import { inspect } from "node:util";
+
+import * as glovebox from "glovebox-sandbox";
+import { Client, Execution, Result } from "glovebox-sandbox";
+
+import { pathOf } from "../dist/esm/client.js";
+import { errorOf } from "../dist/esm/errors.js";
+import { EventReader } from "../dist/esm/events.js";
+import { absolute, entryOf, textFields } from "../dist/esm/models.js";
+
+const bytes = (text) => Buffer.from(text);
+
+describe("events", () => {
+  const wanted = [{ kind: "stdout", id: "3", data: { data: "a\u2028b" } }, { kind: "end", id: "3", data: {} }];
+  const text = 'event: stdout\nid: 3\ndata: {"data":"a\u2028b"}\n\n: comment\n\nevent: end\ndata: {}\n\n';
+  for (const size of [1, 2, 3, 7, 1000])
+    test(`in pieces of ${size} bytes`, () => {
+      const reader = new EventReader();
+      const found = [];
+      for (let at = 0; at < bytes(text).length; at += size) found.push(...reader.feed(bytes(text).subarray(at, at + size)));
+      assert.deepEqual(found, wanted);
+    });
+
+  test("with carriage returns, and data in two lines", () => {
+    assert.deepEqual([...new EventReader().feed(bytes('event: a\r\ndata: {"x":\r\ndata: 1}\r\n\r\n'))], [{ kind: "a", id: undefined, data: { x: 1 } }]);
+  });
+
+  for (const data of ["{", "1", "null", '"x"', ""])
+    test(`data that is ${data || "nothing"}`, () => {
+      const feed = () => [...new EventReader().feed(bytes(`data: ${data}\n\n`))];
+      assert.throws(feed, glovebox.ProtocolError);
+    });
+
+  test("what has not ended is none", () => {
+    assert.deepEqual([...new EventReader().feed(bytes("event: a\ndata: {}\n"))], []);
+  });
+});
+
+describe("paths", () => {
+  for (const [parts, path] of [
+    [["v1", "runs"], "/v1/runs"], [["a b"], "/a%20b"], [["/etc/passwd"], "/%2Fetc%2Fpasswd"], [[".."], "/%2E%2E"], [["."], "/%2E"], [["..", "x"], "/%2E%2E/x"],
+    [["a/../b"], "/a%2F..%2Fb"], [["ä?#%"], "/%C3%A4%3F%23%25"], [["\r\n"], "/%0D%0A"],
+  ])
+    test(inspect(parts), () => {
+      assert.equal(pathOf(...parts), path);
+    });
+
+  test("lie below /workspace unless they are absolute", () => {
+    assert.deepEqual([absolute("a"), absolute("/a")], ["/workspace/a", "/a"]);
+    assert.equal(entryOf({ path: "b", size: 1, mode: 420, modified_ms: 0 }, "/x/").path, "/x/b");
+  });
+
+  for (const [data, fields] of [["ä", { f: "ä" }], [bytes("ä"), { f: "ä" }], [new Uint8Array([255]), { f_base64: "/w==" }], [new Uint8Array(), { f: "" }]])
+    test(`${inspect(data)} as a field`, () => {
+      assert.deepEqual(textFields("f", data), fields);
+    });
+});
+
+describe("errors", () => {
+  const kinds = { bad_request: "InvalidArgumentError", not_found: "NotFoundError", conflict: "ConflictError", busy: "RateLimitError", quota: "RateLimitError",
+    timeout: "TimeoutError", unavailable: "UnavailableError", unauthorized: "AuthenticationError", forbidden: "AuthenticationError", full: "NotEnoughSpaceError",
+    unreached: "ConnectionLostError", something_new: "GloveboxError", __proto__x: "GloveboxError", constructor: "GloveboxError", toString: "GloveboxError" };
+  for (const [code, name] of Object.entries(kinds))
+    test(`${code} is a ${name}`, () => {
+      const error = errorOf(418, { error: { code, message: "m", fault: "caller", retryable: true, request_id: "r" } });
+      assert.deepEqual([error.name, error.code, error.status, error.message, error.fault, error.retryable, error.requestId],
+        [name, code, 418, "m", "caller", true, "r"]);
+    });
+
+  for (const body of [undefined, null, "x", 5, [], {}, { error: null }, { error: "x" }])
+    test(`a body that is ${inspect(body)} is no error of glovebox`, () => {
+      assert.ok(errorOf(500, body) instanceof glovebox.ProtocolError);
+    });
+});
+
+describe("results", () => {
+  for (const row of [undefined, null, 5, "x", [], {}, { data: null }, { data: [] }, { data: { "text/plain": 5, "image/png": {} }, chart: 5, metadata: "x" }])
+    test(`a result that is ${inspect(row)}`, () => {
+      const result = new Result(row);
+      assert.deepEqual([result.text, result.png, result.chart, result.isMainResult], [undefined, undefined, undefined, false]);
+      assert.ok(Array.isArray(result.formats()));
+    });
+
+  for (const raw of [{}, { results: 5, denials: null, artifacts: {}, error: 7, limit: null, cell: 3, usage: "x" }, { status: "lost", error: null }])
+    test(`an execution that is ${inspect(raw)}`, () => {
+      const execution = new Execution(raw);
+      assert.equal(execution.status, raw.status ?? "lost");
+      assert.equal(typeof execution.explain(), "string");
+      assert.deepEqual([execution.results, execution.stdout, execution.text], [[], "", undefined]);
+    });
+
+  test("keys of code inside change no object", () => {
+    const raw = JSON.parse('{"id":"r","status":"ok","results":[{"main":true,"data":{"__proto__":{"x":1},"text/plain":"1"},"metadata":{"__proto__":{"x":1}}}]}');
+    assert.equal(new Execution(raw).text, "1");
+    assert.equal({}.x, undefined);
+  });
+
+  test("more denials than are told one by one", () => {
+    const denials = Array.from({ length: 8 }, (_, i) => ({ layer: "l", target: "t", count: 1, message: `m${i}` }));
+    assert.match(new Execution({ status: "error", denials }).explain(), /m4\n3 more were refused/);
+  });
+});
+
+describe("servers that are none", () => {
+  /** A server that answers all with these bytes, or does what a function says. */
+  async function against(answer, body) {
+    const server = createTcpServer((peer) => {
+      peer.on("error", () => undefined);
+      peer.once("data", () => (typeof answer === "function" ? answer(peer) : peer.end(answer)));
+    });
+    await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
+    const client = new Client({ url: `http://127.0.0.1:${server.address().port}` });
+    try {
+      await body(client);
+    } finally {
+      await client.close();
+      server.close();
+    }
+  }
+
+  const head = (more, body = "") => `HTTP/1.1 200 OK\r\n${more}\r\n\r\n${body}`;
+  const answers = [
+    ["nothing", ""], ["no HTTP", "SSH-2.0-x\r\n"], ["half a head", "HTTP/1.1 200"], ["half a body", head("Content-Length: 10", "{")],
+    ["half a chunk", head("Transfer-Encoding: chunked", "a\r\n{")], ["a reset", (peer) => peer.resetAndDestroy?.() ?? peer.destroy()],
+  ];
+  for (const [name, answer] of answers)
+    test(`${name} is a lost connection`, async () => {
+      await against(answer, async (client) => {
+        await assert.rejects(client.call("POST", "/v1/runs", { code: "1" }), glovebox.ConnectionLostError);
+      });
+    });
+
+  for (const [name, body] of [["no JSON", "hello"], ["half of JSON", '{"id": '], ["a page", "<html>"]])
+    test(`${name} is not an answer`, async () => {
+      await against(head(`Content-Length: ${body.length}`, body), async (client) => {
+        await assert.rejects(client.call("POST", "/v1/runs", { code: "1" }), glovebox.ProtocolError);
+      });
+    });
+
+  test("a page with an error status", async () => {
+    await against("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 6\r\n\r\n<html>", async (client) => {
+      await assert.rejects(client.call("POST", "/v1/runs", { code: "1" }), { name: "ProtocolError", status: 502 });
+    });
+  });
+
+  test("silence ends with the timeout of the caller", async () => {
+    await against(() => undefined, async (client) => {
+      await assert.rejects(client.call("GET", "/v1/policies", undefined, { timeout: 0.2 }), glovebox.TimeoutError);
+    });
+  });
+
+  test("what may be asked twice is asked again", async () => {
+    let asked = 0;
+    const server = createServer((request, response) => {
+      if (++asked < 3) request.socket.destroy();
+      else response.end('{"n": 3}');
+    });
+    await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
+    const client = new Client({ url: `http://127.0.0.1:${server.address().port}` });
+    assert.deepEqual(await client.call("GET", "/x"), { n: 3 });
+    asked = 0;
+    await assert.rejects(client.call("POST", "/x", {}), glovebox.ConnectionLostError);
+    assert.equal(asked, 1);
+    asked = 0;
+    assert.deepEqual(await client.call("POST", "/x", {}, { headers: { "idempotency-key": "k" } }), { n: 3 });
+    await client.close();
+    server.close();
+  });
+
+  test("a key goes to the server and nowhere else", async () => {
+    const seen = [];
+    const server = createServer((request, response) => {
+      seen.push([request.url, request.headers.authorization]);
+      response.end("{}");
+    });
+    await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
+    const client = new Client({ url: `http://127.0.0.1:${server.address().port}/below/`, apiKey: "gbk_k" });
+    await client.call("GET", "/x", undefined, { query: { a: "b c&d" } });
+    assert.deepEqual(seen, [["/below/x?a=b%20c%26d", "Bearer gbk_k"]]);
+    await client.close();
+    server.close();
+  });
+
+  test("a header with a line break is refused", async () => {
+    await assert.rejects(new Client({ url: "http://127.0.0.1:9", apiKey: "a\r\nX: y" }).call("GET", "/x"), (error) => !inspect(error).includes("X: y"));
+  });
+
+  test("connections are kept", async () => {
+    const ports = new Set();
+    const server = createServer((request, response) => {
+      ports.add(request.socket.remotePort);
+      response.end("{}");
+    });
+    await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
+    const client = new Client({ url: `http://127.0.0.1:${server.address().port}` });
+    for (let i = 0; i < 5; i++) await client.call("GET", "/x");
+    assert.equal(ports.size, 1);
+    await client.close();
+    server.close();
+  });
+});
