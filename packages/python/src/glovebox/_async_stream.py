@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Any, Awaitable, Callable, Iterable, List, Optional, TypeVar
+from typing import Any, Awaitable, Callable, Iterable, List, Optional, Tuple, TypeVar
 
 from ._endpoint import Endpoint
 from .errors import ConnectionLost, TimeoutException
@@ -14,16 +14,6 @@ RECEIVE_BYTES = 256 * 1024
 
 sleep = asyncio.sleep
 T = TypeVar("T")
-
-
-class AsyncLock:
-    """Nothing: between two awaits no other coroutine runs."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: Any) -> None:
-        return None
 
 
 async def in_thread(function: Callable[[], T]) -> T:
@@ -48,7 +38,14 @@ async def in_order(function: Callable[[Any], Awaitable[T]], items: Iterable[Any]
         raise
 
 
-def owner() -> object:
+def _running_loop() -> Optional[asyncio.AbstractEventLoop]:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def owner() -> Tuple[int, int]:
     """Who may use a kept connection: this process, in this loop."""
     return os.getpid(), id(asyncio.get_running_loop())
 
@@ -57,6 +54,7 @@ class AsyncStream:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self._loop = asyncio.get_running_loop()
         self.owner = owner()
         self.idle_since = 0.0
 
@@ -70,7 +68,7 @@ class AsyncStream:
             reader, writer = await asyncio.wait_for(opening, CONNECT_SECONDS)
         except asyncio.TimeoutError:
             raise ConnectionLost(f"connect to {endpoint!r}: no answer in {CONNECT_SECONDS:g} s") from None
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # UnicodeError: a host that can be no name
             raise ConnectionLost(f"connect to {endpoint!r}: {error}") from error
         return cls(reader, writer)
 
@@ -98,6 +96,20 @@ class AsyncStream:
 
     def close(self) -> None:
         try:
-            self._writer.close()
+            if self.owner[0] != os.getpid():
+                self._release()
+            elif self.owner[1] == id(_running_loop()):
+                self._writer.close()
+            else:
+                self._loop.call_soon_threadsafe(self._writer.close)
         except RuntimeError:
-            pass  # its loop is closed, and the socket with it
+            pass  # its loop is closed
+
+    def _release(self) -> None:
+        """In a forked process. The parent's loop and this copy of it share one epoll descriptor: closing the transport
+        here would end the parent's waiting for this connection, so only the descriptor is given up."""
+        peer = self._writer.get_extra_info("socket")
+        if peer is not None and peer.fileno() >= 0:
+            null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+            os.dup2(null, peer.fileno(), inheritable=False)
+            os.close(null)

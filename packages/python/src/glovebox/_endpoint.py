@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Dict, Optional
 
-from ._http import url_parts
+from ._http import check_header, url_parts
 
 if TYPE_CHECKING:
     import ssl
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Endpoint:
     """A Unix socket, or host and port with or without TLS. repr() never shows the key."""
 
-    __slots__ = ("socket", "host", "port", "tls", "prefix", "is_private", "_key")
+    __slots__ = ("socket", "host", "port", "tls", "prefix", "is_private", "_key", "_context")
 
     def __init__(self, *, socket: Optional[str] = None, url: Optional[str] = None, api_key: Optional[str] = None,
                  is_private: bool = False) -> None:
@@ -23,7 +23,9 @@ class Endpoint:
             scheme, self.host, self.port, self.prefix = url_parts(url or "")
             self.tls = scheme == "https"
         self.is_private = is_private  # a server of this user's programs, which one of them starts again
+        check_header("Authorization", api_key or "")
         self._key = api_key
+        self._context: Optional["ssl.SSLContext"] = None
 
     @property
     def authority(self) -> str:
@@ -33,10 +35,11 @@ class Endpoint:
         return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
 
     def context(self) -> Optional["ssl.SSLContext"]:
-        if not self.tls:
-            return None
-        import ssl as module
-        return module.create_default_context()
+        """The authorities of the system, or those that SSL_CERT_FILE names; read once."""
+        if self.tls and self._context is None:
+            import ssl as module
+            self._context = module.create_default_context()
+        return self._context
 
     def authorization(self) -> Dict[str, str]:
         return {"Authorization": f"Bearer {self._key}"} if self._key else {}

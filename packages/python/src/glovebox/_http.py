@@ -13,6 +13,13 @@ BODY_MAX = 256 * 1024 * 1024  # bytes of an answer that is read whole: no result
 EVENT_MAX = 64 * 1024 * 1024  # bytes of one event: a result with all its outputs
 
 
+class Hidden(bytes):
+    """Bytes with a key in them: reports of errors that show the variables of each frame do not show it."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} bytes>"
+
+
 class Event(NamedTuple):
     kind: str
     data: Any
@@ -24,21 +31,29 @@ def path_of(*parts: str) -> str:
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
-def head(method: str, target: str, host: str, headers: Mapping[str, str], size: Optional[int]) -> bytes:
+def head(method: str, target: str, host: str, headers: Mapping[str, str], size: Optional[int],
+         authorization: Optional[Mapping[str, str]] = None) -> Hidden:
     """The head of a request; `size` is that of its body, None for one in chunks."""
     lines = [f"{method} {target} HTTP/1.1", f"Host: {host}"]
     for name, value in headers.items():
-        if "\r" in value or "\n" in value or "\0" in value:
-            raise ProtocolError(f"header {name} has a line break")  # without its value, which may be a key
+        check_header(name, value)
         lines.append(f"{name}: {value}")
     if size is None:
         lines.append("Transfer-Encoding: chunked")
     elif size > 0 or method in ("POST", "PUT", "PATCH"):
         lines.append(f"Content-Length: {size}")
+    check_header("Host", host)
+    lines += [f"{name}: {value}" for name, value in (authorization or {}).items()]  # checked by Endpoint
+    return Hidden(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+
+
+def check_header(name: str, value: str) -> None:
+    if "\r" in value or "\n" in value or "\0" in value:
+        raise ProtocolError(f"header {name} has a line break", fault="caller")  # without its value, which may be a key
     try:
-        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+        value.encode("latin-1")
     except UnicodeEncodeError:
-        raise ProtocolError("a header has characters that HTTP cannot carry") from None
+        raise ProtocolError(f"header {name} has characters that HTTP cannot carry", fault="caller") from None
 
 
 class Reader:
@@ -240,9 +255,13 @@ def dumps(value: Any) -> bytes:
 def url_parts(url: str) -> Tuple[str, str, int, str]:
     """(scheme, host, port, path before the routes) of http:// and https:// URLs."""
     from urllib.parse import urlsplit
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:  # its message may hold a key that was put into the URL
+        raise ProtocolError("the URL of the server has a host or port that is none", fault="caller") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ProtocolError("the URL of the server begins with http:// or https:// and names a host", fault="caller")
     if parts.username is not None or parts.password is not None:
         raise ProtocolError("a key does not stand in the URL; use api_key= or GLOVEBOX_API_KEY", fault="caller")
-    return parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), parts.path.rstrip("/")
+    return parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80), parts.path.rstrip("/")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 import socket
-import threading
 import time
 from typing import Any, Callable, Iterable, List, Optional, TypeVar
 
@@ -15,7 +14,6 @@ from .errors import ConnectionLost, TimeoutException
 CONNECT_SECONDS = 10.0
 RECEIVE_BYTES = 256 * 1024
 
-Lock = threading.Lock
 T = TypeVar("T")
 sleep = time.sleep
 
@@ -50,6 +48,7 @@ class Stream:
 
     @classmethod
     def connect(cls, endpoint: Endpoint) -> Stream:
+        peer: Optional[socket.socket] = None
         try:
             if endpoint.socket is not None:
                 peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -61,9 +60,13 @@ class Stream:
                 context = endpoint.context()
                 if context is not None:
                     peer = context.wrap_socket(peer, server_hostname=endpoint.host)
-        except OSError as error:
-            raise ConnectionLost(f"connect to {endpoint!r}: {error}") from error
-        peer.settimeout(None)
+            peer.settimeout(None)
+        except BaseException as error:
+            if peer is not None:
+                peer.close()
+            if isinstance(error, (OSError, UnicodeError)):  # UnicodeError: a host that can be no name
+                raise ConnectionLost(f"connect to {endpoint!r}: {error}") from error
+            raise
         return cls(peer)
 
     def send(self, data: bytes) -> None:

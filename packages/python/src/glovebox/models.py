@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import html
+import json
+import re
 from datetime import datetime, timezone
 from enum import Enum
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Union
@@ -16,6 +18,32 @@ FORMS = {
     "jpeg": "image/jpeg", "pdf": "application/pdf", "latex": "text/latex", "json": "application/json",
     "javascript": "application/javascript", "data": TABLE,
 }
+
+
+# Before the HTML of a sandbox in a notebook: a frame that runs no script would fetch pictures and fonts all the same.
+POLICY = ("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; font-src data:; "
+          "style-src 'unsafe-inline'\">")
+PIXELS_MAX = 1 << 26  # of a picture that a notebook shows: more takes gigabytes to unpack
+BASE64 = re.compile(r"[A-Za-z0-9+/\s]*={0,2}\s*")
+
+
+def text_of(value: Any) -> Optional[str]:
+    """A form that is text. Code inside can have written any JSON."""
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def is_picture(name: str, text: str) -> bool:
+    """Whether it is what a notebook can be given as PNG or JPEG: base64, and of a size that can be unpacked."""
+    if not BASE64.fullmatch(text):
+        return False
+    if name != "png":
+        return True
+    try:
+        head = base64.b64decode("".join(text[:256].split())[:32])
+    except ValueError:
+        return False
+    size = int.from_bytes(head[16:20], "big") * int.from_bytes(head[20:24], "big")
+    return head.startswith(b"\x89PNG\r\n\x1a\n") and 0 < size <= PIXELS_MAX
 
 
 class Chart(Dict[str, Any]):
@@ -44,17 +72,18 @@ class Result:
     def __init__(self, row: Mapping[str, Any]) -> None:
         data = dict(row.get("data") or {})
         self.is_main_result = bool(row.get("main"))
-        self.text: Optional[str] = data.pop(FORMS["text"], None)
-        self.html: Optional[str] = data.pop(FORMS["html"], None)
-        self.markdown: Optional[str] = data.pop(FORMS["markdown"], None)
-        self.svg: Optional[str] = data.pop(FORMS["svg"], None)
-        self.png: Optional[str] = data.pop(FORMS["png"], None)
-        self.jpeg: Optional[str] = data.pop(FORMS["jpeg"], None)
-        self.pdf: Optional[str] = data.pop(FORMS["pdf"], None)
-        self.latex: Optional[str] = data.pop(FORMS["latex"], None)
+        self.text = text_of(data.pop(FORMS["text"], None))
+        self.html = text_of(data.pop(FORMS["html"], None))
+        self.markdown = text_of(data.pop(FORMS["markdown"], None))
+        self.svg = text_of(data.pop(FORMS["svg"], None))
+        self.png = text_of(data.pop(FORMS["png"], None))
+        self.jpeg = text_of(data.pop(FORMS["jpeg"], None))
+        self.pdf = text_of(data.pop(FORMS["pdf"], None))
+        self.latex = text_of(data.pop(FORMS["latex"], None))
         self.json: Any = data.pop(FORMS["json"], None)
-        self.javascript: Optional[str] = data.pop(FORMS["javascript"], None)
-        self.data: Optional[Dict[str, Any]] = data.pop(TABLE, None)
+        self.javascript = text_of(data.pop(FORMS["javascript"], None))
+        table = data.pop(TABLE, None)
+        self.data: Optional[Dict[str, Any]] = table if isinstance(table, dict) else None
         self.chart: Optional[Chart] = Chart(row["chart"]) if isinstance(row.get("chart"), dict) else None
         self.metadata: Dict[str, Any] = dict(row.get("metadata") or {})
         self.extra: Dict[str, Any] = data
@@ -79,12 +108,12 @@ class Result:
         """For notebooks. HTML and SVG are shown in a frame that may run nothing and reach nothing."""
         bundle: Dict[str, Any] = {"text/plain": str(self)}
         for name in ("png", "jpeg"):
-            if getattr(self, name) is not None:
+            if getattr(self, name) is not None and is_picture(name, getattr(self, name)):
                 bundle[FORMS[name]] = getattr(self, name)
         page = self.html if self.html is not None else self.svg
-        if page is not None and self.png is None and self.jpeg is None:
+        if page is not None and len(bundle) == 1:
             bundle["text/html"] = ('<iframe sandbox="" style="border:0;width:100%;height:24em" srcdoc="'
-                                   f'{html.escape(page, quote=True)}"></iframe>')
+                                   f'{html.escape(POLICY + page, quote=True)}"></iframe>')
         return bundle
 
 

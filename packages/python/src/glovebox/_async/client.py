@@ -6,11 +6,12 @@ import time
 from typing import Any, AsyncIterator, Callable, Dict, List, Mapping, NamedTuple, Optional, Union
 from urllib.parse import urlencode
 
-from .._async_stream import AsyncLock, AsyncStream, in_thread, sleep
+from .._async_stream import AsyncStream, in_thread, sleep
 from .._endpoint import Endpoint
-from .._http import BODY_MAX, Event, EventReader, Reader, dumps, head, loads
+from .._http import BODY_MAX, Event, EventReader, Hidden, Reader, dumps, head, loads
 from ..errors import ConnectionLost, GloveboxError, ProtocolError, TimeoutException, error_of
 
+IDLE_MAX = 32  # connections that are kept; those of more calls at once are closed after them
 IDLE_KEPT = 20.0  # seconds; the server closes a silent connection after 30
 PIECE = 256 * 1024  # bytes of a file that are sent at a time
 RETRY_PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds: a daemon that was killed is back within them
@@ -34,7 +35,6 @@ class AsyncClient:
         self._find = find  # looks for the server, and may start one
         self._endpoint: Optional[Endpoint] = None
         self._idle: List[AsyncStream] = []
-        self._lock = AsyncLock()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._endpoint!r}>"
@@ -49,14 +49,13 @@ class AsyncClient:
 
     async def _connection(self) -> AsyncStream:
         while True:
-            with self._lock:
-                stream = self._idle.pop() if self._idle else None
-            if stream is None:
-                break
+            try:
+                stream = self._idle.pop()  # one step: threads share the list, and a lock could be held where a thread forks
+            except IndexError:
+                return await self._connect()
             if time.monotonic() - stream.idle_since < IDLE_KEPT and not stream.is_stale():
                 return stream
             stream.close()
-        return await self._connect()
 
     async def _connect(self) -> AsyncStream:
         if self._endpoint is not None:
@@ -70,14 +69,14 @@ class AsyncClient:
 
     def _keep(self, stream: AsyncStream) -> None:
         stream.idle_since = time.monotonic()
-        with self._lock:
+        if len(self._idle) < IDLE_MAX:
             self._idle.append(stream)
+        else:
+            stream.close()
 
     async def aclose(self) -> None:
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for stream in idle:
-            stream.close()
+        while self._idle:
+            self._idle.pop().close()
 
     # --- requests ---
 
@@ -93,9 +92,9 @@ class AsyncClient:
         try:
             endpoint = self.endpoint
             target = endpoint.prefix + path + ("?" + urlencode(query) if query else "")
-            first = head(method, target, endpoint.authority, {**more, **endpoint.authorization()}, size)
+            first = head(method, target, endpoint.authority, more, size, endpoint.authorization())
             if isinstance(data, bytes) and len(data) <= PIECE:
-                await stream.send(first + data)
+                await stream.send(Hidden(first + data))
             else:
                 await stream.send(first)
                 await self._send_body(stream, data)
@@ -129,7 +128,7 @@ class AsyncClient:
                                            timeout=timeout)
                 return Answer(response.status, response.headers, await response.read())
             except (ConnectionLost, ProtocolError) as error:
-                if pause is None or error.status is not None:
+                if pause is None or error.status is not None or error.fault == "caller":
                     raise
             await sleep(pause)
         raise AssertionError("unreachable")

@@ -40,6 +40,7 @@ class AsyncCommandHandle:
         self._events = events
         self._row = dict(row)
         self._seen = str(row["offset"])
+        self._failed = 0  # streams that broke off one after the other, without an event
         self._is_over = False  # its end has been read; the first row may say already that it has ended
         self._stdout: List[str] = []
         self._stderr: List[str] = []
@@ -95,11 +96,17 @@ class AsyncCommandHandle:
         while True:
             try:
                 async for event in self._events:
+                    self._failed = 0
                     if event.id is not None:
                         self._seen = event.id
                     return event
             except ConnectionLost:
                 pass
+            if self._failed == len(RETRY_PAUSES):
+                raise ConnectionLost(f"the events of {self.id} broke off {self._failed} times before the program ended")
+            if self._failed:
+                await sleep(RETRY_PAUSES[self._failed])
+            self._failed += 1
             await self._reconnect()
 
     async def __aiter__(self) -> AsyncIterator[Output]:

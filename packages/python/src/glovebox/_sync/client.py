@@ -7,11 +7,12 @@ import time
 from typing import Any, Iterator, Callable, Dict, List, Mapping, NamedTuple, Optional, Union
 from urllib.parse import urlencode
 
-from .._sync_stream import Lock, Stream, in_thread, sleep
+from .._sync_stream import Stream, in_thread, sleep
 from .._endpoint import Endpoint
-from .._http import BODY_MAX, Event, EventReader, Reader, dumps, head, loads
+from .._http import BODY_MAX, Event, EventReader, Hidden, Reader, dumps, head, loads
 from ..errors import ConnectionLost, GloveboxError, ProtocolError, TimeoutException, error_of
 
+IDLE_MAX = 32  # connections that are kept; those of more calls at once are closed after them
 IDLE_KEPT = 20.0  # seconds; the server closes a silent connection after 30
 PIECE = 256 * 1024  # bytes of a file that are sent at a time
 RETRY_PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds: a daemon that was killed is back within them
@@ -35,7 +36,6 @@ class Client:
         self._find = find  # looks for the server, and may start one
         self._endpoint: Optional[Endpoint] = None
         self._idle: List[Stream] = []
-        self._lock = Lock()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._endpoint!r}>"
@@ -50,14 +50,13 @@ class Client:
 
     def _connection(self) -> Stream:
         while True:
-            with self._lock:
-                stream = self._idle.pop() if self._idle else None
-            if stream is None:
-                break
+            try:
+                stream = self._idle.pop()  # one step: threads share the list, and a lock could be held where a thread forks
+            except IndexError:
+                return self._connect()
             if time.monotonic() - stream.idle_since < IDLE_KEPT and not stream.is_stale():
                 return stream
             stream.close()
-        return self._connect()
 
     def _connect(self) -> Stream:
         if self._endpoint is not None:
@@ -71,14 +70,14 @@ class Client:
 
     def _keep(self, stream: Stream) -> None:
         stream.idle_since = time.monotonic()
-        with self._lock:
+        if len(self._idle) < IDLE_MAX:
             self._idle.append(stream)
+        else:
+            stream.close()
 
     def close(self) -> None:
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for stream in idle:
-            stream.close()
+        while self._idle:
+            self._idle.pop().close()
 
     # --- requests ---
 
@@ -94,9 +93,9 @@ class Client:
         try:
             endpoint = self.endpoint
             target = endpoint.prefix + path + ("?" + urlencode(query) if query else "")
-            first = head(method, target, endpoint.authority, {**more, **endpoint.authorization()}, size)
+            first = head(method, target, endpoint.authority, more, size, endpoint.authorization())
             if isinstance(data, bytes) and len(data) <= PIECE:
-                stream.send(first + data)
+                stream.send(Hidden(first + data))
             else:
                 stream.send(first)
                 self._send_body(stream, data)
@@ -130,7 +129,7 @@ class Client:
                                            timeout=timeout)
                 return Answer(response.status, response.headers, response.read())
             except (ConnectionLost, ProtocolError) as error:
-                if pause is None or error.status is not None:
+                if pause is None or error.status is not None or error.fault == "caller":
                     raise
             sleep(pause)
         raise AssertionError("unreachable")

@@ -41,6 +41,7 @@ class CommandHandle:
         self._events = events
         self._row = dict(row)
         self._seen = str(row["offset"])
+        self._failed = 0  # streams that broke off one after the other, without an event
         self._is_over = False  # its end has been read; the first row may say already that it has ended
         self._stdout: List[str] = []
         self._stderr: List[str] = []
@@ -96,11 +97,17 @@ class CommandHandle:
         while True:
             try:
                 for event in self._events:
+                    self._failed = 0
                     if event.id is not None:
                         self._seen = event.id
                     return event
             except ConnectionLost:
                 pass
+            if self._failed == len(RETRY_PAUSES):
+                raise ConnectionLost(f"the events of {self.id} broke off {self._failed} times before the program ended")
+            if self._failed:
+                sleep(RETRY_PAUSES[self._failed])
+            self._failed += 1
             self._reconnect()
 
     def __iter__(self) -> Iterator[Output]:

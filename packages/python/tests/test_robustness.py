@@ -1,0 +1,559 @@
+"""What goes wrong on the way: connections that are cut, forks, interrupts, cancellation, many calls at once, TLS, and
+results that are made to do harm. Most of it needs no daemon: Peer speaks just enough HTTP."""
+
+import asyncio
+import base64
+import json
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import tempfile
+import threading
+import traceback
+
+import glovebox
+import pytest
+from conftest import Flavour
+from glovebox import _http, models
+from glovebox._async.client import AsyncClient
+from glovebox._async.client import IDLE_MAX as KEPT
+from glovebox._endpoint import Endpoint
+from glovebox._sync.client import Client
+
+KEY = "gb_secret_0123456789"
+STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+FLAVOURS = pytest.mark.parametrize("name", ["sync", "async"])
+
+
+def answer(value):
+    body = json.dumps(value).encode()
+    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def events(*rows):
+    text = b"".join(b"event: %b\nid: %d\ndata: %b\n\n" % (kind.encode(), number, json.dumps(data).encode())
+                    for number, (kind, data) in enumerate(rows, 1))
+    return b"%x\r\n%b\r\n" % (len(text), text)
+
+
+END = {"id": "run_1", "status": "ok", "results": [], "stdout": "x"}
+
+
+class Peer:
+    """Accepts connections on a Unix socket, or with TLS on a port; each is given to `handle` in a thread."""
+
+    def __init__(self, handle, context=None):
+        self.folder = tempfile.mkdtemp(prefix="glovebox-peer-")
+        self.handle, self.context = handle, context
+        self.accepted, self.requests, self.ended = 0, [], threading.Event()
+        self.listener = socket.socket(socket.AF_INET if context else socket.AF_UNIX)
+        self.listener.bind(("127.0.0.1", 0) if context else self.folder + "/socket")
+        self.listener.listen(1024)
+        self.server = {"url": f"https://localhost:{self.listener.getsockname()[1]}"} if context else \
+            {"socket": self.folder + "/socket"}
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+        shutil.rmtree(self.folder)
+
+    def endpoint(self):
+        return Endpoint(api_key=KEY, **self.server)
+
+    def accept(self):
+        while True:
+            try:
+                peer, _ = self.listener.accept()
+            except OSError:
+                return
+            self.accepted += 1
+            threading.Thread(target=self.serve, args=(peer,), daemon=True).start()
+
+    def serve(self, peer):
+        try:
+            with self.context.wrap_socket(peer, server_side=True) if self.context else peer as connection:
+                while True:
+                    request = self.request(connection)
+                    if request is None:
+                        self.ended.set()
+                        return
+                    self.requests.append(request)
+                    if self.handle(connection, request) is False:
+                        return
+        except OSError:
+            pass  # the client has closed it
+
+    @staticmethod
+    def request(connection):
+        data = b""
+        while b"\r\n\r\n" not in data:
+            piece = connection.recv(65536)
+            if not piece:
+                return None
+            data += piece
+        size = next((int(line.split(b":")[1]) for line in data.split(b"\r\n") if line.startswith(b"Content-Length")), 0)
+        while len(data.partition(b"\r\n\r\n")[2]) < size:
+            data += connection.recv(65536)
+        return data
+
+
+def says_ok(connection, request):
+    connection.sendall(answer(END))
+
+
+def flavour(name, peer):
+    return Flavour(name, **peer.server)
+
+
+async def call(name, peer, *arguments, **options):
+    """A call of a client of its own."""
+    if name == "sync":
+        client = Client(peer.endpoint)
+        try:
+            return client.call(*arguments, **options)
+        finally:
+            client.close()
+    other = AsyncClient(peer.endpoint)
+    try:
+        return await other.call(*arguments, **options)
+    finally:
+        await other.aclose()
+
+
+# --- connections that are cut ---
+
+class CuttingProxy(Peer):
+    """Between a client and a daemon. The first connection is cut after `size` bytes from the daemon, each
+    later one after 1,000 more: the last event, of 3,000 bytes, comes through at some time."""
+
+    def __init__(self, target, size):
+        self.target, self.size, self.cuts = target, size, 0
+        super().__init__(None)
+
+    def serve(self, peer):
+        with peer, socket.socket(socket.AF_UNIX) as daemon:
+            daemon.connect(self.target)
+            threading.Thread(target=self.copy, args=(peer, daemon), daemon=True).start()
+            left = self.size + 1000 * (self.accepted - 1)
+            try:
+                while left > 0:
+                    piece = daemon.recv(min(left, 4096))
+                    if not piece:
+                        return
+                    peer.sendall(piece)
+                    left -= len(piece)
+                self.cuts += 1
+            except OSError:
+                pass
+            finally:
+                for each in (peer, daemon):
+                    try:
+                        each.shutdown(socket.SHUT_RDWR)
+                    except OSError:
+                        pass
+
+    @staticmethod
+    def copy(source, target):
+        try:
+            while True:
+                piece = source.recv(65536)
+                if not piece:
+                    return
+                target.sendall(piece)
+        except OSError:
+            pass
+
+
+@FLAVOURS
+@pytest.mark.parametrize("size", [100, 700, 1500, 3000])
+async def test_a_stream_is_whole_through_a_proxy_that_cuts(name, size, server):
+    said = []
+    with CuttingProxy(server.socket, size) as proxy:
+        result = await flavour(name, proxy).run("for i in range(300): print(i, flush=True)",
+                                                on_stdout=lambda message: said.append(message.line))
+    assert proxy.cuts and "".join(said) == "".join(f"{i}\n" for i in range(300)) and result.error is None
+
+
+@FLAVOURS
+async def test_an_answer_that_is_cut_is_asked_for_again(name):
+    def handle(connection, request):
+        if len(peer.requests) > 2:
+            return says_ok(connection, request)
+        connection.sendall(answer(END)[:-5])
+        return False
+    with Peer(handle) as peer:
+        assert (await call(name, peer, "GET", "/v1/x"))["id"] == "run_1" and len(peer.requests) == 3
+
+
+@FLAVOURS
+async def test_what_may_happen_once_is_not_asked_twice(name):
+    with Peer(lambda connection, request: False) as peer:
+        with pytest.raises(glovebox.ConnectionLost):
+            await call(name, peer, "POST", "/v1/x", {})
+        assert len(peer.requests) == 1
+
+
+@FLAVOURS
+async def test_the_events_of_a_command_that_always_break_off_end_in_an_error(name, monkeypatch):
+    def handle(connection, request):
+        if request.startswith(b"POST /v1/sessions "):
+            return connection.sendall(answer({"id": "s1"}))
+        if b"/processes" not in request or request.startswith(b"POST /v1/sessions/s1/processes/"):
+            return says_ok(connection, request)
+        connection.sendall(STREAM + (events(("started", {"id": "p1", "pid": 1, "offset": 0}))
+                                     if request.startswith(b"POST") else b""))
+        return False
+    for flavour_name in ("_sync", "_async"):
+        monkeypatch.setattr(f"glovebox.{flavour_name}.commands.RETRY_PAUSES", (0.01,) * 3)
+    with Peer(handle) as peer:
+        sandbox = await flavour(name, peer).sandbox()
+        with pytest.raises(glovebox.ConnectionLost, match="broke off 3 times"):
+            await sandbox.commands.run("x")
+        assert sum(b"/events" in request for request in peer.requests) == 3
+
+
+# --- who ends a call ---
+
+def streams_then_waits(connection, request):
+    if request.startswith(b"DELETE"):
+        return says_ok(connection, request)
+    connection.sendall(STREAM + events(("started", {"id": "run_1"}), ("stdout", {"data": "x"})))
+
+
+@FLAVOURS
+async def test_a_callback_that_raises_closes_its_connection_and_cancels_the_run(name):
+    class Mine(Exception):
+        pass
+
+    def fails(message):
+        raise Mine(message.line)
+    with Peer(streams_then_waits) as peer:
+        with pytest.raises(Mine) as kept:  # and its traceback lives on
+            await flavour(name, peer).run("x", on_stdout=fails)
+        assert await asyncio.get_running_loop().run_in_executor(None, peer.ended.wait, 30)
+        assert str(kept.value) == "x" and peer.requests[-1].startswith(b"DELETE /v1/runs/run_1 ")
+
+
+def interrupts(connection, request):
+    """Ctrl-C, once the request has come; what follows is answered."""
+    if len(peer_of_interrupt[0].requests) == 1:
+        if b"event-stream" in request:
+            connection.sendall(STREAM + events(("started", {"id": "run_1"}), ("stdout", {"data": "x"})))
+        else:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    else:
+        says_ok(connection, request)
+
+
+peer_of_interrupt = []
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_ctrl_c_ends_the_connection_and_the_next_call_works(streams):
+    def pressed(message):
+        signal.raise_signal(signal.SIGINT)
+    with Peer(interrupts) as peer:
+        peer_of_interrupt[:] = [peer]
+        with pytest.raises(KeyboardInterrupt):
+            glovebox.run("x", **({"on_stdout": pressed} if streams else {}), **peer.server)
+        assert peer.ended.wait(30)
+        assert peer.requests[-1].startswith(b"DELETE /v1/runs/run_1 ") == streams
+        assert glovebox.run("x", **peer.server).stdout == "x"
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_cancellation_ends_the_connection_and_the_next_call_works(streams):
+    asked = threading.Event()
+
+    def handle(connection, request):
+        if asked.is_set():
+            return says_ok(connection, request)
+        if streams:
+            connection.sendall(STREAM + events(("started", {"id": "run_1"}), ("stdout", {"data": "x"})))
+        asked.set()
+
+    async def main():
+        said = asyncio.Event()
+        task = asyncio.ensure_future(glovebox.arun(
+            "x", **({"on_stdout": lambda _: said.set()} if streams else {}), **peer.server))
+        await asyncio.get_running_loop().run_in_executor(None, asked.wait, 30)
+        if streams:
+            await said.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await asyncio.get_running_loop().run_in_executor(None, peer.ended.wait, 30)
+        assert peer.requests[-1].startswith(b"DELETE /v1/runs/run_1 ") == streams
+        assert (await glovebox.arun("x", **peer.server)).stdout == "x"
+    with Peer(handle) as peer:
+        asyncio.run(main())
+
+
+@FLAVOURS
+async def test_a_timeout_closes_its_connection(name):
+    with Peer(lambda connection, request: None) as peer:
+        with pytest.raises(glovebox.TimeoutException):
+            await call(name, peer, "GET", "/v1/x", timeout=0.05)
+        assert await asyncio.get_running_loop().run_in_executor(None, peer.ended.wait, 30)
+
+
+# --- forks and many at once ---
+
+def in_child(function):
+    """The exit status of a forked process that calls it."""
+    child = os.fork()
+    if child == 0:
+        try:
+            function()
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_has_connections_of_its_own():
+    with Peer(says_ok) as peer:
+        client = Client(peer.endpoint)
+        client.call("GET", "/parent")
+        assert in_child(lambda: client.call("GET", "/child")) == 0 and peer.accepted == 2
+        client.call("GET", "/parent")
+        assert peer.accepted == 2
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_in_a_loop_leaves_the_connections_of_the_parent():
+    """The loops of both share an epoll descriptor: a transport that the child closes would never wake the parent."""
+    async def main():
+        client = AsyncClient(peer.endpoint)
+        await client.call("GET", "/parent")
+
+        def child():
+            asyncio.events._set_running_loop(None)
+            asyncio.run(client.call("GET", "/child"))
+        assert in_child(child) == 0 and peer.accepted == 2
+        await client.call("GET", "/parent", timeout=30)
+        assert peer.accepted == 2
+        await client.aclose()
+    with Peer(says_ok) as peer:
+        asyncio.run(main())
+
+
+def test_a_client_goes_from_loop_to_loop():
+    with Peer(says_ok) as peer:
+        client = AsyncClient(peer.endpoint)
+        for _ in range(3):
+            asyncio.run(client.call("GET", "/v1/x"))
+        assert peer.accepted == 3
+
+
+def test_a_thousand_coroutines_at_once():
+    async def main():
+        client = AsyncClient(peer.endpoint)
+        for _ in range(2):
+            rows = await asyncio.gather(*(client.call("GET", f"/v1/{i}") for i in range(1000)))
+            assert all(row["id"] == "run_1" for row in rows)
+            assert 0 < len(client._idle) <= KEPT
+        await client.aclose()
+        assert not client._idle
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 4096:
+        pytest.skip(f"1,000 connections and their other ends need 4,096 descriptors, the limit is {hard}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4096), hard))
+    try:
+        with Peer(says_ok) as peer:
+            asyncio.run(main())
+            assert len(peer.requests) == 2000
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+# --- TLS ---
+
+@pytest.fixture(scope="module")
+def authority():
+    """A certificate authority, and what it has signed for localhost."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="glovebox-tls-"))
+
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=test", "-days", "2",
+            "-addext", "keyUsage=critical,keyCertSign")
+    openssl("req", *key, "-keyout", "key.pem", "-out", "request.pem", "-subj", "/CN=localhost")
+    (folder / "names").write_text("subjectAltName=DNS:localhost\nauthorityKeyIdentifier=keyid\n")
+    openssl("x509", "-req", "-in", "request.pem", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
+            "-extfile", "names", "-out", "certificate.pem")
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def tls(authority):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority / "certificate.pem", authority / "key.pem")
+    with Peer(says_ok, context) as peer:
+        yield peer
+
+
+@FLAVOURS
+async def test_tls_with_an_authority_of_ones_own(name, tls, authority, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority / "ca.pem"))
+    assert (await flavour(name, tls).run("x")).stdout == "x"
+    assert b"POST /v1/runs " in tls.requests[0]
+
+
+@FLAVOURS
+async def test_tls_refuses_an_authority_that_is_not_known(name, tls):
+    with pytest.raises(glovebox.ConnectionLost, match="(?i)certificate.verify"):
+        await call(name, tls, "POST", "/v1/x", {})
+    assert not tls.requests  # nothing was said to it, no key above all
+
+
+@FLAVOURS
+async def test_tls_refuses_another_host_name(name, tls, authority, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority / "ca.pem"))
+    tls.server = {"url": tls.server["url"].replace("localhost", "127.0.0.1")}
+    with pytest.raises(glovebox.ConnectionLost, match="(?i)certificate.verify"):
+        await call(name, tls, "POST", "/v1/x", {})
+    assert not tls.requests
+
+
+# --- keys ---
+
+@FLAVOURS
+@pytest.mark.parametrize("handle", [lambda *_: False, lambda connection, _: connection.sendall(b"no HTTP\r\n\r\n")])
+async def test_a_key_is_in_no_variable_of_a_traceback(name, handle):
+    with Peer(handle) as peer:
+        with pytest.raises(glovebox.GloveboxError) as caught:
+            await call(name, peer, "POST", "/v1/x", {})
+        assert KEY.encode() in peer.requests[0]
+    shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+    assert "stream" in shown and KEY not in shown
+
+
+@pytest.mark.parametrize("url", ["http://h:99999", "http://[::1", f"http://h:{KEY}", "http:///x", "ftp://h", "h"])
+def test_a_url_that_is_none_is_said_without_what_stands_in_it(url):
+    with pytest.raises(glovebox.ProtocolError) as caught:
+        Endpoint(url=url)
+    shown = "".join(traceback.format_exception(type(caught.value), caught.value, None))
+    assert caught.value.fault == "caller" and KEY not in shown
+
+
+@pytest.mark.parametrize("key", ["a\r\nX: y", "a\0", "key\u20ac"])
+def test_a_key_that_is_no_header_is_said_without_it(key):
+    with pytest.raises(glovebox.ProtocolError, match="header Authorization") as caught:
+        Endpoint(socket="/s", api_key=key)
+    assert key not in str(caught.value)
+
+
+@FLAVOURS
+async def test_a_mistake_of_the_caller_is_not_tried_again(name, monkeypatch):
+    for flavour_name in ("_sync", "_async"):
+        monkeypatch.setattr(f"glovebox.{flavour_name}.client.sleep", None)
+    with Peer(says_ok) as peer:
+        with pytest.raises(glovebox.ProtocolError) as caught:
+            await call(name, peer, "GET", "/v1/x", headers={"X": "a\nb"})
+        assert caught.value.fault == "caller" and not peer.requests
+
+
+@FLAVOURS
+async def test_a_host_that_can_be_no_name_is_a_lost_connection(name, tls):
+    tls.server = {"url": f"http://{'a' * 80}.example"}
+    with pytest.raises(glovebox.ConnectionLost):
+        await call(name, tls, "POST", "/v1/x", {})
+
+
+# --- hostile results ---
+
+PNG_HEAD = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
+
+
+def png(width, height):
+    return base64.b64encode(PNG_HEAD + struct.pack(">II", width, height) + b"\x08\x02\0\0\0").decode()
+
+
+@FLAVOURS
+@pytest.mark.parametrize("row", [
+    {"text/plain": {"a": 1}}, {"text/html": ["<script>"]}, {"image/png": 7}, {"image/svg+xml": {}}, {"text/plain": None},
+    {models.TABLE: "no table"}, {"image/png": '"><script>x</script>'}, {"image/png": png(60000, 60000)},
+    {"image/png": png(0, 1)}, {"image/png": "iVBORw0KGgo"}, {"image/jpeg": "<svg onload=x>"},
+    {"text/html": "<img src=https://example.test/?q>"}, {"image/svg+xml": "<svg><image href='https://example.test/'/>"},
+    {"text/plain": "\udc80"}, {"application/json": float("nan")},
+])
+async def test_what_a_notebook_is_given_is_safe_to_show(name, row):
+    body = {**END, "results": [{"main": True, "data": row}]}
+    with Peer(lambda connection, request: connection.sendall(answer(body))) as peer:
+        result = await flavour(name, peer).run("x")
+    bundle = result._repr_mimebundle_()
+    assert repr(result) and str(result.results[0]) and all(isinstance(each, str) for each in bundle.values())
+    assert not {"image/png", "image/jpeg"} & set(bundle)
+    shown = bundle.get("text/html", "")
+    assert "<script" not in shown and "<img" not in shown and "<svg" not in shown
+    if shown:
+        assert "Content-Security-Policy" in shown and "default-src &#x27;none&#x27;" in shown
+
+
+@pytest.mark.parametrize("kind", ["png", "jpeg"])
+def test_a_picture_of_usual_size_is_shown(kind):
+    picture = png(640, 480) if kind == "png" else base64.encodebytes(b"\xff\xd8\xff" + b"x" * 100).decode()
+    assert models.Result({"data": {f"image/{kind}": picture}})._repr_mimebundle_()[f"image/{kind}"] == picture
+
+
+@FLAVOURS
+@pytest.mark.parametrize("body", [
+    b"[" * 100_000, b'{"a":' * 100_000, b'{"a": "\xff\xfe"}', b"1" * 100 + b"x", b"", b"\x80\x04cos\nsystem\n"])
+async def test_an_answer_that_is_no_json_is_an_error(name, body):
+    def handle(connection, request):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+    with Peer(handle) as peer:
+        if not body:
+            assert await call(name, peer, "GET", "/v1/x") is None
+            return
+        with pytest.raises(glovebox.ProtocolError):
+            await call(name, peer, "GET", "/v1/x")
+        assert len(peer.requests) == 1
+
+
+@FLAVOURS
+@pytest.mark.parametrize("head", [
+    b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 20_000, b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n+1\r\n", b"HTTP/1.1 \xb2\xb2\xb2 OK\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n"])
+async def test_an_answer_that_is_no_http_is_an_error(name, head):
+    with Peer(lambda connection, request: connection.sendall(head)) as peer:
+        with pytest.raises(glovebox.ProtocolError):
+            await call(name, peer, "POST", "/v1/x", {})
+
+
+@FLAVOURS
+async def test_an_answer_without_end_is_bounded(name, monkeypatch):
+    def handle(connection, request):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (1 << 30))
+        while True:
+            connection.sendall(b"x" * 65536)
+    for flavour_name in ("_sync", "_async"):
+        monkeypatch.setattr(f"glovebox.{flavour_name}.client.BODY_MAX", 1 << 20)
+    with Peer(handle) as peer:
+        with pytest.raises(glovebox.ProtocolError, match="longer than 1048576"):
+            await call(name, peer, "POST", "/v1/x", {})
+
+
+def test_an_event_without_end_is_bounded(monkeypatch):
+    monkeypatch.setattr(_http, "EVENT_MAX", 1 << 20)
+    reader = _http.EventReader()
+    with pytest.raises(glovebox.ProtocolError, match="does not end"):
+        for _ in range(32):
+            reader.feed(b"data: " + b"x" * 65536)
