@@ -17,7 +17,7 @@ static unsigned build_count;
 static bool gone;
 
 /* A spawner that is given up is no news here. */
-void log_fields(enum log_level level, const char *event, const struct log_field *fields)
+void log_fields(enum log_event event, enum log_level level, const struct log_field *fields)
 {
     (void) level;
     (void) event;

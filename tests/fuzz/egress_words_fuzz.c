@@ -25,7 +25,7 @@ static struct {
 } egress_routes[WAYS];
 
 /* A glovebox-egress that is given up is no news here. */
-void log_fields(enum log_level level, const char *event, const struct log_field *fields)
+void log_fields(enum log_event event, enum log_level level, const struct log_field *fields)
 {
     (void) level;
     (void) event;
