@@ -4,6 +4,7 @@ with what the document says is wrong."""
 
 import contextlib
 import io
+import json
 import re
 import tarfile
 
@@ -91,6 +92,50 @@ def archive():
             member.type = kind
             tar.addfile(member, io.BytesIO(b""))
     return out.getvalue()
+
+
+def without_doubles(pairs):
+    keys = [key for key, _ in pairs]
+    assert len(keys) == len(set(keys)), f"a key stands twice: {sorted(keys)}"
+    return dict(pairs)
+
+
+def references(thing):
+    if isinstance(thing, dict):
+        yield from [thing["$ref"]] if isinstance(thing.get("$ref"), str) else []
+        for each in thing.values():
+            yield from references(each)
+    elif isinstance(thing, list):
+        for each in thing:
+            yield from references(each)
+
+
+def test_the_document_is_what_generators_and_linters_take(asked):
+    """What openapi-typescript, openapi-python-client, Spectral and Redocly refuse or warn of."""
+    document = json.loads(asked.serving.call("GET", "/openapi.json").body, object_pairs_hook=without_doubles)
+    assert document["servers"] and document["info"]["license"] and document["info"]["contact"]
+    for reference in set(references(document)):
+        assert asked.description.resolve({"$ref": reference}), reference
+    tags = {tag["name"] for tag in document["tags"] if tag["description"]}
+    names = []
+    for method, path, operation in asked.description.operations():
+        where = f"{method} {path}"
+        names.append(operation["operationId"])
+        assert re.fullmatch(r"[a-z]+([A-Z][a-z]+)+", names[-1]), where
+        assert len(operation["summary"]) < 100 and operation["description"].startswith(operation["summary"]), where
+        assert "null" not in operation["description"] and set(operation["tags"]) <= tags, where
+        assert all(each["description"] for each in operation["parameters"]), where
+        assert {each["name"] for each in operation["parameters"] if each["in"] == "path"} == set(re.findall(r"\{(\w+)\}", path)), where
+        assert any(400 <= int(status) < 500 for status in operation["responses"]), where
+        for status, answer in operation["responses"].items():
+            answer = asked.description.resolve(answer)
+            assert answer["description"] and answer["content"], (where, status)
+            if "*/*" in answer["content"]:  # which generators do not know
+                assert "application/octet-stream" in answer["content"], (where, status)
+    assert len(names) == len(set(names)) > 60
+    for schema in document["components"]["schemas"].values():
+        for field in schema.get("properties", {}).values():
+            assert len(field.get("anyOf", "..")) > 1, "one choice is none: a $ref alone says it"
 
 
 def test_every_body_of_json_has_a_schema(asked):

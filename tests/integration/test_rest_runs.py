@@ -380,7 +380,7 @@ class TestDocuments:
         document = answer.json
         assert answer.status == 200 and document["openapi"] == "3.1.0"
         names = [operation["operationId"] for path in document["paths"].values() for operation in path.values()]
-        assert len(names) == len(set(names)) and "postRuns" in names
+        assert len(names) == len(set(names)) and "createRun" in names
         limits = {row["name"]: row for row in serving.call("GET", "/v1/limits").json["limits"]}
         described = document["components"]["schemas"]["Limits"]["properties"]
         assert {name: (row["min"], row["max"]) for name, row in limits.items()} == \

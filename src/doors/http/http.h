@@ -7,8 +7,10 @@
  * How to add routes: a file for each area, with its handlers and at its end a table of them,
  *
  *     static const struct route rows[] = {
- *         { "GET", "/v1/things/{id}", BODY_NONE, get_thing, "What it does, in one sentence" },
- *         { "PUT", "/v1/things/{id}/files/{path}", BODY_STREAM, put_done, "…", .take = put_more },
+ *         { "GET", "/v1/things/{id}", BODY_NONE, get_thing, "What it does, in one sentence",
+ *           .operation = "getThing" },
+ *         { "PUT", "/v1/things/{id}/files/{path}", BODY_STREAM, put_done, "…", .take = put_more,
+ *           .operation = "writeThing" },
  *     };
  *     const struct route_table thing_routes = { "things", rows, COUNT_OF(rows), RIGHT_RUN };
  *
@@ -78,6 +80,7 @@ struct route {
     uint64_t body_max; /* of a BODY_STREAM; 0: `take` bounds it */
 
     /* For the OpenAPI document; see openapi.h. */
+    const char *operation;         /* "createRun": the method of generated clients */
     const struct parameter *query; /* ends with a row without a name */
     const char *takes, *gives;     /* schemas of body and answer: every body of JSON has one */
     bool may_lack_body;            /* BODY_JSON: then it says nothing */
@@ -95,6 +98,7 @@ struct route_table {
     const struct route *rows;
     size_t count;
     enum right right; /* of rows that name none */
+    const char *text; /* of the tag */
 };
 
 /* One protocol: what it serves, and what is its own of the way of a request. */

@@ -103,13 +103,14 @@ static const struct parameter python_query[] = {
 
 static const struct route rows[] = {
     /* clang-format off */
-    { "POST",   "/mcp", BODY_JSON, post_message,  "One message of the Model Context Protocol", .streams = true, .is_repeatable = true },
-    { "GET",    "/mcp", BODY_NONE, get_process,   "Held open by a stdio process; what it has begun ends with it", .mime = "text/event-stream" },
-    { "GET",    "/mcp/python/sse", BODY_NONE, mcp_python_get, "The tool python for model servers, over the older transport: what is answered to messages", RIGHT_SESSIONS, .mime = "text/event-stream" },
-    { "POST",   "/mcp/python/messages", BODY_JSON, mcp_python_post, "One message of that transport", RIGHT_SESSIONS, .query = python_query, .is_repeatable = true },
-    { "DELETE", "/mcp", BODY_NONE, delete_client, "Ends what a handshake began" },
+    { "POST",   "/mcp", BODY_JSON, post_message,  "One message of the Model Context Protocol", .streams = true, .is_repeatable = true, .operation = "postMcpMessage" },
+    { "GET",    "/mcp", BODY_NONE, get_process,   "Held open by a stdio process; what it has begun ends with it", .mime = "text/event-stream", .operation = "holdMcpProcess" },
+    { "GET",    "/mcp/python/sse", BODY_NONE, mcp_python_get, "The tool python for model servers, over the older transport: what is answered to messages", RIGHT_SESSIONS, .mime = "text/event-stream", .operation = "followMcpPython" },
+    { "POST",   "/mcp/python/messages", BODY_JSON, mcp_python_post, "One message of that transport", RIGHT_SESSIONS, .query = python_query, .is_repeatable = true, .operation = "postMcpPythonMessage" },
+    { "DELETE", "/mcp", BODY_NONE, delete_client, "Ends what a handshake began", .operation = "endMcpClient" },
     /* clang-format on */
 };
 
-static const struct route_table routes = { "mcp", rows, COUNT_OF(rows), RIGHT_ANY };
+static const struct route_table routes = { "mcp", rows, COUNT_OF(rows), RIGHT_ANY,
+                                           .text = "The Model Context Protocol" };
 const struct route_table *const mcp_tables[] = { &routes, NULL };

@@ -296,10 +296,11 @@ static const struct parameter file_headers[] = {
 
 static const struct route rows[] = {
     /* clang-format off */
-    { "GET", "/v1/runs/{id}/artifacts.zip", BODY_NONE, get_archive,  "All files that a run made, in one archive", .mime = "application/zip" },
+    { "GET", "/v1/runs/{id}/artifacts.zip", BODY_NONE, get_archive,  "All files that a run made, in one archive", .mime = "application/zip", .operation = "readArtifacts" },
     { "GET", "/v1/artifacts/{sha256}",      BODY_NONE, get_artifact, "The bytes of a file that a run made, or a part of them",
-      .query = file_headers, .mime = "*/*" },
+      .query = file_headers, .mime = "*/*", .operation = "readArtifact" },
     /* clang-format on */
 };
 
-const struct route_table artifact_routes = { "artifacts", rows, COUNT_OF(rows), RIGHT_RESULTS };
+const struct route_table artifact_routes = { "artifacts", rows, COUNT_OF(rows), RIGHT_RESULTS,
+                                             .text = "Files that runs made" };

@@ -126,13 +126,16 @@ static void get_openapi(struct exchange *exchange)
 
 static const struct route rows[] = {
     /* clang-format off */
-    { "GET", "/v1/policies",  BODY_NONE, get_policies,  "What runs may do", .gives = "PolicyList" },
-    { "GET", "/v1/templates", BODY_NONE, get_templates, "What runs stand on", .gives = "TemplateList" },
-    { "GET", "/v1/limits",    BODY_NONE, get_limits,    "Every limit with its bounds", .gives = "LimitList" },
-    { "GET", "/healthz",      BODY_NONE, get_health,    "Whether runs can be started", RIGHT_NONE, .gives = "Health", .or_503 = "HealthOrError" },
-    { "GET", "/readyz",       BODY_NONE, get_readiness, "Whether a run begins now", RIGHT_NONE, .gives = "Health", .or_503 = "HealthOrError" },
-    { "GET", "/openapi.json", BODY_NONE, get_openapi,   "This document", RIGHT_NONE, .gives = "Document" },
+    { "GET", "/v1/policies",  BODY_NONE, get_policies,  "What runs may do", .gives = "PolicyList", .operation = "listPolicies" },
+    { "GET", "/v1/templates", BODY_NONE, get_templates, "What runs stand on", .gives = "TemplateList", .operation = "listTemplates" },
+    { "GET", "/v1/limits",    BODY_NONE, get_limits,    "Every limit with its bounds", .gives = "LimitList", .operation = "listLimits" },
+    { "GET", "/healthz",      BODY_NONE, get_health,    "Whether runs can be started", RIGHT_NONE, .gives = "Health", .or_503 = "HealthOrError", .operation = "getHealth" },
+    { "GET", "/readyz",       BODY_NONE, get_readiness, "Whether a run begins now", RIGHT_NONE, .gives = "Health", .or_503 = "HealthOrError", .operation = "getReadiness" },
+    { "GET", "/openapi.json", BODY_NONE, get_openapi,   "This document", RIGHT_NONE, .gives = "Document", .operation = "getOpenApiDocument" },
     /* clang-format on */
 };
 
-const struct route_table list_routes = { "lists", rows, COUNT_OF(rows), RIGHT_ANY };
+const struct route_table list_routes = {
+    "lists", rows, COUNT_OF(rows), RIGHT_ANY,
+    .text = "What there is to run with, and whether runs can be started"
+};

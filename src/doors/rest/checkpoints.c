@@ -104,12 +104,13 @@ static void delete_checkpoint(struct exchange *exchange)
 
 static const struct route rows[] = {
     /* clang-format off */
-    { "POST",   "/v1/sessions/{id}/checkpoints", BODY_JSON, post_checkpoint, "Checkpoints this moment of a session: its files, and the variables of one of its contexts", .status = 201, .takes = "CheckpointRequest", .may_lack_body = true, .gives = "Checkpoint", .awaits = AWAITS_STANDING },
-    { "GET",    "/v1/sessions/{id}/checkpoints", BODY_NONE, get_checkpoints, "The checkpoints of a session, the newest first", .gives = "CheckpointList", .awaits = AWAITS_STANDING },
-    { "DELETE", "/v1/sessions/{id}/checkpoints/{checkpoint}", BODY_NONE, delete_checkpoint, "Removes a checkpoint", .gives = "Checkpoint", .awaits = AWAITS_STANDING },
-    { "POST",   "/v1/sessions/{id}/checkpoints/{checkpoint}/rollback", BODY_JSON, post_rollback, "Makes the session what it was at a checkpoint; whatever else runs in it ends", .takes = "RollbackRequest", .may_lack_body = true, .gives = "Session", .awaits = AWAITS_BOTH },
+    { "POST",   "/v1/sessions/{id}/checkpoints", BODY_JSON, post_checkpoint, "Checkpoints this moment of a session: its files, and the variables of one of its contexts", .status = 201, .takes = "CheckpointRequest", .may_lack_body = true, .gives = "Checkpoint", .awaits = AWAITS_STANDING, .operation = "createCheckpoint" },
+    { "GET",    "/v1/sessions/{id}/checkpoints", BODY_NONE, get_checkpoints, "The checkpoints of a session, the newest first", .gives = "CheckpointList", .awaits = AWAITS_STANDING, .operation = "listCheckpoints" },
+    { "DELETE", "/v1/sessions/{id}/checkpoints/{checkpoint}", BODY_NONE, delete_checkpoint, "Removes a checkpoint", .gives = "Checkpoint", .awaits = AWAITS_STANDING, .operation = "removeCheckpoint" },
+    { "POST",   "/v1/sessions/{id}/checkpoints/{checkpoint}/rollback", BODY_JSON, post_rollback, "Makes the session what it was at a checkpoint; whatever else runs in it ends", .takes = "RollbackRequest", .may_lack_body = true, .gives = "Session", .awaits = AWAITS_BOTH, .operation = "rollBackSession" },
     /* clang-format on */
 };
 
 const struct route_table session_checkpoint_routes = { "checkpoints", rows, COUNT_OF(rows),
-                                                       RIGHT_SESSIONS };
+                                                       RIGHT_SESSIONS,
+                                                       .text = "States of a session to return to" };

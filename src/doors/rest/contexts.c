@@ -159,13 +159,14 @@ static const struct parameter cell_query[] = {
 
 static const struct route rows[] = {
     /* clang-format off */
-    { "POST",   "/v1/sessions/{id}/contexts", BODY_JSON, post_context, "Makes a context: an interpreter with a state of its own", .status = 201, .takes = "ContextRequest", .gives = "Context", .awaits = AWAITS_STANDING },
-    { "GET",    "/v1/sessions/{id}/contexts", BODY_NONE, get_contexts, "The contexts of a session", .gives = "ContextList", .awaits = AWAITS_STANDING },
-    { "DELETE", "/v1/sessions/{id}/contexts/{context}", BODY_NONE, delete_context, "Ends a context; its session goes on", .gives = "ContextRemoved", .awaits = AWAITS_BOTH },
-    { "POST",   "/v1/sessions/{id}/contexts/{context}/run", BODY_JSON, post_cell, "Runs a cell and answers with its result, or with events, as /v1/runs", .query = cell_query, .is_once = true, .takes = "CellRequest", .gives = "CellResult", .streams = true, .may_be_202 = true, .awaits = AWAITS_STANDING },
-    { "POST",   "/v1/sessions/{id}/contexts/{context}/interrupt", BODY_NONE, post_interrupt, "Interrupts the cell that runs", .gives = "Interrupted", .is_repeatable = true, .awaits = AWAITS_STANDING },
-    { "POST",   "/v1/sessions/{id}/contexts/{context}/restart", BODY_NONE, post_restart, "Gives the context a fresh interpreter", .gives = "Context", .awaits = AWAITS_BOTH },
+    { "POST",   "/v1/sessions/{id}/contexts", BODY_JSON, post_context, "Makes a context: an interpreter with a state of its own", .status = 201, .takes = "ContextRequest", .gives = "Context", .awaits = AWAITS_STANDING, .operation = "createContext" },
+    { "GET",    "/v1/sessions/{id}/contexts", BODY_NONE, get_contexts, "The contexts of a session", .gives = "ContextList", .awaits = AWAITS_STANDING, .operation = "listContexts" },
+    { "DELETE", "/v1/sessions/{id}/contexts/{context}", BODY_NONE, delete_context, "Ends a context; its session goes on", .gives = "ContextRemoved", .awaits = AWAITS_BOTH, .operation = "removeContext" },
+    { "POST",   "/v1/sessions/{id}/contexts/{context}/run", BODY_JSON, post_cell, "Runs a cell and answers with its result, or with events, as /v1/runs", .query = cell_query, .is_once = true, .takes = "CellRequest", .gives = "CellResult", .streams = true, .may_be_202 = true, .awaits = AWAITS_STANDING, .operation = "runCell" },
+    { "POST",   "/v1/sessions/{id}/contexts/{context}/interrupt", BODY_NONE, post_interrupt, "Interrupts the cell that runs", .gives = "Interrupted", .is_repeatable = true, .awaits = AWAITS_STANDING, .operation = "interruptCell" },
+    { "POST",   "/v1/sessions/{id}/contexts/{context}/restart", BODY_NONE, post_restart, "Gives the context a fresh interpreter", .gives = "Context", .awaits = AWAITS_BOTH, .operation = "restartContext" },
     /* clang-format on */
 };
 
-const struct route_table context_routes = { "contexts", rows, COUNT_OF(rows), RIGHT_SESSIONS };
+const struct route_table context_routes = { "contexts", rows, COUNT_OF(rows), RIGHT_SESSIONS,
+                                            .text = "Interpreters of a session, and their cells" };

@@ -221,27 +221,28 @@ static const struct parameter put_query[] = {
 };
 static const struct parameter signed_query[] = {
     { "signature", IN_QUERY, "string", "as files:sign gave it, with the others" },
-    { "expires", IN_QUERY, "count", "" },
-    { "key", IN_QUERY, "string", "" },
-    { "mode", IN_QUERY, "string", "" },
+    { "expires", IN_QUERY, "count", "until when, in seconds since 1970" },
+    { "key", IN_QUERY, "string", "the id of the key that signed" },
+    { "mode", IN_QUERY, "string", "of a file that is written, in octal" },
     { 0 },
 };
 
 /* clang-format off */
 static const struct route rows[] = {
-    { "POST",   "/v1/sessions/{id}/files:stat",   BODY_JSON,   post_stat,          "What stands at a path of a session", .takes = "FileRequest", .may_lack_body = true, .gives = "FileEntry", .is_repeatable = true, .awaits = AWAITS_STANDING },
-    { "POST",   "/v1/sessions/{id}/files:list",   BODY_JSON,   post_list,          "The entries below a folder, to a depth, sorted by path", .takes = "FileListRequest", .may_lack_body = true, .gives = "FileListing", .is_repeatable = true, .awaits = AWAITS_STANDING },
-    { "POST",   "/v1/sessions/{id}/files:mkdir",  BODY_JSON,   post_mkdir,         "Makes a folder, and those that lead to it", .status = 201, .takes = "FileRequest", .gives = "FilePath", .is_repeatable = true, .awaits = AWAITS_STANDING },
-    { "POST",   "/v1/sessions/{id}/files:move",   BODY_JSON,   post_move,          "Gives a file or folder another path", .takes = "FileMoveRequest", .gives = "FilePath", .awaits = AWAITS_STANDING },
-    { "POST",   "/v1/sessions/{id}/files:sign",   BODY_JSON,   file_sign,          "A URL that needs no key: one path, one method, for some time", .takes = "FileSignRequest", .gives = "SignedUrl", .is_repeatable = true, .awaits = AWAITS_STANDING },
-    { "GET",    "/v1/sessions/{id}/files:watch",  BODY_NONE,   file_get_watch,     "Changes below a folder, as events", .mime = "text/event-stream", .streams = true, .query = watch_query, .awaits = AWAITS_STANDING },
-    { "GET",    "/v1/sessions/{id}/files:tar",    BODY_NONE,   file_get_tar,       "A folder and what is below it as a tar", .mime = "application/x-tar", .query = folder_query, .awaits = AWAITS_STANDING },
-    { "PUT",    "/v1/sessions/{id}/files:tar",    BODY_STREAM, file_answer_upload, "Unpacks a tar into a folder", .begin = file_begin_put_tar, .take = file_take_upload, .query = folder_query, .gives = "TarUnpacked", .awaits = AWAITS_STANDING },
-    { "GET",    "/v1/sessions/{id}/files/{path}", BODY_NONE,   file_get,           "The bytes of a file; a part by Range", .mime = "*/*", .query = get_query, .awaits = AWAITS_STANDING },
-    { "PUT",    "/v1/sessions/{id}/files/{path}", BODY_STREAM, file_answer_upload, "Writes a file whole, in place of what had its name", .begin = file_begin_put, .take = file_take_upload, .query = put_query, .gives = "FileWritten", .awaits = AWAITS_STANDING },
-    { "DELETE", "/v1/sessions/{id}/files/{path}", BODY_NONE,   delete_file,        "Removes a file, or a folder with what is in it", .gives = "FilePath", .awaits = AWAITS_STANDING },
-    { "GET",    "/v1/signed/{id}/{path}",         BODY_NONE,   file_get,           "As GET files/{path}, by a signed URL", .right = RIGHT_NONE, .begin = file_check_permit, .mime = "*/*", .query = signed_query },
-    { "PUT",    "/v1/signed/{id}/{path}",         BODY_STREAM, file_answer_upload, "As PUT files/{path}, by a signed URL", .right = RIGHT_NONE, .begin = file_begin_signed_put, .take = file_take_upload, .query = signed_query, .gives = "FileWritten" },
+    { "POST",   "/v1/sessions/{id}/files:stat",   BODY_JSON,   post_stat,          "What stands at a path of a session", .takes = "FileRequest", .may_lack_body = true, .gives = "FileEntry", .is_repeatable = true, .awaits = AWAITS_STANDING, .operation = "statFile" },
+    { "POST",   "/v1/sessions/{id}/files:list",   BODY_JSON,   post_list,          "The entries below a folder, to a depth, sorted by path", .takes = "FileListRequest", .may_lack_body = true, .gives = "FileListing", .is_repeatable = true, .awaits = AWAITS_STANDING, .operation = "listFiles" },
+    { "POST",   "/v1/sessions/{id}/files:mkdir",  BODY_JSON,   post_mkdir,         "Makes a folder, and those that lead to it", .status = 201, .takes = "FileRequest", .gives = "FilePath", .is_repeatable = true, .awaits = AWAITS_STANDING, .operation = "makeFolder" },
+    { "POST",   "/v1/sessions/{id}/files:move",   BODY_JSON,   post_move,          "Gives a file or folder another path", .takes = "FileMoveRequest", .gives = "FilePath", .awaits = AWAITS_STANDING, .operation = "moveFile" },
+    { "POST",   "/v1/sessions/{id}/files:sign",   BODY_JSON,   file_sign,          "A URL that needs no key: one path, one method, for some time", .takes = "FileSignRequest", .gives = "SignedUrl", .is_repeatable = true, .awaits = AWAITS_STANDING, .operation = "signFileUrl" },
+    { "GET",    "/v1/sessions/{id}/files:watch",  BODY_NONE,   file_get_watch,     "Changes below a folder, as events", .mime = "text/event-stream", .streams = true, .query = watch_query, .awaits = AWAITS_STANDING, .operation = "watchFiles" },
+    { "GET",    "/v1/sessions/{id}/files:tar",    BODY_NONE,   file_get_tar,       "A folder and what is below it as a tar", .mime = "application/x-tar", .query = folder_query, .awaits = AWAITS_STANDING, .operation = "readTar" },
+    { "PUT",    "/v1/sessions/{id}/files:tar",    BODY_STREAM, file_answer_upload, "Unpacks a tar into a folder", .begin = file_begin_put_tar, .take = file_take_upload, .query = folder_query, .gives = "TarUnpacked", .awaits = AWAITS_STANDING, .operation = "writeTar" },
+    { "GET",    "/v1/sessions/{id}/files/{path}", BODY_NONE,   file_get,           "The bytes of a file; a part by Range", .mime = "*/*", .query = get_query, .awaits = AWAITS_STANDING, .operation = "readFile" },
+    { "PUT",    "/v1/sessions/{id}/files/{path}", BODY_STREAM, file_answer_upload, "Writes a file whole, in place of what had its name", .begin = file_begin_put, .take = file_take_upload, .query = put_query, .gives = "FileWritten", .awaits = AWAITS_STANDING, .operation = "writeFile" },
+    { "DELETE", "/v1/sessions/{id}/files/{path}", BODY_NONE,   delete_file,        "Removes a file, or a folder with what is in it", .gives = "FilePath", .awaits = AWAITS_STANDING, .operation = "removeFile" },
+    { "GET",    "/v1/signed/{id}/{path}",         BODY_NONE,   file_get,           "As GET files/{path}, by a signed URL", .right = RIGHT_NONE, .begin = file_check_permit, .mime = "*/*", .query = signed_query, .operation = "readSignedFile" },
+    { "PUT",    "/v1/signed/{id}/{path}",         BODY_STREAM, file_answer_upload, "As PUT files/{path}, by a signed URL", .right = RIGHT_NONE, .begin = file_begin_signed_put, .take = file_take_upload, .query = signed_query, .gives = "FileWritten", .operation = "writeSignedFile" },
 };
 /* clang-format on */
-const struct route_table file_routes = { "files", rows, COUNT_OF(rows), RIGHT_SESSIONS };
+const struct route_table file_routes = { "files", rows, COUNT_OF(rows), RIGHT_SESSIONS,
+                                         .text = "Files of a session" };

@@ -21,8 +21,9 @@ static void get_metrics(struct exchange *exchange)
 
 static const struct route rows[] = {
     /* clang-format off */
-    { "GET", "/metrics", BODY_NONE, get_metrics, "Counters and gauges in the text format of Prometheus", .mime = "text/plain" },
+    { "GET", "/metrics", BODY_NONE, get_metrics, "Counters and gauges in the text format of Prometheus", .mime = "text/plain", .operation = "getMetrics" },
     /* clang-format on */
 };
 
-const struct route_table metrics_routes = { "metrics", rows, COUNT_OF(rows), RIGHT_AUDIT };
+const struct route_table metrics_routes = { "metrics", rows, COUNT_OF(rows), RIGHT_AUDIT,
+                                            .text = "For Prometheus" };

@@ -172,10 +172,11 @@ static const struct parameter connections_query[] = {
 
 static const struct route rows[] = {
     /* clang-format off */
-    { "GET", "/v1/network/rules", BODY_NONE, get_rules, "How often each rule of each policy was used since the daemon began", RIGHT_AUDIT, .gives = "NetworkRules" },
+    { "GET", "/v1/network/rules", BODY_NONE, get_rules, "How often each rule of each policy was used since the daemon began", RIGHT_AUDIT, .gives = "NetworkRules", .operation = "listNetworkRules" },
     { "GET", "/v1/network/connections", BODY_NONE, get_connections, "Connections out of sandboxes as they begin, end and are refused, as events", RIGHT_RESULTS,
-      .query = connections_query, .mime = "text/event-stream" },
+      .query = connections_query, .mime = "text/event-stream", .operation = "followConnections" },
     /* clang-format on */
 };
 
-const struct route_table network_routes = { "network", rows, COUNT_OF(rows), RIGHT_ADMIN };
+const struct route_table network_routes = { "network", rows, COUNT_OF(rows), RIGHT_ADMIN,
+                                            .text = "What went out of sandboxes" };

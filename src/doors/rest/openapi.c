@@ -39,6 +39,32 @@ static bool came_before(const struct route_table *const *tables, const struct ro
     return false;
 }
 
+/* What stands in braces in a path, by what comes before it. */
+static const char *path_parameter_text(const char *path, const char *brace)
+{
+    static const struct {
+        const char *before, *text;
+    } texts[] = {
+        { "runs/", "of a run, as the answer that began it names it" },
+        { "sessions/", "of a session, as POST /v1/sessions has answered" },
+        { "signed/", "of a session" },
+        { "receipts/", "of a receipt, or of the run that it belongs to" },
+        { "approvals/", "of an approval" },
+        { "artifacts/", "of the bytes, in hex" },
+        { "contexts/", "of a context: a language, or its own id" },
+        { "checkpoints/", "of a checkpoint" },
+        { "processes/", "of a program: its id, its pid, or its tag" },
+        { "ports/", "that the server listens on" },
+        { "files/", "of a file, beneath /workspace" },
+    };
+    for_each(row, texts) {
+        size_t length = strlen(row->before);
+        if ((size_t) (brace - path) >= length && strncmp(brace - length, row->before, length) == 0)
+            return row->text;
+    }
+    return "the rest of the path";
+}
+
 static void write_path_parameters(struct bytes *out, const char *path)
 {
     for (const char *brace = strchr(path, '{'); brace; brace = strchr(brace + 1, '{')) {
@@ -47,6 +73,7 @@ static void write_path_parameters(struct bytes *out, const char *path)
         json_text(out, brace + 1, strcspn(brace + 1, "}"));
         json_string_field(out, "in", "path");
         json_flag_field(out, "required", true);
+        json_string_field(out, "description", path_parameter_text(path, brace));
         json_key(out, "schema");
         schema_type_write(out, "string", NULL);
         json_close(out, '}');
@@ -71,18 +98,33 @@ static void write_parameters(struct bytes *out, const struct route *route)
     json_close(out, ']');
 }
 
-/* JSON has a schema; of text there is nothing to say, nor of bytes and of events, which come one by
- * one: docs/api.md has them. */
+/* JSON has a schema. Events are text, one by one: docs/api.md has them. Anything else is bytes,
+ * which generators know by this format. */
 static void write_content(struct bytes *out, const char *mime, const char *schema)
 {
     json_key(out, mime);
     json_open(out, '{');
     json_key(out, "schema");
-    if (schema)
+    if (schema) {
         schema_reference_write(out, schema);
-    else
-        schema_type_write(out, strcmp(mime, "text/plain") == 0 ? "string" : "any", NULL);
+    } else {
+        json_open(out, '{');
+        if (strcmp(mime, "application/json") != 0)
+            json_string_field(out, "type", "string");
+        if (strncmp(mime, "text/", 5) != 0 && strcmp(mime, "application/json") != 0)
+            json_string_field(out, "format", "binary");
+        json_close(out, '}');
+    }
     json_close(out, '}');
+}
+
+/* Generators take bytes by the one name that every one of them knows. */
+static void write_bytes_content(struct bytes *out, const char *mime)
+{
+    bool is_text = strncmp(mime, "text/", 5) == 0;
+    if (!is_text && strcmp(mime, "application/json") != 0)
+        write_content(out, "application/octet-stream", NULL);
+    write_content(out, mime, NULL);
 }
 
 static void write_body(struct bytes *out, const struct route *route)
@@ -193,13 +235,16 @@ static void write_answers(struct bytes *out, const struct route *route)
     json_key(out, "responses");
     json_open(out, '{');
     open_answer(out, route->status > 0 ? route->status : MHD_HTTP_OK, "What was asked for");
-    write_content(out, mime, route->mime ? NULL : route->gives);
-    if (route->streams)
+    if (route->mime)
+        write_bytes_content(out, mime);
+    else
+        write_content(out, mime, route->gives);
+    if (route->streams && strcmp(mime, "text/event-stream") != 0)
         write_content(out, "text/event-stream", NULL);
     close_answer(out);
     if (reads_header(route, "Range")) {
         open_answer(out, MHD_HTTP_PARTIAL_CONTENT, "The part that was asked for");
-        write_content(out, mime, NULL);
+        write_bytes_content(out, mime);
         close_answer(out);
     }
     if (route->may_be_202) {
@@ -212,50 +257,46 @@ static void write_answers(struct bytes *out, const struct route *route)
     json_close(out, '}');
 }
 
-static char capital(char letter)
-{
-    return (char) toupper((unsigned char) letter);
-}
-
-/* Words of a path put together: "/runs/{id}" becomes "RunsId". */
-static size_t join_words(const char *path, char *name, size_t size)
-{
-    size_t used = 0;
-    bool is_start = true;
-    for (; *path && used < size; path++) {
-        bool is_word = isalnum((unsigned char) *path);
-        if (is_word && is_start)
-            name[used++] = capital(*path);
-        else if (is_word)
-            name[used++] = *path;
-        is_start = !is_word;
-    }
-    return used;
-}
-
-/* "postRuns", "getRunsIdEvents": what generated clients call it. */
+/* "createRun": what generated clients call it. "Port" of every method is "getPort", "putPort" … */
 static void write_operation_id(struct bytes *out, const struct route *route, const char *method)
 {
-    char name[128];
-    const char *path = strncmp(route->path, "/v1/", 4) == 0 ? route->path + 4 : route->path;
-    size_t used = (size_t) snprintf(name, sizeof name, "%s", method);
-    used += join_words(path, name + used, sizeof name - used);
-    json_key(out, "operationId");
-    json_text(out, name, used);
+    char name[64];
+    bool is_any = strcmp(route->method, "ANY") == 0;
+    (void) snprintf(name, sizeof name, "%s%s", is_any ? method : "", route->operation);
+    json_string_field(out, "operationId", name);
+}
+
+/* The sentence of the route, up to a semicolon as a headline; and whole, with the key it needs. */
+static void write_text(struct bytes *out, const struct route *route, enum right right)
+{
+    auto_bytes text = { 0 };
+    char scopes[64];
+    json_key(out, "summary");
+    json_text(out, route->text, strcspn(route->text, ";:"));
+    service_right_print(right, scopes, sizeof scopes);
+    if (right == RIGHT_NONE)
+        bytes_print(&text, "%s. No key is needed.", route->text);
+    else if (right == RIGHT_ANY)
+        bytes_print(&text, "%s. Any key will do.", route->text);
+    else
+        bytes_print(&text, "%s. The key needs %s %s.", route->text,
+                    strchr(scopes, ',') ? "one of the scopes" : "the scope", scopes);
+    json_string_field(out, "description", bytes_text(&text));
 }
 
 static void write_operation(struct bytes *out, const struct route_table *table,
                             const struct route *route, const char *method)
 {
+    enum right right = route->right ? route->right : table->right;
     json_key(out, method);
     json_open(out, '{');
     write_operation_id(out, route, method);
-    json_string_field(out, "summary", route->text);
+    write_text(out, route, right);
     json_key(out, "tags");
     json_open(out, '[');
     json_string(out, table->name);
     json_close(out, ']');
-    if ((route->right ? route->right : table->right) == RIGHT_NONE) {
+    if (right == RIGHT_NONE) {
         json_key(out, "security");
         json_open(out, '[');
         json_close(out, ']');
@@ -318,16 +359,56 @@ static void write_components(struct bytes *out)
     json_close(out, '}');
 }
 
-void openapi_write(const struct route_table *const *tables, struct bytes *out)
+static void write_info(struct bytes *out)
 {
-    json_open(out, '{');
-    json_string_field(out, "openapi", "3.1.0");
     json_key(out, "info");
     json_open(out, '{');
     json_string_field(out, "title", "glovebox");
     json_string_field(out, "version", GLOVEBOX_VERSION);
     json_string_field(out, "description", "Runs code that a language model wrote, in sandboxes");
+    json_key(out, "license");
+    json_open(out, '{');
+    json_string_field(out, "name", "Apache 2.0");
+    json_string_field(out, "identifier", "Apache-2.0");
     json_close(out, '}');
+    json_key(out, "contact");
+    json_open(out, '{');
+    json_string_field(out, "name", "glovebox");
+    json_close(out, '}');
+    json_close(out, '}');
+}
+
+/* Where this document came from: a generated client is given the address of its daemon. */
+static void write_servers(struct bytes *out)
+{
+    json_key(out, "servers");
+    json_open(out, '[');
+    json_open(out, '{');
+    json_string_field(out, "url", "/");
+    json_string_field(out, "description", "The daemon that served this document");
+    json_close(out, '}');
+    json_close(out, ']');
+}
+
+static void write_tags(struct bytes *out, const struct route_table *const *tables)
+{
+    json_key(out, "tags");
+    json_open(out, '[');
+    for (; *tables; tables++) {
+        json_open(out, '{');
+        json_string_field(out, "name", (*tables)->name);
+        json_string_field(out, "description", (*tables)->text);
+        json_close(out, '}');
+    }
+    json_close(out, ']');
+}
+
+void openapi_write(const struct route_table *const *tables, struct bytes *out)
+{
+    json_open(out, '{');
+    json_string_field(out, "openapi", "3.1.0");
+    write_info(out);
+    write_servers(out);
     json_key(out, "security");
     json_open(out, '[');
     json_open(out, '{');
@@ -338,6 +419,7 @@ void openapi_write(const struct route_table *const *tables, struct bytes *out)
     json_open(out, '{'); /* none: the owner's Unix socket */
     json_close(out, '}');
     json_close(out, ']');
+    write_tags(out, tables);
     write_paths(out, tables);
     write_components(out);
     json_close(out, '}');

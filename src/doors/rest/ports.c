@@ -313,9 +313,10 @@ static void serve(struct exchange *exchange)
 
 /* clang-format off */
 static const struct route rows[] = {
-    { "GET", "/v1/sessions/{id}/ports:token",         BODY_NONE,   get_token, "The token that opens the ports of a session without a key", .gives = "PortToken", .awaits = AWAITS_STANDING },
+    { "GET", "/v1/sessions/{id}/ports:token",         BODY_NONE,   get_token, "The token that opens the ports of a session without a key", .gives = "PortToken", .awaits = AWAITS_STANDING, .operation = "getPortToken" },
     { "ANY", "/v1/sessions/{id}/ports/{port}/{path}", BODY_STREAM, serve, "A server that listens inside the session: HTTP, WebSocket, or any bytes with Upgrade: raw",
-      .right = RIGHT_NONE, .awaits = AWAITS_STANDING, .begin = begin, .take = take_body, .mime = "*/*" },
+      .right = RIGHT_NONE, .awaits = AWAITS_STANDING, .begin = begin, .take = take_body, .mime = "*/*", .operation = "Port" },
 };
 /* clang-format on */
-const struct route_table port_routes = { "ports", rows, COUNT_OF(rows), RIGHT_SESSIONS };
+const struct route_table port_routes = { "ports", rows, COUNT_OF(rows), RIGHT_SESSIONS,
+                                         .text = "Servers that listen inside a session" };

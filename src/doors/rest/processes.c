@@ -323,13 +323,15 @@ static const struct parameter events_query[] = {
 
 /* clang-format off */
 static const struct route rows[] = {
-    { "POST", "/v1/sessions/{id}/processes",                   BODY_JSON, post_process,  "Starts a program, with pipes or a terminal; its events follow with Accept: text/event-stream", .query = start_query, .is_once = true, .takes = "ProcessRequest", .gives = "Process", .status = 201, .streams = true, .awaits = AWAITS_STANDING },
-    { "GET",  "/v1/sessions/{id}/processes",                   BODY_NONE, get_processes, "The programs that run; ?all=1: those too that have ended of late", .query = list_query, .gives = "ProcessList", .awaits = AWAITS_STANDING },
-    { "GET",  "/v1/sessions/{id}/processes/{process}",         BODY_NONE, get_process,   "A program, by id, pid or tag", .gives = "Process", .awaits = AWAITS_STANDING },
-    { "GET",  "/v1/sessions/{id}/processes/{process}/events",  BODY_NONE, get_process_events, "What it prints, from ?offset= or Last-Event-ID on, and its end", .query = events_query, .mime = "text/event-stream", .streams = true, .awaits = AWAITS_STANDING },
-    { "POST", "/v1/sessions/{id}/processes/{process}/stdin",   BODY_JSON, post_stdin,    "Types into it; closes its input", .takes = "ProcessInput", .may_lack_body = true, .gives = "Process", .awaits = AWAITS_STANDING },
-    { "POST", "/v1/sessions/{id}/processes/{process}/signal",  BODY_JSON, post_signal,   "Sends it, or its whole group, a signal", .takes = "ProcessSignal", .gives = "Process", .awaits = AWAITS_STANDING },
-    { "POST", "/v1/sessions/{id}/processes/{process}/resize",  BODY_JSON, post_resize,   "Gives its terminal another size", .takes = "TerminalSize", .may_lack_body = true, .gives = "Process", .is_repeatable = true, .awaits = AWAITS_STANDING },
+    { "POST", "/v1/sessions/{id}/processes",                   BODY_JSON, post_process,  "Starts a program, with pipes or a terminal; its events follow with Accept: text/event-stream", .query = start_query, .is_once = true, .takes = "ProcessRequest", .gives = "Process", .status = 201, .streams = true, .awaits = AWAITS_STANDING, .operation = "startProcess" },
+    { "GET",  "/v1/sessions/{id}/processes",                   BODY_NONE, get_processes, "The programs that run; ?all=1: those too that have ended of late", .query = list_query, .gives = "ProcessList", .awaits = AWAITS_STANDING, .operation = "listProcesses" },
+    { "GET",  "/v1/sessions/{id}/processes/{process}",         BODY_NONE, get_process,   "A program, by id, pid or tag", .gives = "Process", .awaits = AWAITS_STANDING, .operation = "getProcess" },
+    { "GET",  "/v1/sessions/{id}/processes/{process}/events",  BODY_NONE, get_process_events, "What it prints, from ?offset= or Last-Event-ID on, and its end", .query = events_query, .mime = "text/event-stream", .streams = true, .awaits = AWAITS_STANDING, .operation = "followProcess" },
+    { "POST", "/v1/sessions/{id}/processes/{process}/stdin",   BODY_JSON, post_stdin,    "Types into it; closes its input", .takes = "ProcessInput", .may_lack_body = true, .gives = "Process", .awaits = AWAITS_STANDING, .operation = "writeToProcess" },
+    { "POST", "/v1/sessions/{id}/processes/{process}/signal",  BODY_JSON, post_signal,   "Sends it, or its whole group, a signal", .takes = "ProcessSignal", .gives = "Process", .awaits = AWAITS_STANDING, .operation = "signalProcess" },
+    { "POST", "/v1/sessions/{id}/processes/{process}/resize",  BODY_JSON, post_resize,   "Gives its terminal another size", .takes = "TerminalSize", .may_lack_body = true, .gives = "Process", .is_repeatable = true, .awaits = AWAITS_STANDING, .operation = "resizeTerminal" },
 };
 /* clang-format on */
-const struct route_table process_routes = { "processes", rows, COUNT_OF(rows), RIGHT_SESSIONS };
+const struct route_table process_routes = { "processes", rows, COUNT_OF(rows), RIGHT_SESSIONS,
+                                            .text =
+                                                "Programs in a session, with pipes or a terminal" };

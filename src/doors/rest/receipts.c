@@ -157,13 +157,14 @@ static const struct parameter consistency_query[] = {
 
 static const struct route rows[] = {
     /* clang-format off */
-    { "GET", "/v1/receipts/{id}",         BODY_NONE, get_receipt,     "The signed receipt of an execution; with ?proof=1 the proof that it stands in the log", .query = receipt_query, .gives = "ReceiptOrProof" },
-    { "GET", "/v1/receipts/{id}/opening", BODY_NONE, get_opening,     "What opens the commitments of a receipt: for the key that was answered with the content, and for keys with scope audit, which see what was withheld, too", .gives = "Opening" },
-    { "GET", "/v1/log/key",               BODY_NONE, get_key,         "The public key that receipts and checkpoints are signed with", .gives = "LogKey" },
-    { "GET", "/v1/log/checkpoint",        BODY_NONE, get_checkpoint,  "The log's signed size and root (C2SP tlog-checkpoint)", .mime = "text/plain" },
-    { "GET", "/v1/log/proof/inclusion",   BODY_NONE, get_inclusion,   "Proves that record ?index= is among the first ?size=", .query = inclusion_query, .gives = "InclusionProof" },
-    { "GET", "/v1/log/proof/consistency", BODY_NONE, get_consistency, "Proves that the log of ?from= records is the beginning of that of ?to=", .query = consistency_query, .gives = "ConsistencyProof" },
+    { "GET", "/v1/receipts/{id}",         BODY_NONE, get_receipt,     "The signed receipt of an execution; with ?proof=1 the proof that it stands in the log", .query = receipt_query, .gives = "ReceiptOrProof", .operation = "getReceipt" },
+    { "GET", "/v1/receipts/{id}/opening", BODY_NONE, get_opening,     "What opens the commitments of a receipt: for the key that was answered with the content, and for keys with scope audit, which see what was withheld, too", .gives = "Opening", .operation = "getReceiptOpening" },
+    { "GET", "/v1/log/key",               BODY_NONE, get_key,         "The public key that receipts and checkpoints are signed with", .gives = "LogKey", .operation = "getLogKey" },
+    { "GET", "/v1/log/checkpoint",        BODY_NONE, get_checkpoint,  "The log's signed size and root (C2SP tlog-checkpoint)", .mime = "text/plain", .operation = "getLogCheckpoint" },
+    { "GET", "/v1/log/proof/inclusion",   BODY_NONE, get_inclusion,   "Proves that record ?index= is among the first ?size=", .query = inclusion_query, .gives = "InclusionProof", .operation = "getInclusionProof" },
+    { "GET", "/v1/log/proof/consistency", BODY_NONE, get_consistency, "Proves that the log of ?from= records is the beginning of that of ?to=", .query = consistency_query, .gives = "ConsistencyProof", .operation = "getConsistencyProof" },
     /* clang-format on */
 };
 
-const struct route_table receipt_routes = { "receipts", rows, COUNT_OF(rows), RIGHT_ANY };
+const struct route_table receipt_routes = { "receipts", rows, COUNT_OF(rows), RIGHT_ANY,
+                                            .text = "The signed log of what was run" };

@@ -173,14 +173,15 @@ static const struct route rows[] = {
     /* clang-format off */
     { "POST",   "/v1/runs",               BODY_JSON, post_run,       "Runs code or a command and answers with the result; "
                                                                      "as a stream of events with Accept: text/event-stream or ?stream=1",
-      .query = post_query, .is_once = true, .takes = "RunRequest", .gives = "RunResult", .streams = true, .may_be_202 = true },
-    { "GET",    "/v1/runs",               BODY_NONE, get_runs,       "Runs, the newest first, page by page", RIGHT_RESULTS, .query = list_query, .gives = "RunPage" },
+      .query = post_query, .is_once = true, .takes = "RunRequest", .gives = "RunResult", .streams = true, .may_be_202 = true, .operation = "createRun" },
+    { "GET",    "/v1/runs",               BODY_NONE, get_runs,       "Runs, the newest first, page by page", RIGHT_RESULTS, .query = list_query, .gives = "RunPage", .operation = "listRuns" },
     { "GET",    "/v1/runs/{id}",          BODY_NONE, get_run,        "The result of a run, or where it stands; with ?wait= it waits for the end", RIGHT_RESULTS,
-      .query = get_query, .gives = "RunResultOrState", .streams = true },
-    { "DELETE", "/v1/runs/{id}",          BODY_NONE, delete_run,     "Cancels a run and answers with its result", RIGHT_RESULTS, .gives = "RunOrCellResult" },
+      .query = get_query, .gives = "RunResultOrState", .streams = true, .operation = "getRun" },
+    { "DELETE", "/v1/runs/{id}",          BODY_NONE, delete_run,     "Cancels a run and answers with its result", RIGHT_RESULTS, .gives = "RunOrCellResult", .operation = "cancelRun" },
     { "GET",    "/v1/runs/{id}/events",   BODY_NONE, get_run_events, "The events of a run, from its beginning or from where a stream broke off", RIGHT_RESULTS,
-      .query = events_query, .mime = "text/event-stream" },
+      .query = events_query, .mime = "text/event-stream", .operation = "followRun" },
     /* clang-format on */
 };
 
-const struct route_table run_routes = { "runs", rows, COUNT_OF(rows), RIGHT_RUN };
+const struct route_table run_routes = { "runs", rows, COUNT_OF(rows), RIGHT_RUN,
+                                        .text = "Code that runs once, in a sandbox of its own" };

@@ -166,15 +166,16 @@ static const struct parameter pause_query[] = {
 
 static const struct route rows[] = {
     /* clang-format off */
-    { "POST",   "/v1/sessions",      BODY_JSON, session_post,   "Begins a session: a sandbox that is kept between runs", .query = begin_query, .is_once = true, .status = 201, .takes = "SessionRequest", .gives = "Session" },
-    { "GET",    "/v1/sessions",      BODY_NONE, get_sessions,   "Sessions, the newest first; ?metadata= and ?state= choose, ?limit= and ?cursor= page", .query = list_query, .gives = "SessionPage" },
-    { "GET",    "/v1/sessions/{id}", BODY_NONE, get_session,    "A session, or its tombstone: when and why it ended, and what was kept", .gives = "Session", .awaits = AWAITS_STANDING },
-    { "PATCH",  "/v1/sessions/{id}", BODY_JSON, patch_session,  "Touches a session; changes its deadlines and metadata", .takes = "SessionChange", .gives = "Session" },
-    { "POST",   "/v1/sessions/{id}/pause",  BODY_NONE, post_pause,  "Stops everything in a session, and its deadlines; ?keep=files ends the programs and keeps the files", .query = pause_query, .gives = "Session", .awaits = AWAITS_BOTH, .is_repeatable = true },
-    { "POST",   "/v1/sessions/{id}/resume", BODY_NONE, post_resume, "Lets a session run on", .gives = "Session", .is_repeatable = true, .awaits = AWAITS_STANDING },
-    { "POST",   "/v1/sessions/{id}/branch", BODY_JSON, session_post_branch, "Begins a session with the files of this one, and with the variables of one of its contexts", .query = begin_query, .is_once = true, .status = 201, .takes = "BranchRequest", .may_lack_body = true, .gives = "Session", .awaits = AWAITS_STANDING },
-    { "DELETE", "/v1/sessions/{id}", BODY_NONE, delete_session, "Ends a session and everything in it", .gives = "Session", .awaits = AWAITS_COPIES_TO_END },
+    { "POST",   "/v1/sessions",      BODY_JSON, session_post,   "Begins a session: a sandbox that is kept between runs", .query = begin_query, .is_once = true, .status = 201, .takes = "SessionRequest", .gives = "Session", .operation = "createSession" },
+    { "GET",    "/v1/sessions",      BODY_NONE, get_sessions,   "Sessions, the newest first; ?metadata= and ?state= choose, ?limit= and ?cursor= page", .query = list_query, .gives = "SessionPage", .operation = "listSessions" },
+    { "GET",    "/v1/sessions/{id}", BODY_NONE, get_session,    "A session, or its tombstone: when and why it ended, and what was kept", .gives = "Session", .awaits = AWAITS_STANDING, .operation = "getSession" },
+    { "PATCH",  "/v1/sessions/{id}", BODY_JSON, patch_session,  "Touches a session; changes its deadlines and metadata", .takes = "SessionChange", .gives = "Session", .operation = "updateSession" },
+    { "POST",   "/v1/sessions/{id}/pause",  BODY_NONE, post_pause,  "Stops everything in a session, and its deadlines; ?keep=files ends the programs and keeps the files", .query = pause_query, .gives = "Session", .awaits = AWAITS_BOTH, .is_repeatable = true, .operation = "pauseSession" },
+    { "POST",   "/v1/sessions/{id}/resume", BODY_NONE, post_resume, "Lets a session run on", .gives = "Session", .is_repeatable = true, .awaits = AWAITS_STANDING, .operation = "resumeSession" },
+    { "POST",   "/v1/sessions/{id}/branch", BODY_JSON, session_post_branch, "Begins a session with the files of this one, and with the variables of one of its contexts", .query = begin_query, .is_once = true, .status = 201, .takes = "BranchRequest", .may_lack_body = true, .gives = "Session", .awaits = AWAITS_STANDING, .operation = "branchSession" },
+    { "DELETE", "/v1/sessions/{id}", BODY_NONE, delete_session, "Ends a session and everything in it", .gives = "Session", .awaits = AWAITS_COPIES_TO_END, .operation = "endSession" },
     /* clang-format on */
 };
 
-const struct route_table session_routes = { "sessions", rows, COUNT_OF(rows), RIGHT_SESSIONS };
+const struct route_table session_routes = { "sessions", rows, COUNT_OF(rows), RIGHT_SESSIONS,
+                                            .text = "Sandboxes that are kept between runs" };

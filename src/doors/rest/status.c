@@ -91,6 +91,8 @@ static void get_status(struct exchange *exchange)
 
 static const struct route rows[] = {
     { "GET", "/v1/status", BODY_NONE, get_status,
-      "How the daemon is used: pools, keys, limits that were hit", .gives = "Status" },
+      "How the daemon is used: pools, keys, limits that were hit", .gives = "Status",
+      .operation = "getStatus" },
 };
-const struct route_table status_routes = { "status", rows, COUNT_OF(rows), RIGHT_ADMIN };
+const struct route_table status_routes = { "status", rows, COUNT_OF(rows), RIGHT_ADMIN,
+                                           .text = "How the daemon is used" };

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "engine/schedule/accounts.h"
 #include "engine/session/session_registry.h"
+#include "keys/key.h"
 
 static const uint32_t scopes_of[] = {
     [RIGHT_OF_TABLE] = SCOPE_ADMIN,
@@ -41,6 +42,11 @@ int service_identify_signer(struct service *service, const char *key, const char
         session_count(session, TRANSFER_URLS_USED, 1);
     caller->account = account;
     return 0;
+}
+
+void service_right_print(enum right right, char *text, size_t size)
+{
+    scopes_print(scopes_of[right], text, size);
 }
 
 int service_check_right(const struct caller *caller, enum right right, error *err)

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "engine/service/service.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* What a key must be good for. Whatever it is, a caller is shown what belongs to its own tenant
@@ -37,6 +38,9 @@ int service_identify(struct service *service, const struct credentials *credenti
  * a session. Fails  ERR_UNAUTHORIZED  there is no such key any more; ERR_FORBIDDEN */
 int service_identify_signer(struct service *service, const char *key, const char *session,
                             struct caller *caller, error *err);
+
+/* The scopes one of which a key must have for `right`, as "run,sessions". */
+void service_right_print(enum right right, char *text, size_t size);
 
 /* Fails  ERR_FORBIDDEN. */
 int service_check_right(const struct caller *caller, enum right right, error *err);

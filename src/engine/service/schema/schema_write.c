@@ -16,12 +16,17 @@ enum { TYPE_MAX = 160 };
 /* --- types --------------------------------------------------------------------------------------
  */
 
-void schema_reference_write(struct bytes *out, const char *name)
+static void write_reference(struct bytes *out, const char *name)
 {
     char path[96];
     (void) snprintf(path, sizeof path, "#/components/schemas/%.60s", name);
-    json_open(out, '{');
     json_string_field(out, "$ref", path);
+}
+
+void schema_reference_write(struct bytes *out, const char *name)
+{
+    json_open(out, '{');
+    write_reference(out, name);
     json_close(out, '}');
 }
 
@@ -132,13 +137,10 @@ static void write_many(struct bytes *out, const char *type, bool may_be_null)
     }
     json_key(out, is_list ? "items" : "additionalProperties");
     json_open(out, '{');
-    if (isupper((unsigned char) *each)) {
-        char path[96];
-        (void) snprintf(path, sizeof path, "#/components/schemas/%.60s", each);
-        json_string_field(out, "$ref", path);
-    } else {
+    if (isupper((unsigned char) *each))
+        write_reference(out, each);
+    else
         write_simple(out, each, false);
-    }
     json_close(out, '}');
 }
 
@@ -180,7 +182,10 @@ static void write_union(struct bytes *out, const char *types, bool may_be_null)
 static void write_inner(struct bytes *out, const char *type, bool may_be_null)
 {
     bool has_pattern = strstr(type, " /") != NULL; /* a bar means something else in there */
-    if (!has_pattern && (strchr(type, '|') || isupper((unsigned char) *type)))
+    bool is_reference = isupper((unsigned char) *type);
+    if (is_reference && !may_be_null && !strchr(type, '|'))
+        write_reference(out, type);
+    else if (!has_pattern && (strchr(type, '|') || is_reference))
         write_union(out, type, may_be_null);
     else
         write_one_or_many(out, type, may_be_null);

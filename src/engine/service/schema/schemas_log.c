@@ -110,7 +110,9 @@ static const struct property status[] = {
 static const struct property document[] = {
     { "openapi",    "string",   "" },
     { "info",       "object",   "" },
+    { "servers",    "[]object", "" },
     { "security",   "[]object", "" },
+    { "tags",       "[]object", "" },
     { "paths",      "object",   "" },
     { "components", "object",   "" },
     { 0 },
