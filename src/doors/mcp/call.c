@@ -29,6 +29,8 @@ void mcp_call_free(struct mcp_call *call)
         calls = call->next;
     if (call->next)
         call->next->before = call->before;
+    if (call->exchange->caller.claim == &call->claim)
+        call->exchange->caller.claim = NULL; /* a stream of python_sse.c lives on */
     (void) json_object_put(call->client_answer);
     (void) json_object_put(call->root);
     bytes_done(&call->out);
@@ -165,8 +167,13 @@ struct mcp_call *mcp_call_of_server_request(const struct mcp_call *asker, const 
 void mcp_calls_forget_client(const struct mcp_client *client)
 {
     for (struct mcp_call *call = calls; call; call = call->next) {
-        if (call->client == client)
+        if (call->client == client) {
             call->client = NULL;
+            if (call->server_request[0]) { /* nobody can answer any more */
+                call->is_cancelled = true;
+                mcp_call_wake(call);
+            }
+        }
         if (call->process == client)
             call->process = NULL;
     }

@@ -13,7 +13,7 @@ enum {
     CLIENTS_OF_ACCOUNT_MAX = 1024,
     IDLE_MS = 3600 * 1000,
     RANDOM_SIZE = 16,
-    SESSIONS_BYTES_MAX = 64 * 1024
+    SESSIONS_BYTES = 1024 /* from here on those that have ended are looked for */
 };
 
 static struct mcp_client *clients; /* the one that was used last comes first */
@@ -48,7 +48,7 @@ static void use(struct mcp_client *client)
 }
 
 /* Makes room for one more of `account`: the one goes that was used longest ago, of this account if
- * it has its share, else of all. Processes stay. */
+ * it has its share, else of all. Processes and their handshakes stay. */
 static void make_room(const struct account *account)
 {
     struct mcp_client *oldest = NULL, *own = NULL;
@@ -56,7 +56,7 @@ static void make_room(const struct account *account)
     for (struct mcp_client *client = clients; client; client = client->next) {
         bool is_own = client->account == account;
         count += is_own;
-        if (client->kind == CLIENT_PROCESS)
+        if (client->kind == CLIENT_PROCESS || client->process)
             continue;
         oldest = client;
         own = is_own ? client : own;
@@ -109,10 +109,39 @@ struct mcp_client *mcp_client_of(struct mcp_call *call)
     return client ? client : mcp_client_new(CLIENT_KEY, "", call->exchange);
 }
 
-void mcp_client_remember_session(struct mcp_client *client, const char *session)
+struct mcp_client *mcp_client_begin(const struct mcp_call *call)
 {
-    if (client->sessions.size < SESSIONS_BYTES_MAX)
-        bytes_add(&client->sessions, session, strlen(session) + 1);
+    struct mcp_client *client = NULL;
+    for (struct mcp_client *other = clients; other && call->process && !client; other = other->next)
+        client = other->process == call->process ? other : NULL;
+    if (!client)
+        client = mcp_client_new(CLIENT_HANDSHAKE, NULL, call->exchange);
+    if (client)
+        client->process = call->process;
+    return client;
+}
+
+static void forget_ended_sessions(struct mcp_client *client, const struct exchange *exchange)
+{
+    struct bytes alive = { 0 };
+    struct session *session;
+    error err;
+    for (size_t at = 0, size; at < client->sessions.size; at += size) {
+        const char *id = client->sessions.data + at;
+        size = strlen(id) + 1;
+        if (service_session_enter(exchange->service, &exchange->caller, id, &session, &err) == 0)
+            bytes_add(&alive, id, size);
+    }
+    bytes_done(&client->sessions);
+    client->sessions = alive;
+}
+
+void mcp_client_remember_session(const struct mcp_call *call, const char *session)
+{
+    struct mcp_client *client = call->process;
+    if (client->sessions.size > SESSIONS_BYTES)
+        forget_ended_sessions(client, call->exchange);
+    bytes_add(&client->sessions, session, strlen(session) + 1);
 }
 
 static void end_session(const struct exchange *exchange, const char *id)

@@ -46,7 +46,8 @@ static const char *decode(const char *value, char room[VALUE_MAX])
         return room;
     }
     if (sodium_base642bin((unsigned char *) room, VALUE_MAX - 1, value + begin, length - begin - 2,
-                          NULL, &size, NULL, sodium_base64_VARIANT_ORIGINAL) < 0)
+                          NULL, &size, NULL, sodium_base64_VARIANT_ORIGINAL) < 0 ||
+        memchr(room, 0, size))
         return NULL;
     room[size] = '\0';
     return room;

@@ -204,6 +204,8 @@ void mcp_tools_call(struct mcp_call *call);
 void mcp_tool_fail(struct mcp_call *call, const error *cause);
 void mcp_tool_text(struct mcp_call *call, const char *text, bool is_error);
 void mcp_content_text(struct bytes *out, const char *text, size_t size);
+/* The name of a file as one line: what ends lines, reorders text or is not shown is escaped. */
+void mcp_add_name(struct bytes *text, const char *name, size_t size);
 
 /* tool_schema.c */
 void mcp_input_schema_write(const struct mcp_tool *tool, struct bytes *out);
@@ -240,10 +242,13 @@ struct mcp_client *mcp_client_new(enum mcp_client_kind kind, const char *id,
                                   const struct exchange *exchange);
 struct mcp_client *mcp_client_find(enum mcp_client_kind kind, const char *id,
                                    const struct exchange *exchange);
+/* The client of a handshake that begins; a process has one. NULL: as mcp_client_new(). */
+struct mcp_client *mcp_client_begin(const struct mcp_call *call);
 /* Who `mine` belongs to: the client of the call, or its key's. NULL: no memory. */
 struct mcp_client *mcp_client_of(struct mcp_call *call);
 void mcp_client_end(struct mcp_client *client, const struct exchange *exchange);
-void mcp_client_remember_session(struct mcp_client *client, const char *session);
+/* A session that ends with the process of the call. */
+void mcp_client_remember_session(const struct mcp_call *call, const char *session);
 void mcp_client_answered(struct mcp_call *call);
 
 /* --- claim.c ------------------------------------------------------------------------------------

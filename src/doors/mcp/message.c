@@ -135,6 +135,8 @@ static int read_handshake(struct mcp_call *call)
     }
     if (!call->version)
         return refuse_version(call, version);
+    if (!call->client)
+        call->client = call->process;
     if (!session)
         return 0;
     call->client = mcp_client_find(CLIENT_HANDSHAKE, session, call->exchange);

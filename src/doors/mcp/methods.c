@@ -11,14 +11,13 @@ enum { TTL_MS = 60000 };
 
 static void initialize(struct mcp_call *call)
 {
-    struct mcp_client *client =
-        call->client ? call->client : mcp_client_new(CLIENT_HANDSHAKE, NULL, call->exchange);
+    struct mcp_client *client = call->client ? call->client : mcp_client_begin(call);
     if (!client) {
         mcp_fail(call, MCP_INTERNAL, "too many clients at once; try again");
         return;
     }
     client->version = call->version;
-    client->process = call->process;
+    client->capabilities = 0;
     mcp_claim_client(&client->claim, mcp_member(call->params, "clientInfo"));
     static const char *const names[] = { "elicitation", "sampling", "roots" };
     for_each(name, names)
@@ -66,11 +65,12 @@ static void ping(struct mcp_call *call)
     mcp_result_close(call);
 }
 
-/* A stateless call over HTTP is cancelled by closing its connection. */
+/* A stateless call over HTTP is cancelled by closing its connection: those who share a key count
+ * their calls alike, and one's id may be another's. */
 static void cancelled(struct mcp_call *call)
 {
     struct json_object *id = mcp_member(call->params, "requestId");
-    struct mcp_call *meant = id ? mcp_call_find(call, id) : NULL;
+    struct mcp_call *meant = id && call->client ? mcp_call_find(call, id) : NULL;
     if (meant) {
         meant->is_cancelled = true;
         mcp_call_wake(meant);

@@ -1,5 +1,7 @@
 /* reply.c - what goes back: results, failures, notifications, each a JSON-RPC message of its own.
  */
+#include "base/table.h"
+#include "base/utf8.h"
 #include "doors/mcp/mcp.h"
 #include "json/writer.h"
 
@@ -17,9 +19,42 @@ static void open_message(struct mcp_call *call)
     json_string_field(&call->out, "jsonrpc", "2.0");
 }
 
+static size_t line_end_size(const struct bytes *out, size_t at)
+{
+    static const char *const ends[] = { "\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9" };
+    for_each(end, ends)
+        if (out->size - at >= strlen(*end) && memcmp(out->data + at, *end, strlen(*end)) == 0)
+            return strlen(*end);
+    return 0;
+}
+
+/* U+0085, U+2028 and U+2029 end lines for some who read a stream or stdin line by line (Python's
+ * str.splitlines()): there, what a program prints would begin a line of its own. */
+static void escape_line_ends(struct bytes *out)
+{
+    auto_bytes escaped = { 0 };
+    size_t copied = 0;
+    for (size_t at = 0; at < out->size; at++) {
+        size_t size = (unsigned char) out->data[at] < 0x80 ? 0 : line_end_size(out, at);
+        if (size == 0)
+            continue;
+        bytes_add(&escaped, out->data + copied, at - copied);
+        bytes_print(&escaped, "\\u%04x",
+                    utf8_code_point((const void *) (out->data + at), (int) size));
+        copied = at + size;
+    }
+    if (copied == 0)
+        return;
+    bytes_add(&escaped, out->data + copied, out->size - copied);
+    struct bytes raw = *out;
+    *out = escaped;
+    escaped = raw;
+}
+
 static void close_message(struct mcp_call *call)
 {
     json_close(&call->out, '}');
+    escape_line_ends(&call->out);
     if (call->is_stream)
         bytes_add_text(&call->out, "\n\n");
 }

@@ -8,7 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VALID_MS = 15 * 60 * 1000, USED_MAX = 4096, NONCE_SIZE = 16, BASE64_MAX = 512 };
+enum {
+    VALID_MS = 15 * 60 * 1000,
+    USED_MAX = 4096,
+    USED_OF_ACCOUNT_MAX = 256,
+    NONCE_SIZE = 16,
+    BASE64_MAX = 512
+};
 
 /* Then the text. */
 struct head {
@@ -26,7 +32,10 @@ static unsigned char key[crypto_auth_KEYBYTES];
 static bool has_key;
 
 /* Those that were used and have not expired. */
-static struct head used[USED_MAX];
+static struct {
+    struct head head;
+    const struct account *account;
+} used[USED_MAX];
 static size_t used_count;
 
 static void add(crypto_auth_hmacsha512256_state *mac, const void *data, size_t size)
@@ -76,20 +85,23 @@ void mcp_state_write(const struct mcp_call *call, const char *text, struct bytes
     bytes_print(out, "v1.%s", base64);
 }
 
-/* Fails if it was used before, or if too many were. */
-static int spend(const struct head *head)
+/* Fails if it was used before, or if too many were: no account takes the room of all. */
+static int spend(const struct head *head, const struct account *account)
 {
-    size_t kept = 0;
+    size_t kept = 0, own = 0;
+    bool is_used = false;
     for (size_t i = 0; i < used_count; i++) {
-        if (memcmp(used[i].nonce, head->nonce, NONCE_SIZE) == 0)
-            return -1;
-        if (used[i].expires_ms > now_ms())
-            used[kept++] = used[i];
+        is_used |= memcmp(used[i].head.nonce, head->nonce, NONCE_SIZE) == 0;
+        if (used[i].head.expires_ms <= now_ms())
+            continue;
+        own += used[i].account == account;
+        used[kept++] = used[i];
     }
     used_count = kept;
-    if (used_count == USED_MAX)
+    if (is_used || used_count == USED_MAX || own == USED_OF_ACCOUNT_MAX)
         return -1;
-    used[used_count++] = *head;
+    used[used_count].head = *head;
+    used[used_count++].account = account;
     return 0;
 }
 
@@ -107,7 +119,7 @@ static int unseal(const struct mcp_call *call, const char *given, struct sealed 
     seal(call, state);
     if (sodium_memcmp(mac, state->mac, sizeof mac) != 0 || state->head.expires_ms < now_ms())
         return -1;
-    return spend(&state->head);
+    return spend(&state->head, call->exchange->caller.account);
 }
 
 int mcp_state_read(struct mcp_call *call, char ret_text[MCP_STATE_SIZE])

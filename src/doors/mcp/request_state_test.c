@@ -10,10 +10,13 @@ struct sent {
     struct mcp_call call;
 };
 
+static struct account *account; /* whose key it comes with */
+
 static void send_call(struct sent *sent, const char *params)
 {
     static const struct mcp_catalogue catalogue = { .name = "test", .title = "test" };
     memset(sent, 0, sizeof *sent);
+    sent->exchange.caller.account = account;
     sent->call.exchange = &sent->exchange;
     sent->call.catalogue = &catalogue;
     sent->call.era = ERA_STATELESS;
@@ -54,4 +57,30 @@ TEST(a_state_is_good_for_its_call_and_once)
     expect(read_state(params, bytes_text(&state), text) < 0, "it was used");
 }
 
-TESTS(CASE(a_state_is_good_for_its_call_and_once))
+static int go_round(void)
+{
+    struct sent sent;
+    char text[MCP_STATE_SIZE];
+    auto_bytes state = { 0 };
+    send_call(&sent, "{}");
+    mcp_state_write(&sent.call, "apr_1", &state);
+    (void) json_object_put(sent.call.params);
+    return read_state("{}", bytes_text(&state), text);
+}
+
+TEST(many_states_of_one_account_leave_room_for_those_of_another)
+{
+    static char accounts[2];
+    int good = 0;
+    expect(sodium_init() >= 0, "libsodium");
+    account = (void *) &accounts[0];
+    for (int i = 0; i < 300; i++)
+        good += go_round() == 1;
+    expect(good == 256, "%d were taken", good);
+    account = (void *) &accounts[1];
+    expect(go_round() == 1, "the other's");
+    account = NULL;
+}
+
+TESTS(CASE(a_state_is_good_for_its_call_and_once),
+      CASE(many_states_of_one_account_leave_room_for_those_of_another))

@@ -94,14 +94,10 @@ static void add_denials(struct bytes *text, struct json_object *result)
     }
 }
 
-/* Names of files may have anything in them. */
-static void add_name(struct bytes *text, const char *name)
+static void add_file(struct bytes *text, struct json_object *file)
 {
-    for (const char *at = name; *at; at++)
-        if ((unsigned char) *at < ' ' || *at == 0x7f)
-            bytes_print(text, "\\x%02x", (unsigned char) *at);
-        else
-            bytes_add(text, at, 1);
+    const char *path = mcp_text(file, "path") ? mcp_text(file, "path") : "?";
+    mcp_add_name(text, path, strlen(path));
 }
 
 static void add_files(struct bytes *text, struct json_object *result)
@@ -114,7 +110,7 @@ static void add_files(struct bytes *text, struct json_object *result)
     for (size_t i = 0; i < count && i < LINKS_MAX; i++) {
         struct json_object *file = json_object_array_get_idx(list, i);
         bytes_add_text(text, i > 0 ? ", " : " ");
-        add_name(text, mcp_text(file, "path") ? mcp_text(file, "path") : "?");
+        add_file(text, file);
         bytes_print(text, " (%" PRIu64 " bytes)", count_of(file, "bytes"));
     }
     bytes_add_text(text, count > LINKS_MAX ? " and more]" : "]");
@@ -203,7 +199,7 @@ static void write_links(struct json_object *result, struct bytes *out)
         struct json_object *file = json_object_array_get_idx(list, i);
         auto_bytes name = { 0 };
         auto_bytes uri = { 0 };
-        add_name(&name, mcp_text(file, "path") ? mcp_text(file, "path") : "?");
+        add_file(&name, file);
         bytes_print(&uri, "glovebox://artifacts/%s",
                     mcp_text(file, "sha256") ? mcp_text(file, "sha256") : "");
         json_open(out, '{');

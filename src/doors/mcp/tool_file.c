@@ -120,16 +120,6 @@ static void add_place(struct bytes *text, const struct mcp_call *call)
         bytes_print(text, ". %s", call->work.note);
 }
 
-/* A path as one line, whatever is in it. */
-static void add_path(struct bytes *text, const char *path, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        if ((unsigned char) path[i] < ' ' || path[i] == 0x7f)
-            bytes_print(text, "\\x%02x", (unsigned char) path[i]);
-        else
-            bytes_add(text, path + i, 1);
-}
-
 static void open_content(struct mcp_call *call, struct bytes *text)
 {
     struct bytes *out = mcp_result_open(call, NULL);
@@ -163,7 +153,7 @@ static void tell_written(struct mcp_call *call)
     auto_bytes text = { 0 };
     const struct bytes *path = file_task_path(work->file);
     bytes_print(&text, "%" PRIu64 " bytes are in ", work->content.size);
-    add_path(&text, path->data, path->size);
+    mcp_add_name(&text, path->data, path->size);
     bytes_add_text(&text, "; ");
     add_place(&text, call);
     open_content(call, &text);
@@ -275,7 +265,7 @@ static void tell_read(struct mcp_call *call)
     if (is_text && size > 0 && work->read.data[size - 1] != '\n')
         bytes_add_text(&text, "\n");
     bytes_add_text(&text, "[");
-    add_path(&text, path->data, path->size);
+    mcp_add_name(&text, path->data, path->size);
     bytes_print(&text, ": %" PRIu64 " bytes, %zu from %" PRIu64 " are here; ", facts.size, size,
                 work->written);
     add_place(&text, call);
@@ -310,7 +300,7 @@ static void tell_export(struct mcp_call *call)
     auto_bytes text = { 0 };
     encode(work, true);
     bytes_print(&text, "%" PRIu64 " bytes are in ", work->written);
-    add_path(&text, file, strlen(file));
+    mcp_add_name(&text, file, strlen(file));
     bytes_add_text(&text, " of the user's folder; ");
     add_place(&text, call);
     open_content(call, &text);
@@ -403,7 +393,7 @@ static void tell_list(struct mcp_call *call)
     json_open(&rows, '[');
     while (file_task_next_entry(work->file, &entry)) {
         file_entry_write(&entry, &rows);
-        add_path(&text, entry.path, entry.path_size);
+        mcp_add_name(&text, entry.path, entry.path_size);
         bytes_print(&text, "  %s  %" PRIu64 " bytes\n", file_type_name(entry.mode), entry.size);
     }
     json_close(&rows, ']');

@@ -188,7 +188,7 @@ static int check_text(const struct property *row, struct json_object *value, err
     if (size < min || size > max)
         return fail(err, ERR_BAD_REQUEST, "'%s' has %" PRId64 " to %" PRId64 " bytes", row->name,
                     min, max);
-    if (max < 4096 && memchr(json_object_get_string(value), 0, (size_t) size))
+    if (max < INT64_MAX && memchr(json_object_get_string(value), 0, (size_t) size))
         return fail(err, ERR_BAD_REQUEST, "'%s' has a NUL character", row->name);
     return 0;
 }
@@ -198,8 +198,9 @@ static int check_word(const struct property *row, struct json_object *value, err
     const char *words = row->type + 1;
     const char *text =
         json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
+    size_t size = (size_t) json_object_get_string_len(value);
     for (const char *at = words; *at; at += strcspn(at, ","), at += *at == ',')
-        if (strlen(text) == strcspn(at, ",") && strncmp(at, text, strlen(text)) == 0)
+        if (size == strcspn(at, ",") && memcmp(at, text, size) == 0)
             return 0;
     return fail(err, ERR_BAD_REQUEST, "'%s' is one of %s", row->name, words);
 }

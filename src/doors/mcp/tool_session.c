@@ -56,7 +56,7 @@ static void begin(struct mcp_call *call, struct json_object *request)
         (void) snprintf(work->session, sizeof work->session, "%s", service_session_id(session));
         work->is_new = true;
         if (call->process)
-            mcp_client_remember_session(call->process, work->session);
+            mcp_client_remember_session(call, work->session);
         if (!service_session_is_made(session)) {
             work->wait = service_session_await_new(session, false, &waker, &err);
             call->proceed = on_made;

@@ -1,5 +1,6 @@
 /* tools.c - tools/list and tools/call: finds the tool, checks rights and arguments, lets it begin.
  */
+#include "base/utf8.h"
 #include "doors/mcp/mcp.h"
 #include "engine/service/service_tools.h"
 #include "model/errors.h"
@@ -15,6 +16,22 @@ void mcp_content_text(struct bytes *out, const char *text, size_t size)
     json_key(out, "text");
     json_text(out, text, size);
     json_close(out, '}');
+}
+
+void mcp_add_name(struct bytes *text, const char *name, size_t size)
+{
+    for (size_t at = 0; at < size;) {
+        const unsigned char *here = (const unsigned char *) name + at;
+        int length = utf8_character(here, size - at);
+        uint32_t point = length > 0 ? utf8_code_point(here, length) : 0;
+        size_t taken = length > 0 ? (size_t) length : 1;
+        if (point >= ' ' && !utf8_is_hidden(point))
+            bytes_add(text, here, taken);
+        else
+            for (size_t i = 0; i < taken; i++)
+                bytes_print(text, "\\x%02x", here[i]);
+        at += taken;
+    }
 }
 
 void mcp_tool_text(struct mcp_call *call, const char *text, bool is_error)
