@@ -430,8 +430,9 @@ GLB_API int32_t glb_session_processes(glb_client *client, const char *session, i
 GLB_API int32_t glb_session_read(glb_client *client, const char *session, const char *path,
                                  int32_t is_folder, int fd);
 
-/* Makes a file of what a descriptor gives until its end, whole or not at all; with is_folder 1
- * unpacks a tar into a folder. */
+/* Makes a file of what a descriptor gives until its end, whole or not at all, with the permissions
+ * of the descriptor's file if that is a regular one; with is_folder 1 unpacks a tar into a folder.
+ */
 GLB_API int32_t glb_session_write(glb_client *client, const char *session, const char *path,
                                   int32_t is_folder, int fd);
 

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { ANSWER_MS = 60000, ANSWER_MAX = 64 << 20 };
 
@@ -289,8 +290,14 @@ int32_t glb_session_write(glb_client *client, const char *session, const char *p
                                     .accept = "application/json",
                                     .sends_file = true,
                                     .file = fd };
-    if (path_of_file(address, session, path, is_folder, &err) < 0 ||
-        client_ask(client, &request, NULL, &err) < 0)
+    if (path_of_file(address, session, path, is_folder, &err) < 0)
+        return report(&err);
+    struct stat status;
+    if (!is_folder && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+        (status.st_mode & 0777) != 0)
+        (void) snprintf(address + strlen(address), sizeof address - strlen(address), "?mode=%o",
+                        (unsigned) status.st_mode & 0777);
+    if (client_ask(client, &request, NULL, &err) < 0)
         return report(&err);
     return GLB_OK;
 }

@@ -282,6 +282,73 @@ def test_files_go_in_and_out(cli, session, tmp_path):
     assert b"one of both" in cli("cp", "a", "b").stderr
 
 
+@pytest.fixture(name="project")
+def project_(tmp_path):
+    """A folder with what folders have."""
+    folder = tmp_path / "project"
+    (folder / "sub/empty").mkdir(parents=True)
+    (folder / "a.txt").write_text("a\n")
+    (folder / "sub" / "run.sh").write_text("#!/bin/sh\necho ran\n")
+    (folder / "sub" / "run.sh").chmod(0o755)
+    (folder / ("n" * 150)).write_text("long")
+    (folder / "link").symlink_to("a.txt")
+    (tmp_path / "one.csv").write_text("1\n")
+    return folder
+
+
+def found(folder):
+    return sorted(str(each.relative_to(folder)) for each in folder.rglob("*"))
+
+
+def test_folders_are_copied_as_cp_does(cli, session, project, tmp_path):
+    names = found(project)
+    assert cli("cp", "-r", "project", f"{session}:there").returncode == 0
+    listed = cli("exec", session, "--", "find", "there", "-mindepth", "1", "-printf", "%P\\n").stdout.decode().split()
+    assert sorted(listed) == names
+    assert cli("exec", session, "--", "there/sub/run.sh").stdout == b"ran\n"  # executable
+    assert cli("cp", "-r", "project", f"{session}:there").returncode == 0  # into what is there already
+    assert cli("cp", f"{session}:there/project/a.txt", "-").stdout == b"a\n"
+    out = cli("cp", "-r", f"{session}:there/project", "out")
+    assert out.returncode == 0 and b"left out: 'link'" in out.stderr
+    assert found(tmp_path / "out") == [name for name in names if name != "link"]
+    assert os.access(tmp_path / "out/sub/run.sh", os.X_OK) and not os.access(tmp_path / "out/a.txt", os.X_OK)
+    assert cli("cp", "-r", f"{session}:there/.", "out").returncode == 0 and (tmp_path / "out/project/a.txt").exists()
+    assert cli("cp", "-r", f"{session}:", "out").returncode == 0 and (tmp_path / "out/there/a.txt").exists()
+    assert cli("cp", "-r", "project/.", f"{session}:").returncode == 0 and cli("cp", f"{session}:a.txt", "-").stdout == b"a\n"
+
+
+def test_a_target_that_is_a_folder_takes_the_name_of_the_source(cli, session, project, tmp_path):
+    for target, place in (("", "one.csv"), ("/tmp", "/tmp/one.csv"), ("/tmp/", "/tmp/one.csv"), (".", "one.csv"), ("./x", "x"), (".//y", "y")):
+        assert cli("cp", "one.csv", f"{session}:{target}").returncode == 0, target
+        assert cli("cp", f"{session}:{place}", "-").stdout == b"1\n", target
+    assert cli("cp", "one.csv", "project/a.txt", f"{session}:/tmp").returncode == 0
+    assert cli("cp", f"{session}:/tmp/a.txt", f"{session}:/tmp/one.csv", "project/sub").returncode == 0
+    assert (project / "sub/a.txt").read_text() + (project / "sub/one.csv").read_text() == "a\n1\n"
+    assert cli("cp", f"{session}:/etc/passwd", ".").returncode == 0 and (tmp_path / "passwd").exists()
+
+
+@pytest.mark.parametrize(("words", "says"), [
+    (("project", "S:new"), "'project' is a folder; copy it with -r"),
+    (("one.csv", "project", "S:/tmp"), "'project' is a folder"),
+    (("one.csv", "nowhere", "S:/tmp"), "cannot read 'nowhere'"),
+    (("one.csv", "project/a.txt", "S:new"), "several sources go into a folder, and 'new' is none"),
+    (("one.csv", "S:new/"), "'new/' is no folder"),
+    (("-r", "project", "S:/etc/passwd"), "is a file"),
+    (("S:/tmp", "new"), "is a folder; copy it with -r"),
+    (("S:/etc/passwd", "S:none", "project"), "there is no 'S:none'"),
+    (("S:/etc/passwd", "S:/etc/group", "new"), "several sources go into a folder"),
+    (("S:/etc/passwd", "other:/etc/group", "project"), "all sources must be in one session"),
+    (("S:/etc/passwd", "new/"), "'new/' is no folder"),
+    (("-r", "S:/tmp", "one.csv"), "is a file"),
+    (("--tar", "a", "b", "S:new"), "--tar copies one tar"),
+])
+def test_what_cannot_be_copied_is_refused_before_anything_is_sent(cli, session, project, tmp_path, words, says):
+    before = found(tmp_path), cli("files", session).stdout, cli("files", session, "/tmp").stdout
+    done = cli("cp", *[word.replace("S:", f"{session}:") for word in words])
+    assert done.returncode == 125 and says.replace("S:", f"{session}:") in done.stderr.decode(), done
+    assert before == (found(tmp_path), cli("files", session).stdout, cli("files", session, "/tmp").stdout)
+
+
 def test_a_shell_is_a_terminal_with_the_size_of_ours(daemon, session):
     shell = Shell(daemon, session)
     shell.until(b"$ ")

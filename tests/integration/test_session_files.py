@@ -114,6 +114,7 @@ class TestFiles:
     @pytest.mark.parametrize("path", ["../x", "a/../../x", "./x", "a//b", "", "a/./b", "x" * 4090])
     def test_what_is_no_path_is_refused(self, files, path):
         assert files.put(path, b"1")[0] in (400, 404)
+        assert files.ask("list", path=".")[1]["entries"] == files.ask("list", path="")[1]["entries"]
         assert files.ask("stat", path="../etc")[0] == 400
 
     def test_what_is_no_question(self, files):

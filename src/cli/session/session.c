@@ -84,6 +84,7 @@ static const struct option_row rows[] = {
     { "expect",   0,   "FILE",       VALUES_FILE,   "run: compare the output with what this JSON file expects; 65 if it is something else", store_text, FIELD(expect) },
     { "no-wait",  0,   NULL,         VALUES_NONE,   "run: where a person is asked first, give the approval's id at once, and 126", store_switch, FIELD(no_wait) },
     { "attach",   'a', "PROCESS",    VALUES_NONE,   "shell, exec: one that runs already",                     store_text,    FIELD(process) },
+    { "recursive", 'r', NULL,        VALUES_NONE,   "cp: folders too, with what is in them",              store_switch,  FIELD(is_recursive) },
     { "tar",      0,   NULL,         VALUES_NONE,   "cp: a folder inside, a tar outside",                     store_switch,  FIELD(is_folder) },
     { "all",      0,   NULL,         VALUES_NONE,   "list, ps: those that have ended too",                        store_switch,  FIELD(all) },
     { "files-only", 0, NULL,         VALUES_NONE,   "pause: end the programs, keep the files",                 store_switch,  FIELD(files_only) },
@@ -114,7 +115,9 @@ const struct option_table *session_option_table(void)
             "       glovebox session exec|shell [OPTIONS] ID [-- COMMAND]\n"
             "       glovebox session ps ID\n"
             "       glovebox session attach ID [PROCESS]\n"
-            "       glovebox session cp [--tar] ID:PATH FILE|-  or  FILE|- ID:PATH\n"
+            "       glovebox session cp [-r] FILE… ID:PATH  or  ID:PATH… FILE; - is stdin or "
+            "stdout\n"
+            "       glovebox session cp --tar ID:FOLDER FILE|-  or  FILE|- ID:FOLDER\n"
             "       glovebox session files ID [FOLDER]\n"
             "       glovebox session pause [--files-only] ID\n"
             "       glovebox session resume ID\n"
@@ -166,7 +169,7 @@ static const struct verb {
     { "checkpoints",    " ",                                              1, 1,         session_checkpoints },
     { "checkpoint-rm",   " ",                                              2, 2,         session_checkpoint_remove },
     { "rollback", " ",                                              2, 2,         session_rollback },
-    { "cp",       " tar ",                                          2, 2,         session_copy },
+    { "cp",       " tar recursive ",                                2, WORDS_ANY, session_copy },
     { "files",    " ",                                              1, 2,         session_files },
     { "kill",     " ",                                              1, WORDS_ANY, session_kill },
     /* The same by the names that other tools have. */

@@ -19,7 +19,7 @@ struct session_arguments {
     size_t limit_count, variable_count, label_count;
     glb_limit limits[SESSION_LISTS_MAX];
     const char *variables[SESSION_LISTS_MAX + 1], *labels[SESSION_LISTS_MAX + 1];
-    bool json, all, is_folder, files_only, no_wait;
+    bool json, all, is_folder, is_recursive, files_only, no_wait;
 
     glb_client *client;
     char **words; /* what follows the verb */

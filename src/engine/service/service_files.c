@@ -17,6 +17,8 @@ int file_path_check(struct bytes *path, error *err)
 {
     if (path->size > 1 && path->data[path->size - 1] == '/')
         path->size--;
+    if (path->size == 1 && path->data[0] == '.') /* the folder of the session itself */
+        path->size = 0;
     const char *at = path->data;
     const char *end = at + path->size;
     if (path->size > AGENT_PATH_MAX)
@@ -106,6 +108,8 @@ static int read_paths(const struct file_order *order, struct file_task *task, st
     if (!task->path.failed && !to.failed &&
         (file_path_check(&task->path, err) < 0 || file_path_check(&to, err) < 0))
         return -1;
+    if (order->action == FILE_WRITE && task->path.size == 0)
+        return fail(err, ERR_BAD_REQUEST, "the path names no file; give one, such as data.csv");
     bytes_add(paths, task->path.data, task->path.size);
     if (order->to) {
         bytes_add(paths, "", 1);
