@@ -1,6 +1,6 @@
 # A thin door to Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test test-mcp test-python test-javascript test-adapters packages check coverage bench fuzz mutants verdicts soak idle kills powercuts overload executions neighbours format lint install uninstall clean
+.PHONY: all setup run test test-mcp test-python test-javascript test-adapters packages check coverage bench fuzz mutants verdicts soak idle kills powercuts overload executions sequences neighbours format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -84,7 +84,7 @@ RUNS ?= 1000
 verdicts: all
 	@/usr/bin/python3 -B tests/soak/verdicts.py $(BUILD) $(RUNS)
 
-# Does it stay the same? Ordinary and hostile programs from 8 clients; `make test` has a form of two minutes.
+# Does it stay the same? Ordinary and hostile programs from 8 clients; `make test` has a form of one minute.
 soak: RUNS = 100000
 soak: all
 	@/usr/bin/python3 -B tests/soak/soak.py $(BUILD) $(RUNS)
@@ -113,6 +113,13 @@ executions: RUNS = 2000
 executions: all
 	@GLOVEBOX_EXECUTIONS=$(RUNS) GLOVEBOX_BUILD=$(abspath $(BUILD)) /usr/bin/python3 -B -m pytest -p no:cacheprovider -q -s \
 		tests/integration/test_every_execution.py
+
+# Do sequences of requests by chance meet an answer that the OpenAPI document does not have, another tenant's things or
+# a session that is not what it was? RUNS requests of each of three clients; GLOVEBOX_SEED repeats them.
+sequences: RUNS = 5000
+sequences: all
+	@GLOVEBOX_SEQUENCES=$(RUNS) GLOVEBOX_BUILD=$(abspath $(BUILD)) /usr/bin/python3 -B -m pytest -p no:cacheprovider -q -s \
+		tests/integration/test_sequences.py
 
 # What does one tenant feel of another that spins, forks, fills memory or does not listen to 429?
 neighbours: all
