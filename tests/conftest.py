@@ -1,6 +1,10 @@
-"""What holds for the whole suite: the host looks the same afterwards as it did before."""
+"""What holds for the whole suite: the host looks the same afterwards as it did before, and which tests may run at the
+same time in several processes (pytest-xdist with --dist loadgroup)."""
 
 import hashlib
+import json
+import os
+import pathlib
 import signal
 
 import host_state
@@ -14,6 +18,9 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as nohup(1) does with this one
 
 @pytest.fixture(scope="session", autouse=True)
 def host_before():
+    """GLOVEBOX_HOST_BEFORE names what `host_state.py` printed before an earlier part of the suite."""
+    if saved := os.environ.get("GLOVEBOX_HOST_BEFORE"):
+        return json.loads(pathlib.Path(saved).read_text(encoding="utf-8"))
     return host_state.snapshot()
 
 
@@ -33,7 +40,12 @@ def pytest_collection_modifyitems(config, items):
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = [item for item in items if item in kept]
     items.sort(key=lambda item: item.get_closest_marker("last") is not None)
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:  # tests of one file share its fixtures
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "last: runs after every other test")
+    config.addinivalue_line("markers", "alone: looks at the whole machine; nothing else of the suite may run beside it")
+    config.addinivalue_line("markers", "xdist_group(name): runs in one process with the others of that name")

@@ -1,6 +1,8 @@
-"""host_state.py - everything on the host that a sandbox could leave behind, as one comparable value."""
+"""host_state.py - everything on the host that a sandbox could leave behind, as one comparable value; as a program it
+prints that as JSON."""
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -102,3 +104,7 @@ def left_since(before):
     now = snapshot()
     grown = {name: sorted(set(now[name]) - set(before[name] if name != NEVER else ())) for name in now}
     return {name: items for name, items in grown.items() if items}
+
+
+if __name__ == "__main__":
+    print(json.dumps(snapshot()))

@@ -7,6 +7,7 @@ GLOVEBOX_BUILD and GLOVEBOX_STATE as in tests/integration. As root all of it run
 
 import ast
 import hashlib
+import os
 import pathlib
 import re
 
@@ -108,7 +109,8 @@ def run_rows(server, rows):
     return said
 
 
-@pytest.fixture(scope="session", params=["root", "user"])
+# GLOVEBOX_ESCAPE_MODES: as whom the service runs, of both unless it is said.
+@pytest.fixture(scope="session", params=os.environ.get("GLOVEBOX_ESCAPE_MODES", "root user").split())
 def tried(request, tmp_path_factory):
     """Every attempt's line, and the walls that are degraded in this mode."""
     with Server(tmp_path_factory.mktemp(request.param), request.param, HERE / "policies") as server:

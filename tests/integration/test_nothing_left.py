@@ -13,6 +13,7 @@ import time
 import host_state
 import pytest
 
+pytestmark = pytest.mark.alone
 IN_GUEST = "GLOVEBOX_GUEST" in os.environ
 MOMENTS = 16 if IN_GUEST else 200
 AT_ONCE = 1 if IN_GUEST else 2  # each sleeps most of its time

@@ -178,7 +178,7 @@ int service_session_resume(struct session *session, error *err)
 void service_session_delete(struct session *session)
 {
     error why;
-    (void) fail(&why, ERR_CONFLICT, "somebody deleted it");
+    (void) fail(&why, ERR_CONFLICT, "it was deleted");
     session_end(session, END_DELETED, &why);
 }
 

@@ -38,7 +38,7 @@ static int check_stays(const struct session *session, error *err)
         return -1;
     if (session->delete_pending || is_too_old)
         return fail(err, ERR_CONFLICT, "the session is about to end: %s",
-                    is_too_old ? "its time to live is over" : "somebody deleted it");
+                    is_too_old ? "its time to live is over" : "it was deleted");
     if (session->rollback) /* its interpreters end with it, while they are read */
         return fail(err, ERR_CONFLICT, "the session is being rolled back; try again in a moment");
     return 0;

@@ -38,7 +38,7 @@ static void look_at_deadlines(struct session *session)
     if (session->state == SESSION_ENDED || (holds & SESSION_MUST_LIVE))
         return;
     if (session->delete_pending) { /* paused, too: nobody comes back to it */
-        (void) fail(&why, ERR_CONFLICT, "somebody deleted it");
+        (void) fail(&why, ERR_CONFLICT, "it was deleted");
         session_end(session, END_DELETED, &why);
     } else if (session->state != SESSION_RUNNING) {
         return;

@@ -44,7 +44,7 @@ static void end(struct sessions *sessions, struct session *session)
     session->state = SESSION_ENDED;
     session->end = END_DELETED;
     session->ended_ms = session->created_ms + 1;
-    (void) fail(&session->why, ERR_CONFLICT, "somebody deleted it");
+    (void) fail(&session->why, ERR_CONFLICT, "it was deleted");
     sessions->ended++;
     tombstones_note_end(&sessions->tombstones, session);
     if (sessions->ended > TOMBSTONES_MAX && sessions->oldest->state == SESSION_ENDED)
