@@ -84,7 +84,7 @@ RUNS ?= 1000
 verdicts: all
 	@/usr/bin/python3 -B tests/soak/verdicts.py $(BUILD) $(RUNS)
 
-# Does it stay the same? Ordinary and hostile programs from 8 clients; `make test` has a form of one minute.
+# Does it stay the same? Ordinary and hostile programs from 8 clients; `make test` has a form of 45 s.
 soak: RUNS = 100000
 soak: all
 	@/usr/bin/python3 -B tests/soak/soak.py $(BUILD) $(RUNS)

@@ -28,6 +28,14 @@ def pytest_addoption(parser):
     parser.addoption("--every", type=int, default=1, metavar="N", help="run every Nth test, always the same ones")
 
 
+def group_of(path):
+    """Tests that pytest-xdist runs in one process: those of a file share its fixtures, those that install packages look
+    for pip and apt, and sandboxes of the escape tests lock the same file of the template."""
+    if path.parent.name == "escape":
+        return "escape"
+    return "packages" if path.stem in ("test_libs", "test_sets", "test_build_walls", "test_template") else path.stem
+
+
 def pytest_collection_modifyitems(config, items):
     """A sample takes the same share of each file. The check of what is left runs after everything else."""
     if (every := config.getoption("every")) > 1:
@@ -41,11 +49,10 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item in kept]
     items.sort(key=lambda item: item.get_closest_marker("last") is not None)
     for item in items:
-        if item.get_closest_marker("xdist_group") is None:  # tests of one file share its fixtures
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+        item.add_marker(pytest.mark.xdist_group(group_of(item.path)))
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "last: runs after every other test")
     config.addinivalue_line("markers", "alone: looks at the whole machine; nothing else of the suite may run beside it")
-    config.addinivalue_line("markers", "xdist_group(name): runs in one process with the others of that name")
+    config.addinivalue_line("markers", "xdist_group(name): runs in one process with the others of that name (pytest-xdist)")

@@ -8,6 +8,8 @@ import time
 import pytest
 from conftest import Glovebox
 
+pytestmark = pytest.mark.alone  # storms of forks
+
 FRAME = """
 import array, os, resource, signal, socket, struct, time
 def frame(kind, payload): return struct.pack("<IHHII", len(payload), kind, 0, 1, 0) + payload

@@ -10,7 +10,7 @@ import threading
 import pytest
 from serving import Serving, state_of_its_own, with_policies
 
-pytestmark = [pytest.mark.usefixtures("python_template"),
+pytestmark = [pytest.mark.usefixtures("python_template"), pytest.mark.alone,
               pytest.mark.skipif(os.geteuid() != 0, reason="memory is bounded by control group as root only")]
 
 MIB = 1 << 20

@@ -97,7 +97,7 @@ class Client:
 
     def write(self, session):
         name, data = f"f{self.chance.randrange(4)}", os.urandom(self.chance.choice([0, 1, 4096, 100000]))
-        answer = self.ask("PUT", f"{session.place}/files/{name}", data, wants=(200,))
+        answer = self.ask("PUT", f"{session.place}/files/{name}", data, wants=(200,) if session.known else ())
         if answer and answer.status == 200:
             session.files[name] = data
 

@@ -13,7 +13,7 @@ import time
 import pytest
 from serving import Serving, state_of_its_own
 
-pytestmark = pytest.mark.usefixtures("python_template")
+pytestmark = [pytest.mark.usefixtures("python_template"), pytest.mark.alone]  # hundreds of connections, and how long each is served
 
 MiB = 1 << 20
 CAP_S = 4

@@ -11,7 +11,7 @@ import threading
 import pytest
 from serving import Serving, state_of_its_own
 
-pytestmark = pytest.mark.usefixtures("python_template")
+pytestmark = [pytest.mark.usefixtures("python_template"), pytest.mark.alone]  # the user ids of sandboxes on the whole machine
 
 SANDBOX_IDS = range(0x70000000 + 1024, 0x70000000 + 65536)  # model/ids.h
 ROUNDS = 24

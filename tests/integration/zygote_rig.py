@@ -311,10 +311,13 @@ class Rig:
 
     def start_holder(self, root, python, theirs):
         gate, opener = os.pipe()
+        ready, unshared = os.pipe()
         pid = os.fork()
         if pid:
             os.close(gate)
-            time.sleep(0.1)
+            os.close(unshared)
+            os.read(ready, 1)
+            os.close(ready)
             for name in ("uid_map", "gid_map"):
                 with open(f"/proc/{pid}/{name}", "w", encoding="ascii") as file:
                     file.write(f"0 {HOST_ID_BASE} 65536")
@@ -327,6 +330,7 @@ class Rig:
             script = open(__file__, encoding="utf-8").read()
             files = {name: open(os.path.join(python, name), "rb").read() for name in os.listdir(python)}
             check(libc.unshare(NEWUSER | NEWNS | NEWPID | NEWIPC | NEWUTS | NEWNET), "unshare")
+            os.write(unshared, b"u")
             os.read(gate, 1)
             os.setgroups([])
             os.setresgid(0, 0, 0)
