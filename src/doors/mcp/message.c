@@ -1,6 +1,7 @@
 /* message.c - reads one JSON-RPC message: what it is, who sends it, and in which era of MCP. */
 #include "base/table.h"
 #include "doors/mcp/mcp.h"
+#include "json/writer.h"
 
 #include <microhttpd.h>
 #include <stdio.h>
@@ -79,9 +80,7 @@ static int refuse_version(struct mcp_call *call, const char *asked)
     for_each(version, handshake_versions)
         bytes_print(&data, ",\"%s\"", *version);
     bytes_add_text(&data, "],\"requested\":");
-    struct json_object *text = json_object_new_string(asked);
-    bytes_add_text(&data, json_object_to_json_string_ext(text, JSON_C_TO_STRING_PLAIN));
-    (void) json_object_put(text);
+    json_string(&data, asked);
     bytes_add_text(&data, "}");
     call->status = MHD_HTTP_BAD_REQUEST;
     mcp_fail_with(call, MCP_UNSUPPORTED_VERSION, bytes_text(&data), "Unsupported protocol version");
