@@ -92,6 +92,18 @@ int plan_spawner(struct program *program, const struct launch_plan *plan,
     return here->privileged ? 0 : program_add(program, err, "--unprivileged");
 }
 
+/* The daemon's user would fail there later, and could not name the folder. */
+static int check_readable(const struct program *program, const char *folder, error *err)
+{
+    struct stat facts;
+    if (program->becomes == 0 || stat(folder, &facts) < 0 || facts.st_uid == program->becomes ||
+        (facts.st_mode & (S_IRGRP | S_IROTH)))
+        return 0;
+    return fail(err, ERR_UNAVAILABLE,
+                "policies in '%s' can be read by its owner alone, not by gloveboxd; do: chmod o+rx",
+                folder);
+}
+
 static int plan_policies(struct program *program, const char *state, error *err)
 {
     auto_text folders = NULL;
@@ -104,7 +116,8 @@ static int plan_policies(struct program *program, const char *state, error *err)
         size_t used = strlen(text);
         if (used > 0)
             (void) snprintf(text + used, sizeof text - used, ":");
-        if (program_folder(program, folder, text, sizeof text, err) < 0)
+        if (check_readable(program, folder, err) < 0 ||
+            program_folder(program, folder, text, sizeof text, err) < 0)
             return -1;
     }
     return program_add_pair(program, "--policies", text, err);

@@ -604,6 +604,14 @@ def test_bridge_says_why_it_cannot_begin(service, tmp_path):
     assert bridge.process.wait(20) == 125 and b"no daemon answers" in bridge.process.stderr.read()
 
 
+def test_bridge_says_why_a_daemon_of_its_own_cannot_begin(service, tmp_path):
+    (tmp_path / "policies").mkdir(mode=0)
+    bridge = Bridge(service.glovebox, "--private", env={"GLOVEBOX_POLICIES": str(tmp_path / "policies")})
+    said = bridge.process.stderr.read()
+    assert bridge.process.wait(20) == 125 and said.count(b"\n") == 1, said
+    assert b"policies in '" + str(tmp_path / "policies").encode() in said, said
+
+
 def test_install_keeps_what_stands_there(service, tmp_path):
     def install(*words):
         return service.glovebox("mcp", "install", "--client", "claude-code", *words, env={"HOME": str(tmp_path)})

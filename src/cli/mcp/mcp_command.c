@@ -131,11 +131,10 @@ static int serve(const struct mcp_arguments *arguments, error *err)
     if (find_daemon(&bridge, arguments, &place, err) < 0 ||
         (!bridge.place && start_private(&bridge, arguments, &launch, err) < 0))
         return -1;
-    error why;
     int result = bridge_run(&bridge, err);
     if (!bridge.place) {
-        if (result < 0 && launch_has_complained(&launch, &why))
-            *err = why;
+        if (result < 0)
+            (void) launch_cause(&launch, err);
         (void) launch_end(&launch, deadline_in(END_MS));
     }
     return result;
