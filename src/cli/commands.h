@@ -32,6 +32,15 @@ struct command {
 /* Walks over all verbs of this build; NULL after the last. */
 const struct command *command_at(unsigned index);
 
+const struct command *command_named(const char *name); /* NULL: there is none */
+
+/* The verb of a noun that a word means: "list" for "ls"; the word itself if it means no other. */
+const char *verb_meant(const char *noun, const char *word);
+/* What a noun does if nothing follows it; NULL: it asks. */
+const char *first_verb_of(const char *noun);
+/* " ls rm": the other names that a noun's verbs have, to stdout. */
+void aliases_print(const struct command *command);
+
 /* Adds text with its control bytes shown (\x0a) to a line of `room` bytes. Gives  how long it is.
  */
 size_t line_add_harmless(char *line, size_t used, size_t room, const char *text);

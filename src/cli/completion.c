@@ -19,8 +19,9 @@ static const struct {
                       " -F" },
     [VALUES_FOLDER] = { "compopt -o filenames; COMPREPLY=($(compgen -d -- \"$cur\"))", "_files -/",
                         " -a '(__fish_complete_directories)'" },
-    [VALUES_LANGUAGE] = { "COMPREPLY=($(compgen -W 'python bash c' -- \"$cur\"))",
-                          "(python bash c)", " -a 'python bash c'" },
+    [VALUES_LANGUAGE] = { "COMPREPLY=($(compgen -W 'python bash node r c cpp perl' -- \"$cur\"))",
+                          "(python bash node r c cpp perl)",
+                          " -a 'python bash node r c cpp perl'" },
     [VALUES_POLICY] = { "COMPREPLY=($(compgen -W \"$(glovebox policy list 2>/dev/null | cut -d' ' "
                         "-f1)\" "
                         "-- \"$cur\"))",
@@ -47,13 +48,15 @@ static bool has_words(const char *arguments)
 }
 
 /* The words at the beginning of "build|list|show [NAME]", none of "[OPTIONS] …". */
-static void print_words(const char *arguments)
+static void print_words(const struct command *command)
 {
+    const char *arguments = command->arguments;
     size_t length = strcspn(arguments, " ");
     if (!has_words(arguments))
         return;
     for (size_t index = 0; index < length; index++)
         (void) putchar(arguments[index] == '|' ? ' ' : arguments[index]);
+    aliases_print(command);
 }
 
 static void print_bash_verb(const struct command *command, const struct option_table *table)
@@ -77,7 +80,7 @@ static void print_bash_verb(const struct command *command, const struct option_t
         if (table->rows[index].text)
             (void) printf("--%s ", table->rows[index].name);
     (void) fputs("--help' words='", stdout);
-    print_words(command->arguments);
+    print_words(command);
     (void) puts("' ;;");
 }
 
@@ -147,7 +150,7 @@ static void print_zsh(void)
                 print_zsh_row(&table->rows[row]);
         if (has_words(command->arguments)) {
             (void) fputs(" '1:what:(", stdout);
-            print_words(command->arguments);
+            print_words(command);
             (void) fputs(")'", stdout);
         }
         (void) puts(" '*:file:_files' ;;");
@@ -181,7 +184,7 @@ static void print_fish(void)
         if (has_words(command->arguments)) {
             (void) printf("complete -c glovebox -n '__fish_seen_subcommand_from %s' -a '",
                           command->name);
-            print_words(command->arguments);
+            print_words(command);
             (void) puts("'");
         }
     }

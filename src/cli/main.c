@@ -35,13 +35,15 @@ static void print_usage(FILE *out)
     for (unsigned index = 0; (command = command_at(index)); index++)
         (void) fprintf(out, "  %-11s %s\n", command->name, command->text);
     (void) fputs(
-        "\nglovebox help VERB explains a verb, examples first. Variables: GLOVEBOX_SOCKET is the "
+        "\nEverywhere ls, rm and new mean list, remove and create; a noun alone lists what there "
+        "is.\n"
+        "glovebox help VERB explains a verb, examples first. Variables: GLOVEBOX_SOCKET is the "
         "daemon to use\n(a socket or HOST:PORT), GLOVEBOX_API_KEY its key, GLOVEBOX_STATE "
         "where templates are kept.\n",
         out);
 }
 
-static const struct command *find_command(const char *name)
+const struct command *command_named(const char *name)
 {
     const struct command *command;
     for (unsigned index = 0; (command = command_at(index)); index++)
@@ -68,7 +70,7 @@ int command_help(int argc, char **argv)
         print_usage(stdout);
         return 0;
     }
-    const struct command *command = find_command(argv[1]);
+    const struct command *command = command_named(argv[1]);
     if (!command)
         return no_such_command(argv[1]);
     if (command->handler == command_help) {
@@ -91,8 +93,14 @@ int main(int argc, char **argv)
         name = "help";
     if (strcmp(name, "-V") == 0 || strcmp(name, "--version") == 0)
         name = "version";
-    const struct command *command = find_command(name);
+    const struct command *command = command_named(name);
     if (!command)
         return no_such_command(name);
-    return command->handler(argc - 1, argv + 1);
+    const char *verb = argc == 2 ? first_verb_of(name) : NULL;
+    if (!verb)
+        return command->handler(argc - 1, argv + 1);
+    char word[16];
+    (void) snprintf(word, sizeof word, "%s", verb);
+    char *arguments[] = { argv[1], word, NULL };
+    return command->handler(2, arguments);
 }

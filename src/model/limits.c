@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* The unit is part of a JSON name where a bare number would leave it open. */
 #define JSON_NAME_COUNT(name) #name
@@ -23,7 +24,8 @@ const struct limit_row limit_rows[LIMITS] = {
 };
 
 /* Suffixes, largest first: a value is printed with the first that divides it. Fractions exist only
- * in processors, whose value is in thousandths. */
+ * in processors, whose value is in thousandths. Sizes are taken in any case, and MB is 1024 KiB, as
+ * Docker and the kernel's parameters have it. */
 static const struct suffix {
     enum unit unit;
     const char *text;  /* as it is read, no blank before it */
@@ -34,6 +36,9 @@ static const struct suffix {
     { UNIT_BYTES, "GiB", " GiB",   GiB     },
     { UNIT_BYTES, "MiB", " MiB",   MiB     },
     { UNIT_BYTES, "KiB", " KiB",   KiB     },
+    { UNIT_BYTES, "GB",  NULL,     GiB     },
+    { UNIT_BYTES, "MB",  NULL,     MiB     },
+    { UNIT_BYTES, "KB",  NULL,     KiB     },
     { UNIT_BYTES, "G",   NULL,     GiB     },
     { UNIT_BYTES, "M",   NULL,     MiB     },
     { UNIT_BYTES, "K",   NULL,     KiB     },
@@ -180,7 +185,7 @@ static const char *read_number(const char *text, bool decimals, uint64_t *ret_va
 /* How a value is written, by unit. */
 static const char *const spellings[] = {
     [UNIT_COUNT] = "a whole number such as 64",
-    [UNIT_BYTES] = "bytes, or a whole number with KiB, MiB or GiB, such as 256MiB",
+    [UNIT_BYTES] = "bytes, or a whole number with K, M or G (MB is MiB, 1024 KiB), such as 256MiB",
     [UNIT_MSEC] = "a whole number with its unit, ms, s, m or h, such as 30s",
     [UNIT_MILLI] = "a number with up to three decimals, such as 0.5",
 };
@@ -192,7 +197,9 @@ int limit_parse(enum limit_id id, const char *text, uint64_t *ret_value, error *
     const char *rest = read_number(text, row->unit == UNIT_MILLI, &value);
     if (rest)
         for_each(suffix, suffixes) {
-            if (suffix->unit != row->unit || strcmp(suffix->text, rest) != 0)
+            bool is_size = row->unit == UNIT_BYTES;
+            if (suffix->unit != row->unit ||
+                (is_size ? strcasecmp(suffix->text, rest) : strcmp(suffix->text, rest)) != 0)
                 continue;
             if (__builtin_mul_overflow(value, suffix->factor, &value))
                 break;

@@ -25,9 +25,14 @@ static const struct {
     { LIMIT_memory, "+1", -1, 0 },
     { LIMIT_memory, " 1", -1, 0 },
     { LIMIT_memory, "1 MiB", -1, 0 },
-    { LIMIT_memory, "64k", -1, 0 }, /* one spelling */
-    { LIMIT_memory, "64kb", -1, 0 },
-    { LIMIT_memory, "1MB", -1, 0 }, /* a thousand or 1024? */
+    { LIMIT_memory, "64k", 0, 65536 },
+    { LIMIT_memory, "64kb", 0, 65536 },
+    { LIMIT_memory, "512mb", 0, 536870912 },
+    { LIMIT_memory, "512mib", 0, 536870912 },
+    { LIMIT_memory, "1MB", 0, 1048576 }, /* 1024 KiB */
+    { LIMIT_memory, "1gB", 0, 1073741824 },
+    { LIMIT_memory, "1TB", -1, 0 },
+    { LIMIT_memory, "1B", -1, 0 },
     { LIMIT_memory, "0x10", -1, 0 },
     { LIMIT_memory, "1e6", -1, 0 },
     { LIMIT_memory, "1.5G", -1, 0 },

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "base/text.h"
+#include "model/languages.h"
 #include "json/writer.h"
 
 #include <inttypes.h>
@@ -21,7 +22,7 @@ bool policy_name_is_valid(const char *name)
 bool policy_allows_language(const struct policy *policy, const char *language)
 {
     for (size_t i = 0; i < policy->language_count; i++)
-        if (strcmp(policy->languages[i], language) == 0)
+        if (language_is(policy->languages[i], language))
             return true;
     return false;
 }

@@ -144,7 +144,7 @@ TEST(a_wrong_policy_is_refused_with_its_place)
         { "languages_as_text",   ":3:12: languages is a list; " },
         { "duplicate_key",       ":5:1: 'limits' is there twice; " },
         { "duplicate_limit",     ":4:20: 'wall' is there twice; " },
-        { "bad_value",           ":5:11: limit memory cannot be '512MB'; write bytes, " },
+        { "bad_value",           ":5:11: limit memory cannot be '512XB'; write bytes, " },
         { "negative_value",      ":4:16: limit wall cannot be '-1'; " },
         { "out_of_bounds",       ":4:21: limit processes cannot be 0; ask for 1 to 32768" },
         { "laxer_precheck",      ":4:11: precheck.subprocess is 'warn', and the policy that this one extends says 'deny'; " },

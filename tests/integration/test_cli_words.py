@@ -135,6 +135,39 @@ def test_bash_completion_offers_what_fits(glovebox, tmp_path):
     assert bash_offers(glovebox, "glovebox", "exec", "--cod") == []
 
 
+@pytest.mark.parametrize(("words", "means"), [
+    (["policy"], ["policy", "list"]), (["policy", "ls"], ["policy", "list"]), (["template"], ["template", "list"]),
+    (["template", "ls"], ["template", "list"]), (["template", "rm", "none"], ["template", "remove", "none"]),
+    (["config"], ["config", "show"]), (["key", "rm"], ["key", "revoke"]), (["key", "new", "x"], ["key", "create", "x"]),
+    (["key"], ["key", "list"]), (["key", "ls"], ["key", "list"]), (["session", "rm"], ["session", "kill"]),
+    (["session", "create", "x"], ["session", "new", "x"]), (["session", "remove"], ["session", "rm"]),
+])
+def test_nouns_alone_list_and_verbs_have_their_usual_names(glovebox, words, means):
+    one, other = glovebox(*words), glovebox(*means)
+    assert (one.returncode, one.stdout, one.stderr) == (other.returncode, other.stdout, other.stderr)
+    assert b"--help" not in one.stderr or len(words) == 3 or words[0] == "session"
+
+
+def test_aliases_are_completed(glovebox):
+    text = glovebox("completion", "bash").stdout.decode()
+    for noun, aliases in (("session", "ls rm remove create"), ("key", "ls rm remove new"), ("template", "ls rm"), ("policy", "ls")):
+        words = re.search(rf"^    {noun}\)\n.*?words='(.*?)' ;;", text, re.DOTALL | re.MULTILINE)[1]
+        assert words.endswith(f" {aliases}"), (noun, words)
+
+
+@pytest.mark.parametrize("language", ["py", "Python", "python3", "python"])
+def test_languages_have_their_usual_names(glovebox, language):
+    done = glovebox("run", "--policy", "minimal", "--memory", "128mb", "-l", language, "-c", "print(6 * 7)")
+    assert done.stdout == b"42\n", done.stderr
+
+
+@pytest.mark.parametrize(("name", "language"), [("a.cpp", "cpp"), ("a.cc", "cpp"), ("a.pl", "perl"), ("a.js", "node"), ("a.r", "r")])
+def test_files_run_by_their_suffix(glovebox, tmp_path, name, language):
+    (tmp_path / name).write_text("1")
+    done = glovebox("run", "--policy", "minimal", str(tmp_path / name))
+    assert f"has no language '{language}'".encode() in done.stderr, done
+
+
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_completion_scripts_are_well_formed(glovebox, tmp_path, shell):
     script = glovebox("completion", shell).stdout

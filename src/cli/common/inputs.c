@@ -22,6 +22,8 @@ static const struct {
 } languages[] = {
     { ".py", "python", "python" }, { ".sh", "sh", "bash" },   { ".bash", "bash", "bash" },
     { ".c", NULL, "c" },           { ".js", "node", "node" }, { ".R", "Rscript", "r" },
+    { ".cpp", NULL, "cpp" },       { ".cc", NULL, "cpp" },    { ".pl", "perl", "perl" },
+    { ".r", NULL, "r" },
 };
 
 int read_to_end(int fd, const char *name, char **ret_data, size_t *ret_size, error *err)

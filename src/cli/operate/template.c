@@ -435,8 +435,9 @@ int command_template(int argc, char **argv)
     auto_text state = NULL;
     if (path_of_state(wishes.state, &state, &err) < 0)
         return complain_of(&err);
+    const char *meant = verb_meant("template", wishes.verb);
     for_each(verb, verbs)
-        if (wishes.verb && strcmp(wishes.verb, verb->name) == 0)
+        if (meant && strcmp(meant, verb->name) == 0)
             return verb->act(&wishes, state, &err);
     if (!wishes.verb)
         return complain("what to do? build, list, show, remove, export or import; see "

@@ -383,7 +383,7 @@ int command_policy(int argc, char **argv)
             return complain("policy has no option '%s'; see glovebox policy --help", argv[i]);
         else if (verb)
             request.words[request.count++] = argv[i];
-        else if (!(verb = find_verb(argv[i]))) {
+        else if (!(verb = find_verb(verb_meant("policy", argv[i])))) {
             const char *meant = nearest_word(argv[i], names);
             return complain("policy cannot '%s'; %s%s", argv[i],
                             meant ? "did you mean glovebox policy " : "see glovebox policy --help",

@@ -128,7 +128,7 @@ static const struct option_row *all_rows(void)
 }
 
 #define ENDINGS                                                                                 \
-    "SIZE is a number with KiB, MiB or GiB; TIME with ms, s, m or h.\n"                         \
+    "SIZE is a number with K, M or G (MB is MiB); TIME with ms, s, m or h.\n"                   \
     "The program's exit status passes through. 124: ended for a time or output limit;\n"        \
     "137: out of memory; 126: denied by policy, or a limit that cannot be had; 125: glovebox\n" \
     "could not run it; 65: it ended with 0, and its output is not what --expect says.\n"

@@ -7,6 +7,7 @@
 
 #include "base/table.h"
 #include "cli/commands.h"
+#include "model/languages.h"
 #include "supervisor/install_paths.h"
 
 #include <errno.h>
@@ -197,18 +198,10 @@ static bool has(json_object *list, const char *member, const char *name)
     for (size_t at = 0; at < json_object_array_length(list); at++) {
         json_object *one = json_object_array_get_idx(list, at);
         const char *text = member ? text_of(one, member) : json_object_get_string(one);
-        if (text && strcmp(text, name) == 0)
+        if (text && language_is(text, name))
             return true;
     }
     return false;
-}
-
-/* Node's language has two names. */
-static bool is_language(json_object *languages, const char *name)
-{
-    bool is_javascript = strcmp(name, "node") == 0 || strcmp(name, "javascript") == 0;
-    return has(languages, NULL, name) ||
-           (is_javascript && (has(languages, NULL, "node") || has(languages, NULL, "javascript")));
 }
 
 static int no_such_context(json_object *root, json_object *languages, const char *name, error *err)
@@ -257,7 +250,7 @@ static int look_at_session(struct repl *repl, error *err)
     json_object *root = json_tokener_parse(json);
     int result = 0;
     if (json_object_object_get_ex(root, "languages", &languages) &&
-        json_object_object_get_ex(root, "contexts", &contexts) && !is_language(languages, name) &&
+        json_object_object_get_ex(root, "contexts", &contexts) && !has(languages, NULL, name) &&
         !has(contexts, "id", name))
         result = no_such_context(root, languages, name, err);
     stay_in_use(repl, root);

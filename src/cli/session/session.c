@@ -172,10 +172,6 @@ static const struct verb {
     { "cp",       " tar recursive ",                                2, WORDS_ANY, session_copy },
     { "files",    " ",                                              1, 2,         session_files },
     { "kill",     " ",                                              1, WORDS_ANY, session_kill },
-    /* The same by the names that other tools have. */
-    { "create",   " policy template idle ttl limit env label cwd ", 0, 0,         session_new },
-    { "ls",       " all ",                                          0, 0,         session_list },
-    { "rm",       " ",                                              1, WORDS_ANY, session_kill },
     /* clang-format on */
 };
 
@@ -268,7 +264,7 @@ int command_session(int argc, char **argv)
         return complain_of(&err);
     if (words.next == argc)
         return complain("what about sessions? try glovebox session list");
-    const char *word = argv[words.next++];
+    const char *word = verb_meant("session", argv[words.next++]);
     for_each(row, verbs)
         if (strcmp(row->name, word) == 0)
             verb = row;

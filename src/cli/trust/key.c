@@ -396,6 +396,7 @@ int command_key(int argc, char **argv)
         if (words.next == argc)
             break;
         const char *word = argv[words.next++];
+        const char *meant_verb = verb_meant("key", word);
         if (action && action->takes_id && !id) {
             id = word;
             continue;
@@ -403,7 +404,7 @@ int command_key(int argc, char **argv)
         if (action)
             return complain("key %s takes no '%s'; see glovebox key --help", action->name, word);
         for_each(row, actions)
-            if (strcmp(row->name, word) == 0)
+            if (strcmp(row->name, meant_verb) == 0)
                 action = row;
         if (!action) {
             const char *meant = nearest_word(word, names);

@@ -2,6 +2,7 @@
 #include "engine/catalog/templates.h"
 
 #include "base/cleanup.h"
+#include "model/languages.h"
 #include "policy/policy.h"
 #include "json/reader.h"
 
@@ -200,6 +201,9 @@ const struct language *template_language(const struct template *template, const 
 {
     for (size_t i = 0; i < template->language_count; i++)
         if (strcmp(template->languages[i].name, name) == 0)
+            return &template->languages[i];
+    for (size_t i = 0; i < template->language_count; i++)
+        if (language_is(template->languages[i].name, name))
             return &template->languages[i];
     return NULL;
 }

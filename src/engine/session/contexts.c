@@ -6,6 +6,7 @@
 #include "engine/observe/log.h"
 #include "engine/review/precheck.h"
 #include "engine/session/session_internal.h"
+#include "model/languages.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -360,18 +361,18 @@ int context_create(struct session *session, struct context_request *request,
 
 int context_find(struct session *session, const char *id, struct context **ret_context, error *err)
 {
-    for (struct context *context = session->contexts; context; context = context->next)
-        if (!context->is_removed && strcmp(context->id, id) == 0) {
-            *ret_context = context;
-            return 0;
-        }
-    if (session_check_running(session, err) < 0)
-        return -1;
-    if (!template_language(session->plan.template, context_language(session->plan.template, id)))
+    const struct language *language = template_language(session->plan.template, id);
+    *ret_context = NULL;
+    for (struct context *each = session->contexts; each; each = each->next)
+        if (!each->is_removed && language_is(each->id, id) &&
+            (strcmp(each->id, id) == 0 || (!*ret_context && each->language == language)))
+            *ret_context = each;
+    if (*ret_context || session_check_running(session, err) < 0)
+        return *ret_context ? 0 : -1;
+    if (!language)
         return fail(err, ERR_NOT_FOUND,
                     "the session has no context '%.40s'; make one, or name a language", id);
-    struct run_request given = { .language = id };
-    struct context_request request = { .given = &given };
+    struct context_request request = { .given = &(struct run_request){ .language = id } };
     *ret_context = context_new(session, id, &request, err);
     return *ret_context ? 0 : -1;
 }

@@ -29,12 +29,8 @@ static const struct context_kind kinds[] = {
 
 const char *context_language(const struct template *template, const char *name)
 {
-    static const char *const pairs[][2] = { { "javascript", "node" }, { "node", "javascript" } };
-    for_each(pair, pairs)
-        if (strcmp((*pair)[0], name) == 0 && !template_language(template, name) &&
-            template_language(template, (*pair)[1]))
-            return (*pair)[1];
-    return name;
+    const struct language *language = template_language(template, name);
+    return language ? language->name : name;
 }
 
 const struct context_kind *context_kind_of(const char *language)

@@ -1,0 +1,65 @@
+/* verbs.c - what all nouns have in common: `session` alone is `session list`, and `ls` is `list`.
+ */
+#include "cli/commands.h"
+
+#include "base/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A noun has the first of these verbs that is among its own. */
+static const struct {
+    const char *alias, *verb;
+} aliases[] = {
+    { "ls", "list" },     { "rm", "remove" },     { "rm", "kill" },    { "rm", "revoke" },
+    { "remove", "kill" }, { "remove", "revoke" }, { "create", "new" }, { "new", "create" },
+};
+
+static const struct {
+    const char *noun, *verb;
+} first_verbs[] = {
+    { "session", "list" }, { "key", "list" },  { "policy", "list" },   { "template", "list" },
+    { "config", "show" },  { "net", "rules" }, { "limits", "report" }, { "log", "tail" },
+};
+
+/* Is the word one of "build|list|show [NAME]"? */
+static bool is_verb_of(const struct command *command, const char *word)
+{
+    size_t length = strlen(word);
+    const char *end = command->arguments + strcspn(command->arguments, " ");
+    for (const char *at = command->arguments; at < end; at += strcspn(at, "| ") + 1)
+        if (strcspn(at, "| ") == length && strncmp(at, word, length) == 0)
+            return true;
+    return false;
+}
+
+static const char *verb_of_alias(const struct command *command, const char *word)
+{
+    for_each(row, aliases)
+        if (strcmp(row->alias, word) == 0 && is_verb_of(command, row->verb))
+            return row->verb;
+    return NULL;
+}
+
+const char *verb_meant(const char *noun, const char *word)
+{
+    const struct command *command = command_named(noun);
+    const char *verb =
+        command && word && !is_verb_of(command, word) ? verb_of_alias(command, word) : NULL;
+    return verb ? verb : word;
+}
+
+const char *first_verb_of(const char *noun)
+{
+    for_each(row, first_verbs)
+        if (strcmp(row->noun, noun) == 0)
+            return row->verb;
+    return NULL;
+}
+
+void aliases_print(const struct command *command)
+{
+    for_each(row, aliases)
+        if (verb_of_alias(command, row->alias) == row->verb && !is_verb_of(command, row->alias))
+            (void) printf(" %s", row->alias);
+}
