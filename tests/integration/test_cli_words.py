@@ -135,6 +135,18 @@ def test_bash_completion_offers_what_fits(glovebox, tmp_path):
     assert bash_offers(glovebox, "glovebox", "exec", "--cod") == []
 
 
+def test_validate_refuses_what_the_daemon_would(glovebox, tmp_path):
+    (tmp_path / "p.yaml").write_text("name: q\nextends: minimal\n")
+    (tmp_path / "q.yaml").write_text("name: q\nextends: minimal\n")
+    done = glovebox("policy", "validate", str(tmp_path / "p.yaml"))
+    assert done.returncode == 125 and b"the daemon refuses it; write name: p\n" in done.stderr
+    assert glovebox("policy", "validate", str(tmp_path / "q.yaml")).returncode == 0
+    assert b"minimal is valid" in glovebox("policy", "validate", "minimal").stdout
+    done = glovebox("policy", "validate", "nowhere")
+    assert done.returncode != 0 and b"no policy 'nowhere'" in done.stderr, done
+    assert json.loads(glovebox("policy", "validate", "--json", "nowhere").stdout)[0]["valid"] is False
+
+
 @pytest.mark.parametrize(("words", "means"), [
     (["policy"], ["policy", "list"]), (["policy", "ls"], ["policy", "list"]), (["template"], ["template", "list"]),
     (["template", "ls"], ["template", "list"]), (["template", "rm", "none"], ["template", "remove", "none"]),

@@ -13,6 +13,7 @@
 #include <json.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What was asked on the command line. */
 struct request {
@@ -198,6 +199,26 @@ static int read_beside(const char *file, const char *path, struct policy *ret_po
     return policy_read(file, search, ret_policy, err);
 }
 
+/* A file as the daemon takes it, or an installed policy by its name. */
+static int read_as_daemon(const char *word, const char *path, struct policy *ret_policy, error *err)
+{
+    const char *slash = strrchr(word, '/');
+    const char *ending = strrchr(word, '.');
+    if (!slash && !ending && access(word, F_OK) < 0)
+        return policy_load(path, word, ret_policy, err);
+    if (read_beside(word, path, ret_policy, err) < 0)
+        return -1;
+    const char *base = slash ? slash + 1 : word;
+    size_t length = ending && strcmp(ending, ".yaml") == 0 ? (size_t) (ending - base) : 0;
+    if (length > 0 &&
+        (strlen(ret_policy->name) != length || strncmp(ret_policy->name, base, length) != 0))
+        return fail(err, ERR_BAD_REQUEST,
+                    "%s: name '%s' is not that of the file, and the daemon refuses it; write "
+                    "name: %.*s",
+                    word, ret_policy->name, (int) length, base);
+    return 0;
+}
+
 static void print_json_verdict(const char *file, const struct policy *policy, const error *err)
 {
     auto_bytes out = { 0 };
@@ -221,7 +242,7 @@ static int validate(const struct request *request)
     for (int i = 0; i < request->count; i++) {
         const char *file = request->words[i];
         static struct policy policy; /* the same */
-        bool valid = read_beside(file, path, &policy, &err) == 0;
+        bool valid = read_as_daemon(file, path, &policy, &err) == 0;
         if (request->json) {
             (void) putchar(i == 0 ? '[' : ',');
             print_json_verdict(file, valid ? &policy : NULL, &err);
