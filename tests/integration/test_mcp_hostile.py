@@ -195,6 +195,26 @@ def test_a_thousand_clients_that_vanish_leave_nothing(service):
     assert memory_of(daemon) < before + 8192
 
 
+def written_by(pid):
+    """KiB of memory that a process has to itself."""
+    rows = open(f"/proc/{pid}/smaps_rollup", encoding="utf-8")
+    return sum(int(row.split()[1]) for row in rows if row.startswith(("Private_Dirty:", "Swap:")))
+
+
+def test_open_subscriptions_take_little_memory(service):
+    client = Stateless(service)
+    daemon = service.children()["gloveboxd"]
+    before, streams = written_by(daemon), []
+    for _ in range(100):
+        message = client.message("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+        streams.append(service.open("POST", "/mcp", message, headers=client.headers(message)))
+        assert read_event(streams[-1])["params"]["_meta"][META + "subscriptionId"] == message["id"]
+    assert written_by(daemon) - before < 100 * 44
+    assert "result" in client.ask("tools/list")
+    for stream in streams:
+        stream.close()
+
+
 # --- stdio ------------------------------------------------------------------------------------------------------------
 
 def test_mine_belongs_to_the_process_before_its_handshake(service):

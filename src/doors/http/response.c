@@ -13,7 +13,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-enum { STREAM_BLOCK = 32 * 1024, HEARTBEAT_MS = 10000, LINGER_MS = 30000 };
+enum { STREAM_BLOCK = 32 * 1024, EVENTS_BLOCK = 1024, HEARTBEAT_MS = 10000, LINGER_MS = 30000 };
 
 /* A browser that is led here renders nothing and runs nothing of what programs have made. */
 static const struct {
@@ -233,8 +233,11 @@ static void stream_as(struct exchange *exchange, const struct stream *how, unsig
         return;
     *stream = *how;
     exchange->is_streaming = true;
+    /* Kept as long as the stream is open, and used only where HTTP/1.0 has no chunks: the many
+     * streams that are open for long have small ones. */
+    size_t block = how->is_events ? EVENTS_BLOCK : STREAM_BLOCK;
     struct MHD_Response *response =
-        MHD_create_response_from_callback(size, STREAM_BLOCK, read_stream, stream, free);
+        MHD_create_response_from_callback(size, block, read_stream, stream, free);
     if (!response)
         free(stream);
     exchange_queue(exchange, status, response, mime);

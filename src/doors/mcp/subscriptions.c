@@ -10,6 +10,16 @@ static void listen_on(struct mcp_call *call)
     (void) call;
 }
 
+/* Of the message no more is needed; many are open for as long as their hosts run. */
+static void drop_message(struct mcp_call *call)
+{
+    struct json_object *id = json_object_get(call->id);
+    (void) json_object_put(call->root);
+    call->root = call->id = id;
+    call->params = call->meta = call->capabilities = call->progress_token = NULL;
+    call->method_name = call->method->name;
+}
+
 void mcp_subscriptions_listen(struct mcp_call *call)
 {
     if (!mcp_may_stream(call)) {
@@ -28,5 +38,6 @@ void mcp_subscriptions_listen(struct mcp_call *call)
     json_open(out, '{');
     json_close(out, '}');
     mcp_notice_close(call);
+    drop_message(call);
     call->proceed = listen_on;
 }
