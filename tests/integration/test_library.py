@@ -1,6 +1,7 @@
 """libglovebox.so as somebody else's program uses it, and the shape that it must keep."""
 
 import ctypes
+import os
 import pathlib
 import re
 import shutil
@@ -28,6 +29,30 @@ def test_a_program_against_the_header(glovebox, daemon, tmp_path, compiler):
     done = subprocess.run([tmp_path / "program", str(glovebox.state), daemon.path], capture_output=True,
                           env=glovebox.environment(), timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(name="installed", scope="module")
+def installed_(tmp_path_factory):
+    """Where `make install DESTDIR=` has put everything."""
+    folder = tmp_path_factory.mktemp("installed")
+    subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", folder], check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.usefixtures("python_template")
+@pytest.mark.parametrize(("name", "says"), [("run", "A,B"), ("session", '"42"'), ("threads", "thread 3: ")])
+def test_the_examples_in_c_are_built_by_pkg_config_and_run(glovebox, daemon, installed, tmp_path, name, says):
+    if not shutil.which("pkg-config"):
+        pytest.skip("pkg-config is not installed")
+    described = next(installed.rglob("libglovebox.pc"))
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "libglovebox"], check=True, capture_output=True, text=True,
+                           env={"PATH": os.environ["PATH"], "PKG_CONFIG_PATH": str(described.parent),
+                                "PKG_CONFIG_SYSROOT_DIR": str(installed)}).stdout.split()
+    subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", TOP / f"examples/c/{name}.c", "-o", tmp_path / name, "-pthread", *flags],
+                   check=True)
+    done = subprocess.run([tmp_path / name], capture_output=True, text=True, timeout=60, check=False,
+                          env=glovebox.environment() | {"GLOVEBOX_SOCKET": daemon.path, "LD_LIBRARY_PATH": str(described.parent.parent)})
+    assert done.returncode == 0 and says in done.stdout, done
 
 
 def test_the_header_names_no_later_version():
