@@ -158,8 +158,8 @@ static void check_message(const struct mcp_call *call, const char *json, size_t 
     error err;
     assert(json_read(json, size, &message, &err) == 0);
     assert(strcmp(mcp_text(message, "jsonrpc"), "2.0") == 0);
-    struct json_object *id = mcp_member(message, "id");
-    bool is_answer = mcp_member(message, "result") || mcp_member(message, "error");
+    struct json_object *id = json_member(message, "id");
+    bool is_answer = json_member(message, "result") || json_member(message, "error");
     assert(is_answer ? json_object_equal(id, call->id) : mcp_text(message, "method") != NULL);
     for (size_t i = 0; i < size; i++)
         assert((unsigned char) json[i] >= ' ');

@@ -64,7 +64,7 @@ static void tell(struct mcp_call *call, const char *words, struct json_object *a
 {
     auto_bytes text = { 0 };
     const char *action = mcp_text(answer, "action");
-    struct json_object *content = mcp_member(answer, "content");
+    struct json_object *content = json_member(answer, "content");
     bytes_add_text(&text, words);
     if (action)
         bytes_print(&text, "action=%s, content=%s", action,

@@ -48,7 +48,7 @@ static void ask_prompt(struct mcp_call *call)
 
 static const char *argument(const struct mcp_call *call, const char *name)
 {
-    const char *text = mcp_text(mcp_member(call->params, "arguments"), name);
+    const char *text = mcp_text(json_member(call->params, "arguments"), name);
     return text ? text : "";
 }
 

@@ -60,7 +60,7 @@ static void write_step(struct mcp_call *call, bool is_log)
     static const char *const words[STEPS] = { "Tool execution started", "Tool processing data",
                                               "Tool execution completed" };
     struct bytes *out;
-    if (is_log && call->era == ERA_STATELESS && !mcp_member(call->meta, MCP_META "logLevel"))
+    if (is_log && call->era == ERA_STATELESS && !json_member(call->meta, MCP_META "logLevel"))
         return;
     if (is_log) {
         out = mcp_notice_open(call, "notifications/message", NULL);

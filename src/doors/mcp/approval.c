@@ -79,7 +79,7 @@ int mcp_approval_hear(struct mcp_call *call, const char *id)
 {
     struct json_object *answer = mcp_answer_to(call, question_name);
     const char *action = mcp_text(answer, "action");
-    const char *decision = mcp_text(mcp_member(answer, "content"), "decision");
+    const char *decision = mcp_text(json_member(answer, "content"), "decision");
     bool is_accepted = action && strcmp(action, "accept") == 0;
     char text[320];
     call->work.has_asked = true;

@@ -12,7 +12,7 @@ static unsigned questions; /* so far */
 bool mcp_may_ask(const struct mcp_call *call, const char *capability)
 {
     if (call->era == ERA_STATELESS)
-        return mcp_member(call->capabilities, capability) != NULL;
+        return json_member(call->capabilities, capability) != NULL;
     return call->client && call->client->kind == CLIENT_HANDSHAKE && mcp_may_stream(call) &&
            (call->client->capabilities & mcp_capability(capability));
 }
@@ -84,7 +84,7 @@ void mcp_ask(struct mcp_call *call, const struct mcp_question *question, const c
 struct json_object *mcp_answer_to(const struct mcp_call *call, const char *name)
 {
     if (call->era == ERA_STATELESS)
-        return mcp_member(mcp_member(call->params, "inputResponses"), name);
-    struct json_object *result = mcp_member(call->client_answer, "result");
-    return result ? result : mcp_member(call->client_answer, "error");
+        return json_member(json_member(call->params, "inputResponses"), name);
+    struct json_object *result = json_member(call->client_answer, "result");
+    return result ? result : json_member(call->client_answer, "error");
 }

@@ -36,7 +36,7 @@ void mcp_claim(struct mcp_call *call)
     const char *parent = mcp_text(call->meta, "traceparent");
     const char *state = mcp_text(call->meta, "tracestate");
     if (call->era == ERA_STATELESS)
-        mcp_claim_client(claim, mcp_member(call->meta, MCP_META "clientInfo"));
+        mcp_claim_client(claim, json_member(call->meta, MCP_META "clientInfo"));
     else if (call->client)
         *claim = call->client->claim;
     (void) snprintf(claim->protocol, sizeof claim->protocol, "mcp/%s", call->version);

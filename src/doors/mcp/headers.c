@@ -110,7 +110,7 @@ int mcp_headers_check(struct mcp_call *call)
 static int check_argument(struct mcp_call *call, const char *argument, const char *header)
 {
     char name[96];
-    struct json_object *value = mcp_member(call->arguments, argument);
+    struct json_object *value = json_member(call->arguments, argument);
     (void) snprintf(name, sizeof name, "Mcp-Param-%.80s", header);
     return check(call, name, value ? json_object_get_string(value) : NULL);
 }
@@ -123,7 +123,7 @@ const char *mcp_header_of(const char *argument)
 
 static int check_schema(struct mcp_call *call, struct json_object *schema)
 {
-    struct json_object *properties = mcp_member(schema, "properties");
+    struct json_object *properties = json_member(schema, "properties");
     if (!properties)
         return 0;
     json_object_object_foreach(properties, argument, property)

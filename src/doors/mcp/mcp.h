@@ -15,6 +15,7 @@
 #include "engine/service/schema/schema.h"
 #include "engine/service/service_runs.h"
 #include "model/client_claim.h"
+#include "json/member.h"
 #include "json/payload.h"
 
 #include <json.h>
@@ -159,7 +160,6 @@ void mcp_calls_forget_client(const struct mcp_client *client);
  */
 
 int mcp_message_read(struct mcp_call *call, struct json_reader *body);
-struct json_object *mcp_member(struct json_object *object, const char *name);
 const char *mcp_text(struct json_object *object, const char *name); /* NULL: there is none */
 
 /* --- headers.c ----------------------------------------------------------------------------------

@@ -1,19 +1,11 @@
-/* member.c - members of what a client has sent, or NULL. */
+/* member.c - texts of what a client has sent, or NULL. */
 #include "doors/mcp/mcp.h"
 
 #include <string.h>
 
-struct json_object *mcp_member(struct json_object *object, const char *name)
-{
-    struct json_object *value = NULL;
-    if (!json_object_is_type(object, json_type_object))
-        return NULL;
-    return json_object_object_get_ex(object, name, &value) ? value : NULL;
-}
-
 const char *mcp_text(struct json_object *object, const char *name)
 {
-    struct json_object *value = mcp_member(object, name);
+    struct json_object *value = json_member(object, name);
     if (!json_object_is_type(value, json_type_string))
         return NULL;
     const char *text = json_object_get_string(value);

@@ -24,7 +24,7 @@ TEST(only_a_text_without_nul_is_a_text)
         expect(fact->text ? text && strcmp(text, fact->text) == 0 : !text, "%s", fact->json);
         (void) json_object_put(value);
     }
-    expect(!mcp_member(NULL, "a"), "nothing has no members");
+    expect(!json_member(NULL, "a"), "nothing has no members");
 }
 
 TESTS(CASE(only_a_text_without_nul_is_a_text))

@@ -49,10 +49,10 @@ static int read_envelope(struct mcp_call *call)
     if (!version || strcmp(version, "2.0") != 0)
         return refuse(call, MCP_INVALID_REQUEST, "'jsonrpc' must be \"2.0\"");
     call->method_name = mcp_text(call->root, "method");
-    if (!call->method_name && mcp_member(call->root, "method"))
+    if (!call->method_name && json_member(call->root, "method"))
         return refuse(call, MCP_INVALID_REQUEST, "'method' is a text");
     bool is_answer =
-        has_id && (mcp_member(call->root, "result") || mcp_member(call->root, "error"));
+        has_id && (json_member(call->root, "result") || json_member(call->root, "error"));
     if (!call->method_name && !is_answer)
         return refuse(call, MCP_INVALID_REQUEST, "a message has a 'method'");
     if (call->method_name && strlen(call->method_name) > METHOD_MAX) {
@@ -63,11 +63,11 @@ static int read_envelope(struct mcp_call *call)
     if (json_object_object_get_ex(call->root, "params", &call->params) &&
         !json_object_is_type(call->params, json_type_object))
         return refuse(call, MCP_INVALID_PARAMS, "'params' is an object");
-    if (mcp_member(call->params, "_meta") &&
-        !json_object_is_type(mcp_member(call->params, "_meta"), json_type_object))
+    if (json_member(call->params, "_meta") &&
+        !json_object_is_type(json_member(call->params, "_meta"), json_type_object))
         return refuse(call, MCP_INVALID_PARAMS, "'_meta' is an object");
-    call->meta = mcp_member(call->params, "_meta");
-    call->progress_token = mcp_member(call->meta, "progressToken");
+    call->meta = json_member(call->params, "_meta");
+    call->progress_token = json_member(call->meta, "progressToken");
     if (call->progress_token && !id_is_good(call->progress_token))
         return refuse(call, MCP_INVALID_PARAMS, "'progressToken' is a text or a whole number");
     return 0;
@@ -107,7 +107,7 @@ static int read_stateless(struct mcp_call *call, const char *asked)
     if (strcmp(asked, MCP_NEWEST) != 0)
         return refuse_version(call, asked);
     call->version = MCP_NEWEST;
-    call->capabilities = mcp_member(call->meta, MCP_META "clientCapabilities");
+    call->capabilities = json_member(call->meta, MCP_META "clientCapabilities");
     if (call->id && !json_object_is_type(call->capabilities, json_type_object))
         return refuse(call, MCP_INVALID_PARAMS,
                       "_meta lacks \"" MCP_META "clientCapabilities\", an object");
@@ -129,7 +129,7 @@ static int read_handshake(struct mcp_call *call)
         call->version = handshake_version(asked);
         if (!call->version)
             call->version = handshake_versions[0];
-        call->capabilities = mcp_member(call->params, "capabilities");
+        call->capabilities = json_member(call->params, "capabilities");
         return 0;
     }
     if (!call->version)
@@ -162,7 +162,7 @@ int mcp_message_read(struct mcp_call *call, struct json_reader *body)
     if (process)
         call->process = mcp_client_find(CLIENT_PROCESS, process, call->exchange);
     const char *said = exchange_header(call->exchange, "MCP-Protocol-Version");
-    bool is_marked = mcp_member(call->meta, MCP_META "protocolVersion") != NULL;
+    bool is_marked = json_member(call->meta, MCP_META "protocolVersion") != NULL;
     if (is_marked || (said && strcmp(said, MCP_NEWEST) == 0))
         return read_stateless(call, mcp_text(call->meta, MCP_META "protocolVersion"));
     return read_handshake(call);

@@ -18,10 +18,10 @@ static void initialize(struct mcp_call *call)
     }
     client->version = call->version;
     client->capabilities = 0;
-    mcp_claim_client(&client->claim, mcp_member(call->params, "clientInfo"));
+    mcp_claim_client(&client->claim, json_member(call->params, "clientInfo"));
     static const char *const names[] = { "elicitation", "sampling", "roots" };
     for_each(name, names)
-        if (mcp_member(call->capabilities, *name))
+        if (json_member(call->capabilities, *name))
             client->capabilities |= mcp_capability(*name);
     exchange_add_header(call->exchange, "Mcp-Session-Id", client->id);
     struct bytes *out = mcp_result_open(call, NULL);
@@ -69,7 +69,7 @@ static void ping(struct mcp_call *call)
  * their calls alike, and one's id may be another's. */
 static void cancelled(struct mcp_call *call)
 {
-    struct json_object *id = mcp_member(call->params, "requestId");
+    struct json_object *id = json_member(call->params, "requestId");
     struct mcp_call *meant = id && call->client ? mcp_call_find(call, id) : NULL;
     if (meant) {
         meant->is_cancelled = true;

@@ -66,9 +66,9 @@ static void seal(const struct mcp_call *call, struct sealed *state)
     add(&mac, state->text, strlen(state->text));
     add(&mac, &account, sizeof account);
     add(&mac, call->method_name, strlen(call->method_name));
-    add_json(&mac, mcp_member(call->params, "name"));
-    add_json(&mac, mcp_member(call->params, "uri"));
-    add_json(&mac, mcp_member(call->params, "arguments"));
+    add_json(&mac, json_member(call->params, "name"));
+    add_json(&mac, json_member(call->params, "uri"));
+    add_json(&mac, json_member(call->params, "arguments"));
     (void) crypto_auth_hmacsha512256_final(&mac, state->mac);
 }
 
@@ -125,7 +125,7 @@ static int unseal(const struct mcp_call *call, const char *given, struct sealed 
 int mcp_state_read(struct mcp_call *call, char ret_text[MCP_STATE_SIZE])
 {
     struct sealed state;
-    struct json_object *given = mcp_member(call->params, "requestState");
+    struct json_object *given = json_member(call->params, "requestState");
     const char *text = mcp_text(call->params, "requestState");
     ret_text[0] = '\0';
     if (!given || call->era != ERA_STATELESS)

@@ -13,7 +13,7 @@ enum { IMAGES_MAX = 16, LINKS_MAX = 64, DENIALS_MAX = 4, DEPTH_MAX = 256 };
 
 static uint64_t count_of(struct json_object *object, const char *name)
 {
-    struct json_object *value = mcp_member(object, name);
+    struct json_object *value = json_member(object, name);
     return value ? json_object_get_uint64(value) : 0;
 }
 
@@ -28,9 +28,9 @@ static void add_output(struct bytes *text, struct json_object *result, const cha
                        const char *heading)
 {
     char line[160];
-    struct json_object *output = mcp_member(result, stream);
+    struct json_object *output = json_member(result, stream);
     (void) snprintf(line, sizeof line, "%s_total_bytes", stream);
-    uint64_t total = count_of(mcp_member(result, "truncated"), line);
+    uint64_t total = count_of(json_member(result, "truncated"), line);
     size_t size = output ? (size_t) json_object_get_string_len(output) : 0;
     if (size == 0)
         return;
@@ -49,11 +49,11 @@ static void add_output(struct bytes *text, struct json_object *result, const cha
 /* The plain text of each value that a cell showed. */
 static void add_values(struct bytes *text, struct json_object *result)
 {
-    struct json_object *list = mcp_member(result, "results");
+    struct json_object *list = json_member(result, "results");
     size_t count = list ? json_object_array_length(list) : 0;
     for (size_t i = 0; i < count; i++) {
-        struct json_object *data = mcp_member(json_object_array_get_idx(list, i), "data");
-        struct json_object *plain = mcp_member(data, "text/plain");
+        struct json_object *data = json_member(json_object_array_get_idx(list, i), "data");
+        struct json_object *plain = json_member(data, "text/plain");
         if (!plain || !json_object_is_type(plain, json_type_string))
             continue;
         add_line(text, "");
@@ -63,8 +63,8 @@ static void add_values(struct bytes *text, struct json_object *result)
 
 static void add_fault(struct bytes *text, struct json_object *result)
 {
-    struct json_object *fault = mcp_member(result, "error");
-    struct json_object *limit = mcp_member(result, "limit");
+    struct json_object *fault = json_member(result, "error");
+    struct json_object *limit = json_member(result, "limit");
     const char *trace = mcp_text(fault, "traceback");
     if (trace && *trace) {
         add_line(text, trace);
@@ -79,7 +79,7 @@ static void add_fault(struct bytes *text, struct json_object *result)
 
 static void add_denials(struct bytes *text, struct json_object *result)
 {
-    struct json_object *list = mcp_member(result, "denials");
+    struct json_object *list = json_member(result, "denials");
     size_t count = list ? json_object_array_length(list) : 0;
     for (size_t i = 0; i < count && i < DENIALS_MAX; i++) {
         const char *message = mcp_text(json_object_array_get_idx(list, i), "message");
@@ -102,7 +102,7 @@ static void add_file(struct bytes *text, struct json_object *file)
 
 static void add_files(struct bytes *text, struct json_object *result)
 {
-    struct json_object *list = mcp_member(result, "artifacts");
+    struct json_object *list = json_member(result, "artifacts");
     size_t count = list ? json_object_array_length(list) : 0;
     if (count == 0)
         return;
@@ -122,7 +122,7 @@ static void add_place(struct bytes *text, const struct mcp_call *call, struct js
     const struct mcp_work *work = &call->work;
     const char *status = mcp_text(result, "status");
     const char *approval = mcp_text(result, "approval");
-    struct json_object *exit_code = mcp_member(result, "exit_code");
+    struct json_object *exit_code = json_member(result, "exit_code");
     bool is_pending = status && strcmp(status, "pending_approval") == 0;
     add_line(text, "[");
     bytes_print(text, "%s", status ? status : "?");
@@ -169,11 +169,11 @@ static void write_text(const struct mcp_call *call, struct json_object *result, 
 static void write_images(struct json_object *result, struct bytes *out)
 {
     static const char *const kinds[] = { "image/png", "image/jpeg", "image/gif", "image/webp" };
-    struct json_object *list = mcp_member(result, "results");
+    struct json_object *list = json_member(result, "results");
     size_t count = list ? json_object_array_length(list) : 0;
     unsigned written = 0;
     for (size_t i = 0; i < count && written < IMAGES_MAX; i++) {
-        struct json_object *data = mcp_member(json_object_array_get_idx(list, i), "data");
+        struct json_object *data = json_member(json_object_array_get_idx(list, i), "data");
         const char *base64 = NULL;
         const char *mime = NULL;
         for_each(kind, kinds)
@@ -192,7 +192,7 @@ static void write_images(struct json_object *result, struct bytes *out)
 
 static void write_links(struct json_object *result, struct bytes *out)
 {
-    struct json_object *list = mcp_member(result, "artifacts");
+    struct json_object *list = json_member(result, "artifacts");
     const char *run = mcp_text(result, "id");
     size_t count = list ? json_object_array_length(list) : 0;
     for (size_t i = 0; i < count && i < LINKS_MAX && run; i++) {
@@ -216,7 +216,7 @@ static void write_links(struct json_object *result, struct bytes *out)
 static bool is_failure(struct json_object *result)
 {
     const char *status = mcp_text(result, "status");
-    struct json_object *exit_code = mcp_member(result, "exit_code");
+    struct json_object *exit_code = json_member(result, "exit_code");
     return !status || strcmp(status, "ok") != 0 ||
            (exit_code && json_object_get_int64(exit_code) != 0);
 }

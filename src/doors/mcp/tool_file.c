@@ -66,7 +66,7 @@ const struct property mcp_file_export_arguments[] = {
 static int need_session(struct mcp_call *call)
 {
     error err;
-    if (mcp_member(call->arguments, "session_id") || mcp_member(call->arguments, "session"))
+    if (json_member(call->arguments, "session_id") || json_member(call->arguments, "session"))
         return 0;
     (void) fail(&err, ERR_BAD_REQUEST,
                 "files are of a session: give session_id, or session: \"mine\"");
@@ -85,7 +85,7 @@ static int begin_task(struct mcp_call *call, const struct file_order *wanted)
 {
     struct file_order order = *wanted;
     struct exchange *exchange = call->exchange;
-    struct json_object *path = mcp_member(call->arguments, "path");
+    struct json_object *path = json_member(call->arguments, "path");
     auto_bytes name = { 0 };
     error err;
     if (path)
@@ -134,8 +134,8 @@ static void open_content(struct mcp_call *call, struct bytes *text)
 
 static int read_content(struct mcp_call *call, error *err)
 {
-    struct json_object *text = mcp_member(call->arguments, "content");
-    struct json_object *base64 = mcp_member(call->arguments, "content_base64");
+    struct json_object *text = json_member(call->arguments, "content");
+    struct json_object *base64 = json_member(call->arguments, "content_base64");
     struct json_object *given = text ? text : base64;
     if (!given || (text && base64))
         return fail(err, ERR_BAD_REQUEST, "give content or content_base64, one of them");
@@ -213,7 +213,7 @@ static const char content_name[] = "glovebox/content";
 void mcp_file_import(struct mcp_call *call)
 {
     const char *failure = mcp_text(call->params, "glovebox/failure");
-    struct json_object *content = mcp_member(call->params, content_name);
+    struct json_object *content = json_member(call->params, content_name);
     error err;
     if (failure) {
         mcp_tool_text(call, failure, true);
@@ -358,8 +358,8 @@ static void read_more(struct mcp_call *call)
 
 static void begin_read(struct mcp_call *call)
 {
-    struct json_object *offset = mcp_member(call->arguments, "offset");
-    struct json_object *bytes = mcp_member(call->arguments, "bytes");
+    struct json_object *offset = json_member(call->arguments, "offset");
+    struct json_object *bytes = json_member(call->arguments, "bytes");
     call->work.written = offset ? json_object_get_uint64(offset) : 0;
     struct file_order order = { .action = FILE_READ,
                                 .from = call->work.written,
@@ -423,7 +423,7 @@ static void list_more(struct mcp_call *call)
 
 static void begin_list(struct mcp_call *call)
 {
-    struct json_object *depth = mcp_member(call->arguments, "depth");
+    struct json_object *depth = json_member(call->arguments, "depth");
     struct file_order order = { .action = FILE_LIST,
                                 .depth = depth ? json_object_get_uint64(depth) : 1,
                                 .max = LIST_MAX };

@@ -168,7 +168,7 @@ static int start_cell(struct run_starter *starter, const char *id, struct run **
 static void copy(const struct mcp_call *call, const char *from, struct json_object *to,
                  const char *name)
 {
-    struct json_object *value = mcp_member(call->arguments, from);
+    struct json_object *value = json_member(call->arguments, from);
     if (value)
         (void) json_object_object_add(to, name, json_object_get(value));
 }
@@ -262,11 +262,11 @@ static void run(struct mcp_call *call)
     bool is_in_session = call->work.session[0] != '\0';
     error err;
     if (is_in_session &&
-        (mcp_member(call->arguments, "stdin") || mcp_member(call->arguments, "files"))) {
+        (json_member(call->arguments, "stdin") || json_member(call->arguments, "files"))) {
         (void) fail(&err, ERR_BAD_REQUEST,
                     "stdin and files are of runs without a session; use file_write");
         mcp_tool_fail(call, &err);
-    } else if (call->work.is_named && mcp_member(call->arguments, "policy")) {
+    } else if (call->work.is_named && json_member(call->arguments, "policy")) {
         (void) fail(&err, ERR_BAD_REQUEST,
                     "the policy of a session was chosen when it began; leave policy out");
         mcp_tool_fail(call, &err);
@@ -328,7 +328,7 @@ static void tell_state(struct mcp_call *call)
 /* Waits for its end as long as it was asked to. */
 static void look(struct mcp_call *call)
 {
-    struct json_object *seconds = mcp_member(call->arguments, "wait_seconds");
+    struct json_object *seconds = json_member(call->arguments, "wait_seconds");
     int64_t wait_ms = seconds ? json_object_get_int64(seconds) * 1000 : 0;
     if (watch_is_over(call->work.watch))
         mcp_run_tell(call, call->work.watch);

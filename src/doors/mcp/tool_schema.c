@@ -258,7 +258,7 @@ int mcp_arguments_check(const struct mcp_tool *tool, struct json_object *argumen
     if (tool->schema)
         return 0;
     for (const struct property *row = tool->arguments; row && row->name; row++)
-        if (!row->may_lack && !mcp_member(arguments, row->name))
+        if (!row->may_lack && !json_member(arguments, row->name))
             return fail(err, ERR_BAD_REQUEST, "%s needs the argument '%s': %s", tool->name,
                         row->name, row->text);
     if (!arguments)

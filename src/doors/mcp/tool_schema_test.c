@@ -54,9 +54,9 @@ TEST(an_input_schema_names_what_is_required)
     auto_bytes text = { 0 };
     mcp_input_schema_write(&tool, &text);
     struct json_object *schema = json_tokener_parse(bytes_text(&text));
-    struct json_object *required = mcp_member(schema, "required");
+    struct json_object *required = json_member(schema, "required");
     expect(required && json_object_array_length(required) == 1, "%s", bytes_text(&text));
-    expect(mcp_member(mcp_member(schema, "properties"), "word"), "%s", bytes_text(&text));
+    expect(json_member(json_member(schema, "properties"), "word"), "%s", bytes_text(&text));
     (void) json_object_put(schema);
 }
 
@@ -65,7 +65,7 @@ TEST(an_output_schema_stands_alone)
     auto_bytes text = { 0 };
     mcp_output_schema_write("RunOrCellResult", &text);
     struct json_object *schema = json_tokener_parse(bytes_text(&text));
-    expect(mcp_member(mcp_member(schema, "$defs"), "Limits"), "its definitions are there");
+    expect(json_member(json_member(schema, "$defs"), "Limits"), "its definitions are there");
     expect(!strstr(bytes_text(&text), "#/components"), "nothing leads out of it");
     (void) json_object_put(schema);
 }

@@ -75,7 +75,7 @@ static struct json_object *request_of(const struct mcp_call *call)
     struct json_object *request = json_object_new_object();
     static const char *const names[] = { "policy", "idle_seconds" };
     for_each(name, names) {
-        struct json_object *value = mcp_member(call->arguments, *name);
+        struct json_object *value = json_member(call->arguments, *name);
         if (value)
             (void) json_object_object_add(request, *name, json_object_get(value));
     }

@@ -117,7 +117,7 @@ void mcp_tools_list(struct mcp_call *call)
     struct tool_words words = { 0 };
     struct exchange *exchange = call->exchange;
     error err;
-    if (mcp_member(call->params, "cursor")) {
+    if (json_member(call->params, "cursor")) {
         mcp_fail(call, MCP_INVALID_PARAMS, "there is one page of tools; leave 'cursor' out");
         return;
     }
@@ -153,7 +153,7 @@ void mcp_tools_call(struct mcp_call *call)
     error err;
     const char *name = mcp_text(call->params, "name");
     call->tool = name ? find_tool(call, name) : NULL;
-    call->arguments = mcp_member(call->params, "arguments");
+    call->arguments = json_member(call->params, "arguments");
     if (!call->tool) {
         mcp_fail(call, MCP_INVALID_PARAMS, "no tool is named '%.80s'; tools/list names them",
                  name ? name : "");
