@@ -105,7 +105,8 @@ static size_t word_distance(const char *left, const char *right)
 const char *nearest_word(const char *wrong, const char *const *words)
 {
     const char *nearest = NULL;
-    size_t min = strlen(wrong) / 3 + 2; /* further away is no longer a slip */
+    size_t length = strlen(wrong);
+    size_t min = (length > 4 ? length / 3 : 0) + 2; /* further away is no longer a slip */
     for (; *words; words++) {
         size_t distance = word_distance(wrong, *words);
         if (distance < min) {

@@ -63,6 +63,7 @@ def test_every_limit_has_a_flag(glovebox):
 
 @pytest.mark.parametrize("arguments, says", [
     (["rnu"], "there is no verb 'rnu'; did you mean 'run'?"),
+    (["init"], "there is no verb 'init'; see glovebox help"),
     (["zzzzzz"], "there is no verb 'zzzzzz'; see glovebox help"),
     (["run", "--memroy", "1"], "there is no option --memroy; did you mean --memory?"),
     (["run", "--polcy=data"], "there is no option --polcy; did you mean --policy?"),
