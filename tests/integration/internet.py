@@ -76,7 +76,7 @@ class Web(http.server.BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length)
         if self.headers.get("Transfer-Encoding") == "chunked":
-            while (size := int(self.rfile.readline(), 16)) > 0:
+            while (size := int(self.rfile.readline() or b"0", 16)) > 0:
                 body += self.rfile.read(size)
                 self.rfile.readline()
             self.rfile.readline()
