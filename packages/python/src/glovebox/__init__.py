@@ -85,3 +85,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> List[str]:
     return __all__
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """%load_ext glovebox: adds %%sandbox."""
+    from .kernel._magic import load
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    from .kernel._magic import unload
+    unload(shell)
