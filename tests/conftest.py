@@ -36,6 +36,7 @@ def group_of(path):
     return "packages" if path.stem in ("test_libs", "test_sets", "test_build_walls", "test_template") else path.stem
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in its own
 def pytest_collection_modifyitems(config, items):
     """A sample takes the same share of each file. The check of what is left runs after everything else."""
     if (every := config.getoption("every")) > 1:
