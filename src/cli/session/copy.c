@@ -63,15 +63,15 @@ static bool means_contents(const char *path)
 }
 
 /* "FOLDER/NAME", NAME being the last part of `path`. */
-static int join_name(char out[COPY_PATH_SIZE], const char *folder, const char *path, error *err)
+static int join_name(char out[COPY_PATH_SIZE], const char *folder, const char *named, error *err)
 {
     char clean[COPY_PATH_SIZE];
-    if (clean_path(clean, path, err) < 0)
+    if (clean_path(clean, named, err) < 0)
         return -1;
     const char *slash = strrchr(clean, '/');
     const char *name = slash ? slash + 1 : clean;
     if (!*name || strcmp(name, "..") == 0)
-        return fail(err, ERR_BAD_REQUEST, "'%.100s' has no name of its own; name the target", path);
+        return fail(err, ERR_BAD_REQUEST, "'%.100s' has no name of its own; name the target", named);
     bool is_bare = !*folder || ends_in_slash(folder);
     if ((size_t) snprintf(out, COPY_PATH_SIZE, "%s%s%s", folder, is_bare ? "" : "/", name) >=
         COPY_PATH_SIZE)

@@ -197,8 +197,8 @@ static bool has(json_object *list, const char *member, const char *name)
 {
     for (size_t at = 0; at < json_object_array_length(list); at++) {
         json_object *one = json_object_array_get_idx(list, at);
-        const char *text = member ? text_of(one, member) : json_object_get_string(one);
-        if (text && language_is(text, name))
+        const char *other = member ? text_of(one, member) : json_object_get_string(one);
+        if (other && language_is(name, other))
             return true;
     }
     return false;
