@@ -424,7 +424,7 @@ class TestWords:
                                 "say which: --state FOLDER"),
         (("receipt", "frob"), "there is no 'receipt frob'; see glovebox help receipt"),
         (("receipt", "show"), "which receipt? give its id, or a file"),
-        (("receipt", "show", "--pem", "x"), "there is no option --pem; did you mean --key?"),
+        (("receipt", "show", "--pem", "x"), "there is no option --pem; see glovebox receipt --help"),
         (("receipt",), "what about the receipt? see glovebox help receipt")])
     def test_slips_are_answered_in_one_line(self, glovebox, written, words, says):
         done = glovebox(*words[:2], *(("--log", written) if len(words) > 1 else ()), *words[2:])

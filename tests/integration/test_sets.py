@@ -223,7 +223,8 @@ class TestInstalls:
                            "python3 -c 'import urllib.request as web; web.urlopen(\"http://evil.example.org/simple/\")' 2>&1 | tail -n 1",
                            language="bash")
         # pip may warn before that it tried twice: on a busy machine a name is answered late
-        assert result["stdout"].splitlines()[-2:] == ["hello from a wheel", "urllib.error.HTTPError: HTTP Error 403: Forbidden"], result
+        assert result["stdout"].splitlines()[-2:] == ["hello from a wheel", "urllib.error.HTTPError: HTTP Error 403: Forbidden"], \
+            {name: result[name] for name in ("status", "limit", "error", "stdout", "stderr", "usage")}
         allowed = {(one["host"], one["rule"]) for one in result["network"] if one["decision"] == "allow"}
         assert allowed == {("index.example.org", "index.example.org:80")}, result["network"]
         assert [one["host"] for one in result["network"] if one["decision"] == "deny"] == ["evil.example.org"]

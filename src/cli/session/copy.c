@@ -71,7 +71,8 @@ static int join_name(char out[COPY_PATH_SIZE], const char *folder, const char *n
     const char *slash = strrchr(clean, '/');
     const char *name = slash ? slash + 1 : clean;
     if (!*name || strcmp(name, "..") == 0)
-        return fail(err, ERR_BAD_REQUEST, "'%.100s' has no name of its own; name the target", named);
+        return fail(err, ERR_BAD_REQUEST, "'%.100s' has no name of its own; name the target",
+                    named);
     bool is_bare = !*folder || ends_in_slash(folder);
     if ((size_t) snprintf(out, COPY_PATH_SIZE, "%s%s%s", folder, is_bare ? "" : "/", name) >=
         COPY_PATH_SIZE)
