@@ -75,6 +75,10 @@ static int take_hello(struct network *network, const struct packet *packet, erro
     if (hello.version != EGRESS_VERSION)
         return fail(err, ERR_PROTOCOL, "glovebox-egress speaks version %u, this is %d",
                     hello.version, EGRESS_VERSION);
+    if (!network->has_greeted) { /* it reads now what was sent while it started */
+        network->has_greeted = true;
+        return 0;
+    }
     if (network->is_up)
         log_event(EGRESS_RESTARTED, TEXT("cause", "it had ended"));
     network->is_up = true;
@@ -268,6 +272,7 @@ int network_open(uv_loop_t *loop, int socket, struct traffic *traffic, struct ne
         return fail(err, ERR_SYSTEM, "no memory for the network");
     network->socket = socket;
     network->traffic = traffic;
+    network->is_up = true;
     network->poll.data = network->reopen.data = network;
     if (uv_poll_init(loop, &network->poll, socket) < 0 ||
         uv_poll_start(&network->poll, UV_READABLE, on_event) < 0) {

@@ -33,7 +33,8 @@ struct egress_route {
 struct network {
     int socket;
     uv_poll_t poll;
-    bool is_up;        /* it has said hello */
+    bool is_up;        /* or has yet to start: until its first hello, packets wait in the socket */
+    bool has_greeted;  /* it has said hello once */
     uv_timer_t reopen; /* ways that are shut, once there is room on the socket */
     uint32_t last_channel;
     struct traffic *traffic;
