@@ -136,10 +136,10 @@ static void close_doors(struct supervisor *supervisor)
 {
     if (!supervisor->path)
         return;
-    (void) unlink(supervisor->path);
-    supervisor->path = NULL;
     for (size_t i = 0; i < supervisor->plan.listen_count; i++)
         (void) shutdown(supervisor->plan.listens[i], SHUT_RDWR); /* gloveboxd's copies as well */
+    (void) unlink(supervisor->path);
+    supervisor->path = NULL;
 }
 
 static void leave(struct supervisor *supervisor)

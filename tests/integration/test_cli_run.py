@@ -94,6 +94,55 @@ os.symlink("/etc/passwd", "link"); os.mkfifo("fifo")
     assert (out / "deep/er/blob.bin").read_bytes() == bytes(range(256)) * 4000
 
 
+@pytest.fixture(name="project")
+def folder_with_a_program(tmp_path):
+    """A main file, a package, data, and what must not go along."""
+    folder = tmp_path / "project"
+    for name, text in {"main.py": "import json, sys, util.text\nprint(util.text.up('ran'), sys.argv[1:], open('data/a.csv').read())\n",
+                       "util/text.py": "def up(text):\n    return text.upper()\n", "data/a.csv": "1,2", "empty.txt": "",
+                       ".env": "SECRET=1", ".git/config": "token", "util/__pycache__/text.pyc": "old", "node_modules/a/index.js": "1",
+                       "venv/pyvenv.cfg": "home"}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "link.txt").symlink_to("/etc/passwd")
+    (folder / "linked").symlink_to("/etc")
+    os.mkfifo(folder / "fifo")
+    return folder
+
+
+LISTING = "import os; print(sorted(os.path.relpath(os.path.join(at, name), '.') for at, _, names in os.walk('.') for name in names))"
+IN_PROJECT = ["data/a.csv", "empty.txt", "main.py", "util/text.py"]
+
+
+@pytest.mark.parametrize("words", [["project", "x"], ["project/", "x"], ["./project", "x"]])
+def test_a_folder_is_run_by_its_main_file(glovebox, project, words):
+    done = glovebox.run(*words)
+    assert (done.returncode, done.stdout) == (0, b"RAN ['x'] 1,2\n"), done.stderr
+    (project / "main.py").write_text(LISTING)
+    assert json.loads(glovebox.run("project").stdout.replace(b"'", b'"')) == IN_PROJECT
+    (project / "main.py").unlink()
+    said = glovebox.run("project")
+    assert said.returncode == 125 and b"is a folder without main.py" in said.stderr and said.stderr.count(b"\n") == 1
+    (project / "main.sh").write_text("cat data/a.csv")
+    assert glovebox.run("project").stdout == b"1,2"
+
+
+@pytest.mark.parametrize("argument, place", [("project", "project/"), ("project/", "project/"), ("project:in/it", "in/it/"),
+                                             ("project:/workspace", ""), ("project/.", ""), ("./project:ro", "project/")])
+def test_a_folder_goes_in_as_a_whole(glovebox, project, argument, place):
+    done = glovebox.run("--file", argument, "-c", LISTING)
+    assert json.loads(done.stdout.replace(b"'", b'"')) == [place + name for name in IN_PROJECT], done
+    tried = glovebox.run("--file", argument, "-c", f"open({place + 'empty.txt'!r}, 'w')")
+    assert (tried.returncode == 0) == (not argument.endswith(":ro")), tried.stderr
+
+
+def test_a_folder_of_too_many_files_is_refused(glovebox, project):
+    for number in range(1025):
+        (project / f"f{number}").touch()
+    said = glovebox.run("project")
+    assert said.returncode == 125 and b"more than 1024 files; give an archive" in said.stderr
+
+
 def test_read_only_files_cannot_be_changed(glovebox, tmp_path):
     (tmp_path / "data.csv").write_text("precious")
     code = """
@@ -155,6 +204,7 @@ def test_limits_say_their_name(glovebox, flags, code, status, words):
     assert done.stdout.startswith(b"before\n"), "what was printed is kept"
     line = done.stderr.decode().splitlines()[-1]
     assert line.startswith("glovebox: ") and all(word in line for word in words), line
+    assert "limits." not in line and ("ask for more with --" in line or "policy allows no more" in line), line
 
 
 def test_output_over_its_limit_keeps_head_and_tail(glovebox):

@@ -90,6 +90,17 @@ def test_a_policy_that_is_not_there_is_said(glovebox):
     assert b"no policy" not in glovebox("key", "create").stderr
 
 
+def test_what_a_new_key_may_do_is_said(glovebox):
+    state_of_its_own(glovebox)
+    made = glovebox("key", "create", "ci")
+    key = json.loads(glovebox("key", "list", "--json").stdout)[0]
+    assert key["name"] == "ci"
+    assert made.stderr.decode() == (f"glovebox: this is key {key['id']}, for run with every policy; it is not shown again; "
+                                    "sessions need --scope run,sessions\n")
+    said = glovebox("key", "create", "--scope", "run,sessions", "--policy", "minimal").stderr
+    assert b", for run,sessions with minimal; it is not shown again\n" in said
+
+
 def test_policies_of_a_key(service):
     key = service.key("--policy", "minimal,data", "--scope", "run,sessions")
     assert service.run("print(1)", key=key).status == 200
@@ -395,6 +406,9 @@ def test_a_key_that_queues_too_much_is_refused(glovebox):
     (["create", "--expires", "never"], "--expires takes a time such as 90s, 15m, 12h or 30d, not 'never'"),
     (["create", "--concurrency", "0"], "--concurrency takes 1 to 1000000000, not '0'"),
     (["create", "--name", "a\nb"], "--name has a control character; leave it out"),
+    (["create", "a", "--name", "b"], "the key has two names, 'a' and 'b'; give one"),
+    (["create", "a", "b"], "key create takes no 'b'; see glovebox key --help"),
+    (["list", "a"], "key list takes no 'a'; see glovebox key --help"),
     (["revoke", "0123456789abcdef"], "no key has the id '0123456789abcdef'; see glovebox key list"),
     (["revoke"], "which key? try glovebox key revoke ID; glovebox key list shows them"),
     (["crate"], "key cannot 'crate'; did you mean glovebox key create"),

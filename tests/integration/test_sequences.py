@@ -20,7 +20,7 @@ from test_route_matrix import BY_SIGNATURE, EVERY, MATRIX, OPEN, S, served
 
 pytestmark = pytest.mark.usefixtures("python_template")
 
-COUNT = int(os.environ.get("GLOVEBOX_SEQUENCES", "120"))
+COUNT = int(os.environ.get("GLOVEBOX_SEQUENCES", "60"))
 SEED = int(os.environ.get("GLOVEBOX_SEED", str(random.randrange(2 ** 32))))
 LIVE = 3  # sessions of one client
 NOT_CALLED = {("GET", "/v1/approvals"), ("GET", "/v1/approvals/{id}"), ("GET", "/v1/log/proof/inclusion"), ("GET", "/metrics")}

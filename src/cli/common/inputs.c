@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "cli/common/folder_input.h"
 #include "supervisor/install_paths.h"
 
 #include <errno.h>
@@ -145,8 +146,18 @@ static int take_target(const char *target, char **ret_path, error *err)
     return *ret_path ? 0 : fail(err, ERR_INTERNAL, "out of memory");
 }
 
+/* `--file .` and `--file data:/workspace`: what is in the folder lies there itself. */
+static bool is_workspace(const char *target)
+{
+    static const char *const names[] = { ".", "..", "/", "/workspace", "/workspace/" };
+    for_each(name, names)
+        if (strcmp(target, *name) == 0)
+            return true;
+    return false;
+}
+
 /* Names may have colons in them: the longest beginning that is a file is the source. */
-int read_file_argument(const char *text, glb_file *ret_file, error *err)
+int read_file_argument(const char *text, glb_file *files, size_t room, size_t *count, error *err)
 {
     auto_text source = NULL;
     auto_text wanted = NULL;
@@ -166,17 +177,30 @@ int read_file_argument(const char *text, glb_file *ret_file, error *err)
                 break;
         }
     }
+    for (size_t end = strlen(source); end > 1 && source[end - 1] == '/';) /* data/ is data */
+        source[--end] = '\0';
     if (format_text(&wanted, err, "%s", target ? target : last_part(source)) < 0)
         return -1;
     if (read_only && target)
         wanted[strlen(wanted) - 3] = '\0';
-    size_t size = 0;
-    if (read_input_file(source, &content, &size, err) < 0 || take_target(wanted, &path, err) < 0)
+    bool is_whole = is_folder(source) && is_workspace(wanted);
+    if (!is_whole && take_target(wanted, &path, err) < 0)
         return under(err, "--file");
-    *ret_file = (glb_file){ .path = take_text(&path),
-                            .content = take_text(&content),
-                            .length = size,
-                            .read_only = read_only };
+    if (is_folder(source)) {
+        const struct folder_input input = { .folder = source,
+                                            .target = is_whole ? "" : path,
+                                            .read_only = read_only };
+        return folder_read(&input, files, room, count, err) < 0 ? under(err, "--file") : 0;
+    }
+    size_t size = 0;
+    if (*count == room)
+        return fail(err, ERR_BAD_REQUEST, "more than %zu files; give an archive", room);
+    if (read_input_file(source, &content, &size, err) < 0)
+        return under(err, "--file");
+    files[(*count)++] = (glb_file){ .path = take_text(&path),
+                                    .content = take_text(&content),
+                                    .length = size,
+                                    .read_only = read_only };
     return 0;
 }
 

@@ -16,8 +16,9 @@ int read_input_file(const char *path, char **ret_data, size_t *ret_size, error *
 /* Reads the file of --expect. Gives  *ret_json, freed by the caller. */
 int read_expectation(const char *path, char **ret_json, error *err);
 
-/* Reads SOURCE[:TARGET][:ro]. Gives a file whose path and content the caller frees. */
-int read_file_argument(const char *text, glb_file *ret_file, error *err);
+/* Reads SOURCE[:TARGET][:ro], a file or a folder, into the `room` files of which *count are taken.
+ * The caller frees paths and contents, also after a failure. */
+int read_file_argument(const char *text, glb_file *files, size_t room, size_t *count, error *err);
 
 /* The language of a file, by its ending or its first line; NULL if neither says. */
 const char *language_of_file(const char *path, const char *content, size_t size);

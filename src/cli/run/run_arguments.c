@@ -4,9 +4,11 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "cli/common/folder_input.h"
 #include "cli/common/inputs.h"
 #include "cli/options.h"
 #include "model/limits.h"
+#include "supervisor/install_paths.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,12 +17,7 @@ static int take_file(void *into, const struct option_row *row, const char *value
 {
     (void) row;
     struct run_arguments *arguments = into;
-    if (arguments->file_count == RUN_FILES_MAX)
-        return fail(err, ERR_BAD_REQUEST, "more than %d files; give an archive", RUN_FILES_MAX);
-    if (read_file_argument(value, &arguments->files[arguments->file_count], err) < 0)
-        return -1;
-    arguments->file_count++;
-    return 0;
+    return read_file_argument(value, arguments->files, RUN_FILES_MAX, &arguments->file_count, err);
 }
 
 static int take_variable(void *into, const struct option_row *row, const char *value, error *err)
@@ -80,7 +77,7 @@ static const struct option_row own_rows[] = {
     { "language", 'l', "LANGUAGE",   VALUES_LANGUAGE, "of the code; default: by name or first line, else python", store_text, FIELD(language) },
     { "policy",   'p', "NAME",       VALUES_POLICY,   "what the run may do; default: the daemon's, which is data where its template is built", store_text, FIELD(policy) },
     { "template", 0,   "NAME",       VALUES_NONE,     "root file system; default: what the policy says", store_text,    FIELD(template_name) },
-    { "file",     'f', "FILE[:PATH][:ro]", VALUES_FILE, "copy a file to /workspace (or PATH there); :ro makes it read-only", take_file, 0 },
+    { "file",     'f', "FILE[:PATH][:ro]", VALUES_FILE, "copy a file or folder to /workspace (or PATH there); :ro makes it read-only", take_file, 0 },
     { "out",      'o', "FOLDER",     VALUES_FOLDER,   "write the files that the run makes here",         store_text,    FIELD(out) },
     { "receipt",  0,   "FILE",       VALUES_FILE,     "write the signed receipt of the run here",        store_text,    FIELD(receipt) },
     { "expect",   0,   "FILE",       VALUES_FILE,     "compare the output with what this JSON file expects; 65 if it is something else", store_text, FIELD(expect) },
@@ -138,6 +135,7 @@ const struct option_table *run_option_table(void)
     static struct option_table table = {
         .verb = "run",
         .examples = "  glovebox run script.py arg            run a script with an argument\n"
+                    "  glovebox run project                  run a folder: its main.py, main.sh …\n"
                     "  glovebox run -c \"print(6 * 7)\"        run a line of code\n"
                     "  echo 'print(1)' | glovebox run -      run code from stdin\n"
                     "  glovebox run --file data.csv --out out plot.py\n"
@@ -147,7 +145,8 @@ const struct option_table *run_option_table(void)
                     "  cat data | glovebox run --stdin script.py\n"
                     "  glovebox run --expect table.json --out out report.py\n"
                     "                                        is what it made as expected?\n",
-        .usage = "[OPTIONS] FILE|- [ARGUMENTS]\n       glovebox run [OPTIONS] -c CODE [ARGUMENTS]",
+        .usage = "[OPTIONS] FILE|FOLDER|- [ARGUMENTS]\n       glovebox run [OPTIONS] -c CODE "
+                 "[ARGUMENTS]",
         .more = ENDINGS,
         .count = ROWS,
     };
@@ -175,7 +174,40 @@ const struct option_table *exec_option_table(void)
     return &table;
 }
 
-/* Where the code comes from: -c, "-" or a file; what stands behind it are the code's arguments. */
+/* A folder: all of it lies in /workspace, and its main file runs. */
+static int take_folder(struct run_arguments *arguments, const char *folder, char **ret_path,
+                       error *err)
+{
+    struct folder_input input = { .folder = folder, .target = "" };
+    if (folder_entry(folder, &input.without, err) < 0 ||
+        folder_read(&input, arguments->files, RUN_FILES_MAX, &arguments->file_count, err) < 0)
+        return -1;
+    return format_text(ret_path, err, "%s/%s", folder, input.without);
+}
+
+/* Code of a file, or of the folder whose main file it is. */
+static int take_code_file(struct run_arguments *arguments, const char *path, size_t *ret_size,
+                          error *err)
+{
+    auto_text entry = NULL;
+    if (is_folder(path) && take_folder(arguments, path, &entry, err) < 0)
+        return -1;
+    if (entry)
+        path = entry;
+    if (read_input_file(path, &arguments->code, ret_size, err) < 0)
+        return -1;
+    arguments->file_name = strdup(last_part(path));
+    if (!arguments->file_name)
+        return fail(err, ERR_INTERNAL, "out of memory");
+    if (!arguments->language)
+        arguments->language = language_of_file(path, arguments->code, *ret_size);
+    if (*ret_size == 0)
+        return fail(err, ERR_BAD_REQUEST, "'%s' is empty; give code", path);
+    return 0;
+}
+
+/* Where the code comes from: -c, "-", a file or a folder; what stands behind it are the code's
+ * arguments. */
 static int take_code(struct run_arguments *arguments, const struct words *words, error *err)
 {
     int next = words->next;
@@ -196,16 +228,8 @@ static int take_code(struct run_arguments *arguments, const struct words *words,
         if (read_to_end(STDIN_FILENO, "stdin", &arguments->code, &size, err) < 0)
             return -1;
     } else {
-        const char *path = words->words[next++];
-        if (read_input_file(path, &arguments->code, &size, err) < 0)
+        if (take_code_file(arguments, words->words[next++], &size, err) < 0)
             return -1;
-        arguments->file_name = strdup(last_part(path));
-        if (!arguments->file_name)
-            return fail(err, ERR_INTERNAL, "out of memory");
-        if (!arguments->language)
-            arguments->language = language_of_file(path, arguments->code, size);
-        if (size == 0)
-            return fail(err, ERR_BAD_REQUEST, "'%s' is empty; give code", path);
     }
     if (size == 0)
         return fail(err, ERR_BAD_REQUEST, "the code is empty; give some");

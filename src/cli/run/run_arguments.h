@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { RUN_FILES_MAX = 256, RUN_VARIABLES_MAX = 128, RUN_LIMITS_MAX = 64 };
+enum { RUN_FILES_MAX = 1024, RUN_VARIABLES_MAX = 128, RUN_LIMITS_MAX = 64 };
 
 struct run_arguments {
     const char *code_text; /* -c */

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/common/approval_wait.h"
 #include "cli/common/inputs.h"
+#include "cli/common/limit_message.h"
 #include "cli/common/output_check_report.h"
 #include "cli/tty/output_filter.h"
 
@@ -174,7 +175,7 @@ int cell_run(const struct session_arguments *arguments, const char *session, str
         decision_tell_given_up(cell->outcome, "cell");
     else if (!decision_tell(cell->outcome) && !arguments->json &&
              glb_outcome_limit(cell->outcome, &limit, sizeof limit) == GLB_OK)
-        (void) complain("%s", limit.message);
+        limit_message_print(&limit);
     if (!cell->is_given_up)
         output_check_tell(cell->outcome, false);
     return 0;

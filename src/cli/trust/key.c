@@ -60,13 +60,13 @@ const struct option_table *key_option_table(void)
     static const struct option_table table = {
         .verb = "key",
         .examples =
-            "  glovebox key create --name ci --policy data,minimal --expires 30d\n"
+            "  glovebox key create ci --policy data,minimal --expires 30d\n"
             "  glovebox key create --scope run,sessions --tenant team-a --concurrency 4\n"
             "  glovebox key list                              what there is\n"
             "  glovebox key rotate ID --grace 1h              a new secret; the old one for an "
             "hour\n"
             "  glovebox key revoke ID                         good for nothing from now on\n",
-        .usage = "create|list|rotate|revoke [OPTIONS] [ID]",
+        .usage = "create|list|rotate|revoke [OPTIONS] [NAME|ID]",
         .more =
             "Send a key as `Authorization: Bearer KEY` or `X-API-Key: KEY`. It is shown once, when "
             "it is\nmade; what is kept is a hash. The daemon need not run, and need not be told.\n",
@@ -263,9 +263,24 @@ static void name_unknown_policies(const struct key_arguments *arguments, const c
     }
 }
 
-static int create_key(struct key_arguments *arguments, const char *id, error *err)
+/* On stderr: stdout is the key and nothing else. */
+static void tell_what_it_may_do(const struct api_key *key)
 {
-    (void) id;
+    char scopes[64];
+    scopes_print(key->scopes, scopes, sizeof scopes);
+    bool has_sessions = key->scopes & SCOPE_SESSIONS;
+    (void) fprintf(stderr, "glovebox: this is key %s, for %s with %s; it is not shown again%s\n",
+                   key->id, scopes, key->policies[0] ? key->policies : "every policy",
+                   has_sessions ? "" : "; sessions need --scope run,sessions");
+}
+
+static int create_key(struct key_arguments *arguments, const char *name, error *err)
+{
+    if (name && arguments->name)
+        return fail(err, ERR_BAD_REQUEST, "the key has two names, '%.40s' and '%.40s'; give one",
+                    name, arguments->name);
+    if (name)
+        arguments->name = name;
     struct api_key key = { .scopes = SCOPE_RUN,
                            .concurrency = arguments->concurrency,
                            .runs_per_minute = arguments->runs_per_minute,
@@ -291,7 +306,7 @@ static int create_key(struct key_arguments *arguments, const char *id, error *er
         return 0;
     }
     (void) printf("%s\n", text);
-    (void) fprintf(stderr, "glovebox: this is key %s; it is not shown again\n", key.id);
+    tell_what_it_may_do(&key);
     return 0;
 }
 
@@ -370,13 +385,13 @@ static int list_keys(struct key_arguments *arguments, const char *id, error *err
 
 static const struct action {
     const char *name;
-    bool takes_id;
-    int (*take)(struct key_arguments *arguments, const char *id, error *err);
+    bool takes_word, needs_it;
+    int (*take)(struct key_arguments *arguments, const char *word, error *err);
 } actions[] = {
-    { "create", false, create_key },
-    { "list", false, list_keys },
-    { "rotate", true, rotate_key },
-    { "revoke", true, revoke_key },
+    { "create", true, false, create_key },
+    { "list", false, false, list_keys },
+    { "rotate", true, true, rotate_key },
+    { "revoke", true, true, revoke_key },
 };
 
 int command_key(int argc, char **argv)
@@ -397,7 +412,7 @@ int command_key(int argc, char **argv)
             break;
         const char *word = argv[words.next++];
         const char *meant_verb = verb_meant("key", word);
-        if (action && action->takes_id && !id) {
+        if (action && action->takes_word && !id) {
             id = word;
             continue;
         }
@@ -415,7 +430,7 @@ int command_key(int argc, char **argv)
     }
     if (!action)
         return complain("what about keys? try glovebox key list");
-    if (action->takes_id && !id)
+    if (action->needs_it && !id)
         return complain("which key? try glovebox key %s ID; glovebox key list shows them",
                         action->name);
     return action->take(&arguments, id, &err) < 0 ? complain_of(&err) : 0;

@@ -1,0 +1,32 @@
+/* limit_message.c - see limit_message.h. */
+#include "cli/common/limit_message.h"
+
+#include "cli/commands.h"
+#include "model/limits.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The end of limit_sentence(): "…; ask for limits.memory_bytes up to 4294967296 or a wider policy".
+ */
+void limit_message_print(const glb_limit_reached *limit)
+{
+    static const char ask[] = "; ask for limits.", up_to[] = " up to ";
+    enum limit_id id = limit_find(limit->name);
+    const char *end = strstr(limit->message, ask);
+    const char *number = end ? strstr(end, up_to) : NULL;
+    if (!number || id == LIMITS) {
+        (void) complain("%s", limit->message);
+        return;
+    }
+    number += sizeof up_to - 1;
+    char maximum[32];
+    if (limit_rows[id].unit == UNIT_MILLI)
+        (void) snprintf(maximum, sizeof maximum, "%.*s", (int) strcspn(number, " "), number);
+    else
+        limit_print(id, strtoull(number, NULL, 10), maximum, sizeof maximum);
+    (void) complain("%.*s; ask for more with --%s, up to %s, or a wider policy",
+                    (int) (end - limit->message), limit->message, limit->name, maximum);
+}
