@@ -112,6 +112,12 @@ static bool has_place(const struct ledger *ledger)
            ((system.f_files == 0 || system.f_favail > 0) && system.f_bavail > 0);
 }
 
+uint64_t ledger_free_bytes(const struct ledger *ledger)
+{
+    struct statvfs system;
+    return fstatvfs(ledger->folder, &system) < 0 ? 0 : (uint64_t) system.f_bavail * system.f_frsize;
+}
+
 /* Over what is there already, which takes no room. */
 int ledger_probe(const struct ledger *ledger, error *err)
 {

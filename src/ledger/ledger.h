@@ -63,6 +63,8 @@ typedef int ledger_tell_rotation(const struct merkle_head *before, const struct 
 int ledger_rotate_key(struct ledger *ledger, ledger_tell_rotation *tell, error *err);
 
 /* Bytes of the last record that was written here, with its frame. */
+/* Bytes that are left on the disk for more; 0: unknown. */
+uint64_t ledger_free_bytes(const struct ledger *ledger);
 uint64_t ledger_last_size(const struct ledger *ledger);
 
 /* Brings everything to disk and signs a checkpoint, if there is anything new. */

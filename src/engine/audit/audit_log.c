@@ -307,6 +307,11 @@ void receipts_close(struct receipts *receipts)
 /* --- its state ---------------------------------------------------------------------------------
  */
 
+uint64_t receipts_free_bytes(const struct receipts *receipts)
+{
+    return ledger_free_bytes(receipts->ledger);
+}
+
 int receipts_have_room(struct receipts *receipts, error *err)
 {
     if (receipts->trouble.code != ERR_NONE) {

@@ -78,6 +78,9 @@ void receipt_presign(struct receipts *receipts, const struct receipt_facts *fact
 int audit_write(struct receipts *receipts, const char *kind, const struct event_field *fields,
                 error *err);
 
+/* Bytes that are left on the disk of the log; 0: unknown. */
+uint64_t receipts_free_bytes(const struct receipts *receipts);
+
 /* Bytes that the last record has added to the log. */
 uint64_t receipts_last_size(struct receipts *receipts);
 

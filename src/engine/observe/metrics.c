@@ -90,6 +90,13 @@ static const char *word_of_verdict(unsigned index)
     return words[index];
 }
 
+/* In the order of enum session_state. */
+static const char *word_of_session(unsigned index)
+{
+    static const char *const words[] = { "starting", "running", "paused" };
+    return words[index];
+}
+
 enum label {
     NONE,
     STATUS,
@@ -104,7 +111,9 @@ enum label {
     VERDICT,
     CAUSE,
     RULE,
-    POLICY_LIMIT
+    POLICY_LIMIT,
+    SESSION,
+    KEY
 };
 
 static const struct labels {
@@ -127,6 +136,8 @@ static const struct labels {
     [CAUSE]  = { "cause", LOOP_CAUSES,      loop_cause_name },
     [RULE]   = { "rule",   1,               NULL }, /* counted by traffic_stats.c */
     [POLICY_LIMIT] = { "policy", 1,         NULL }, /* counted by metrics_limits.c */
+    [SESSION] = { "state", 3,               word_of_session },
+    [KEY]    = { "key",    1,               NULL }, /* counted by accounts.c, written by service_metrics.c */
     /* clang-format on */
 };
 
@@ -255,12 +266,20 @@ static void print_value(const struct family *family, const struct cell *cell, st
     bytes_add_text(out, "\n");
 }
 
+void metric_write_value(enum metric metric, const char *label_text, uint64_t value,
+                        struct bytes *out)
+{
+    const struct cell cell = { .value = value };
+    bytes_print(out, "%s{%s}", families[metric].name, label_text);
+    print_value(&families[metric], &cell, out);
+}
+
 void metrics_write(struct bytes *out)
 {
     for (enum metric metric = 0; metric < METRICS; metric++) {
         const struct family *family = &families[metric];
-        if (family->label == RULE || family->label == POLICY_LIMIT)
-            continue;
+        if (family->label != NONE && !labels[family->label].word)
+            continue; /* written by the code that counts them */
         metric_write_head(metric, out);
         for (unsigned i = 0; i < labels[family->label].count; i++) {
             if (family->kind == HISTOGRAM) {

@@ -23,10 +23,12 @@ void metric_add(enum metric metric, unsigned label, uint64_t amount);
 void metric_set(enum metric metric, unsigned label, uint64_t value);
 void metric_observe(enum metric metric, unsigned label, int64_t time_us);
 
-/* All but those whose label is a rule of a policy: the code that counts those writes them
- * (traffic_stats.h). */
+/* All but those whose labels are not known in advance (a rule, a policy, a key): the code that
+ * counts those writes them, a head and then each value with its labels, `rule="a",policy="b"`. */
 void metrics_write(struct bytes *out);
 void metric_write_head(enum metric metric, struct bytes *out); /* # HELP, # TYPE */
+void metric_write_value(enum metric metric, const char *label_text, uint64_t value,
+                        struct bytes *out);
 const char *metric_name(enum metric metric);
 
 struct run;

@@ -291,7 +291,8 @@ static void settle(struct runs *runs, struct run *run)
     if (!run->kind->is_cell && leave_queue(runs, run))
         fair_share_leaves(&account->turn); /* it was cancelled there, or could not begin */
     else if (!run->has_left && (run->kind->is_cell || run->leased_us != 0))
-        runs_leave(run);  /* else it was checked and never came there */
+        runs_leave(run); /* else it was checked and never came there */
+    account->queued_us += (uint64_t) run_queued_us(run);
     if (!run->is_checker) /* whose time is charged with what it has looked at */
         account_charge(account, cpu_us + run->checks_cpu_us, &run->verdict, run->evidence.hits);
 }

@@ -262,7 +262,6 @@ static void write_lists(const struct run *run, struct bytes *out)
 static void write_usage(const struct run *run, struct bytes *out)
 {
     static const char *const starts[] = { [START_BUILT] = "built", [START_PARKED] = "parked" };
-    int64_t left_queue_us = run->leased_us != 0 ? run->leased_us : run->done_us;
     json_key(out, "usage");
     json_open(out, '{');
     json_count_field(out, "wall_ms", run_used(run, LIMIT_wall));
@@ -270,7 +269,7 @@ static void write_usage(const struct run *run, struct bytes *out)
     json_count_field(out, "memory_peak_bytes", run_used(run, LIMIT_memory));
     json_count_field(out, "disk_peak_bytes", run_used(run, LIMIT_disk));
     json_count_field(out, "processes_peak", run_used(run, LIMIT_processes));
-    json_count_field(out, "queued_ms", between_ms(run->submitted_us, left_queue_us));
+    json_count_field(out, "queued_ms", (uint64_t) run_queued_us(run) / 1000);
     json_string_field(out, "start", run->kind->start ? run->kind->start : starts[run->start]);
     json_close(out, '}');
 }

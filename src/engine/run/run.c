@@ -32,6 +32,12 @@ struct run *run_make(struct runs *runs)
     return run;
 }
 
+int64_t run_queued_us(const struct run *run)
+{
+    int64_t left_us = run->leased_us != 0 ? run->leased_us : run->done_us;
+    return left_us > run->submitted_us ? left_us - run->submitted_us : 0;
+}
+
 static void prepare(struct run *run, struct run_request *request)
 {
     run->request = request;

@@ -113,6 +113,9 @@ bool run_begin(struct run *run); /* into a sandbox; false: there is no room, it 
 void run_reject(struct run *run); /* it waits for a person, or may not run: nothing of it does */
 void run_finish_check_only(struct run *run); /* only the look at it was wanted */
 
+/* Microseconds in the queue, all of its time if it never left it. */
+int64_t run_queued_us(const struct run *run);
+
 /* run_clock.c: the only function that writes the state of a run. */
 void run_set_state(struct run *run, enum run_state next);
 void run_bound_state(struct run *run);                   /* its bound counts from now on */

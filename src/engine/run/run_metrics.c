@@ -52,13 +52,12 @@ static void count_limits(const struct run *run)
 void metrics_run_ended(const struct run *run)
 {
     unsigned start = run->kind->is_cell ? START_SESSION : (unsigned) run->start;
-    int64_t left_queue_us = run->leased_us != 0 ? run->leased_us : run->done_us;
     metric_add(METRIC_RUNS, run->verdict.status, 1);
     metric_add(METRIC_STARTS, start, 1);
     metric_add(METRIC_FORKED, 0, !run->kind->is_cell && run->plan.set >= 0 && run->leased_us != 0);
     metric_add(METRIC_CPU_TIME, 0, run->counters.cpu_us);
     metric_observe(METRIC_RUN_TIME, start, run->done_us - run->submitted_us);
-    metric_observe(METRIC_QUEUE_TIME, 0, left_queue_us - run->submitted_us);
+    metric_observe(METRIC_QUEUE_TIME, 0, run_queued_us(run));
     count_limits(run);
     count_gate(run);
     if (run->has_harvest)

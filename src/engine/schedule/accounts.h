@@ -35,6 +35,7 @@ struct account {
 
     /* since the daemon began */
     uint64_t runs, refused, built, cpu_ms; /* built: no sandbox was ready for them */
+    uint64_t queued_us;                    /* that its runs have waited */
     uint64_t ends[RUN_STATUSES];
     uint64_t limit_hits[LIMITS]; /* runs that hit it */
     bool use_is_unsaved;

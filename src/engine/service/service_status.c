@@ -110,6 +110,7 @@ static struct key_status status_of(const struct accounts *accounts, const struct
                                 .refused = account->refused,
                                 .built = account->built,
                                 .cpu_ms = account->cpu_ms,
+                                .queued_us = account->queued_us,
                                 .cpu_ms_today = account->rate.cpu_ms,
                                 .cpu_seconds_per_day = quota.cpu_seconds_per_day,
                                 .log_bytes_today = account->rate.log_bytes,

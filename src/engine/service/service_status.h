@@ -45,6 +45,7 @@ struct key_status {
     const char *id, *name, *tenant; /* NULL: it is the owner */
     uint32_t queued, active, sessions, concurrency;
     uint64_t runs, refused, built, cpu_ms; /* built: no sandbox was ready for them */
+    uint64_t queued_us;                    /* that its runs have waited */
     uint64_t cpu_ms_today, cpu_seconds_per_day, log_bytes_today, log_bytes_per_day;
     uint32_t runs_per_minute;
     const uint64_t *ends;       /* RUN_STATUSES of them: runs that ended so */

@@ -297,6 +297,14 @@ enum session_state session_state(const struct session *session)
     return session->state;
 }
 
+unsigned sessions_count(const struct sessions *sessions, enum session_state state)
+{
+    unsigned count = 0;
+    for (const struct session *session = sessions->oldest; session; session = session->newer)
+        count += session->state == state;
+    return count;
+}
+
 bool session_is_branch(const struct session *session)
 {
     return session->parent[0] != '\0';

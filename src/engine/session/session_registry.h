@@ -198,6 +198,7 @@ void session_write_contexts(const struct session *session, struct bytes *out);
 
 /* What other folders may know of a session; borrowed. */
 enum session_state session_state(const struct session *session);
+unsigned sessions_count(const struct sessions *sessions, enum session_state state);
 bool session_is_branch(const struct session *session);
 bool session_has_failed(const struct session *session); /* ended: it could not be built */
 bool session_is_lost(const struct session *session);    /* ended: that, or its sandbox broke */
