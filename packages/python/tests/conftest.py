@@ -164,6 +164,9 @@ class Flavour:
             return glovebox.run(code, language, **self.server, **options)
         return await glovebox.arun(code, language, **self.server, **options)
 
+    def whole_server(self):
+        return Plain(glovebox.Server(**self.server)) if self.name == "sync" else glovebox.AsyncServer(**self.server)
+
     async def download(self, artifact):
         if self.name == "sync":
             return glovebox.download(artifact, **self.server)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, List
 if TYPE_CHECKING:
     from ._async.commands import AsyncCommandHandle as AsyncCommandHandle
     from ._async.runs import adownload as adownload, arun as arun
+    from ._async.server import AsyncServer as AsyncServer
+    from ._sync.server import Server as Server
     from ._async_sandboxes import AsyncSandbox as AsyncSandbox
     from ._sandboxes import Sandbox as Sandbox
     from ._async.functions import amap as amap
@@ -44,6 +46,8 @@ _PLACES = {
     "_async_sandboxes": ("AsyncSandbox",),
     "_sync.runs": ("run", "download"),
     "_async.runs": ("arun", "adownload"),
+    "_sync.server": ("Server",),
+    "_async.server": ("AsyncServer",),
     "_sync.functions": ("map",),
     "_async.functions": ("amap",),
     "_values": ("Array", "Table"),
@@ -62,13 +66,13 @@ _PLACES = {
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
-    "App", "Array", "Artifact", "AsyncCommandHandle", "AsyncSandbox", "AuthenticationException", "Chart",
-    "Checkpoint", "CodeContext", "CommandExitException", "CommandHandle", "CommandResult", "ConflictException",
+    "App", "Array", "Artifact", "AsyncCommandHandle", "AsyncSandbox", "AsyncServer", "AuthenticationException",
+    "Chart", "Checkpoint", "CodeContext", "CommandExitException", "CommandHandle", "CommandResult", "ConflictException",
     "ConnectionLost", "Denial", "DockerSandbox", "EntryInfo", "Execution", "ExecutionError", "FileType",
     "FilesystemEvent", "Function", "FunctionCall", "FunctionError", "GloveboxError", "Image",
     "InvalidArgumentException", "Limit", "Logs", "NotEnoughSpaceException", "NotFoundException", "OutputMessage",
     "ProcessInfo", "ProtocolError", "PtySize", "RateLimitException", "Result", "Sandbox", "SandboxException",
-    "SandboxInfo", "Table", "TimeoutException", "Tools", "UnavailableException", "__version__", "adownload", "amap",
+    "SandboxInfo", "Server", "Table", "TimeoutException", "Tools", "UnavailableException", "__version__", "adownload", "amap",
     "arun", "download", "map", "prompt", "run", "tools",
 ]
 

@@ -27,8 +27,8 @@ class Event(NamedTuple):
 
 
 def path_of(*parts: str) -> str:
-    """A path of names, each percent-encoded whole."""
-    return "/" + "/".join(quote(part, safe="") for part in parts)
+    """A path of names, each percent-encoded whole; surrogates stand for bytes that are no UTF-8, as in os.fsdecode()."""
+    return "/" + "/".join(quote(part, safe="", errors="surrogateescape") for part in parts)
 
 
 def head(method: str, target: str, host: str, headers: Mapping[str, str], size: Optional[int],

@@ -251,21 +251,28 @@ _TYPES = {"file": FileType.FILE, "folder": FileType.DIR, "link": FileType.LINK}
 
 
 class EntryInfo(NamedTuple):
-    """A file or folder of a sandbox. `mode` is its permissions as a number; sizes are bytes."""
+    """A file or folder of a sandbox. `mode` is its permissions as a number; sizes are bytes. A link has a `target`, and the
+    type of that if it leads somewhere. Bytes of a path that are no UTF-8 are surrogates, as in os.fsdecode()."""
     name: str
     path: str
     type: FileType
     size: int
     mode: int
     modified_time: datetime
+    target: Optional[str] = None
+    target_type: Optional[FileType] = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any], folder: str = "") -> EntryInfo:
         """Of a row of the server; `folder`: what its path is relative to."""
-        path = absolute(f"{folder}/{row['path']}" if folder else str(row["path"]))
-        return cls(str(row.get("name") or path.rsplit("/", 1)[-1]), path,
-                   _TYPES.get(str(row.get("type", "file")), FileType.OTHER), int(row["size"]), int(row["mode"]),
-                   datetime.fromtimestamp(row["modified_ms"] / 1000, timezone.utc))
+        place, coded = str(row["path"]), row.get("path_base64")
+        if coded:
+            place = base64.b64decode(coded).decode("utf-8", "surrogateescape")
+        path = absolute(f"{folder}/{place}" if folder else place)
+        return cls(path.rsplit("/", 1)[-1], path,
+                   _TYPES.get(str(row["type"]), FileType.OTHER), int(row["size"]), int(row["mode"]),
+                   datetime.fromtimestamp(row["modified_ms"] / 1000, timezone.utc), row.get("target"),
+                   _TYPES.get(str(row["target_type"]), FileType.OTHER) if row.get("target_type") else None)
 
 
 class FilesystemEvent(NamedTuple):
@@ -281,12 +288,24 @@ class CommandResult(NamedTuple):
     error: Optional[str] = None
 
 
+class Raw(Dict[str, Any]):
+    """All fields as the server sent them, docs/sessions.md; not shown in the repr() of what holds it."""
+
+    def __repr__(self) -> str:
+        return "{…}"
+
+
 class ProcessInfo(NamedTuple):
     pid: int
     id: str
     tag: Optional[str]
     cmd: str
     state: str
+    raw: Raw
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> ProcessInfo:
+        return cls(row["pid"], row["id"], row.get("tag"), str(row["command"]), row["state"], Raw(row))
 
 
 class PtySize(NamedTuple):
@@ -298,12 +317,22 @@ class CodeContext(NamedTuple):
     id: str
     language: str
     cwd: str
+    raw: Raw
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> CodeContext:
+        return cls(row["id"], row["language"], row["cwd"], Raw(row))
 
 
 class Checkpoint(NamedTuple):
     id: str
     name: str
     size: int
+    raw: Raw
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Checkpoint:
+        return cls(row["id"], row["name"], row["bytes"], Raw(row))
 
 
 class SandboxInfo(NamedTuple):
@@ -324,6 +353,20 @@ class SandboxInfo(NamedTuple):
     def of(cls, row: Mapping[str, Any]) -> SandboxInfo:
         return cls(str(row["id"]), str(row["state"]), str(row["template"]["name"]), str(row["policy"]["name"]),
                    dict(row.get("metadata") or {}), time_of(row.get("created_at")), time_of(row.get("expires_at")), dict(row))
+
+
+def given(**fields: Any) -> Dict[str, Any]:
+    """Those fields of a request that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def path_fields(path: str, name: str = "path") -> Dict[str, str]:
+    """A path of a request; one with surrogates stands for bytes that are no UTF-8."""
+    try:
+        path.encode()
+        return {name: path}
+    except UnicodeEncodeError:
+        return {name + "_base64": base64.b64encode(path.encode("utf-8", "surrogateescape")).decode()}
 
 
 def absolute(path: str) -> str:

@@ -81,9 +81,9 @@ class AsyncClient:
     # --- requests ---
 
     async def open(self, method: str, path: str, *, query: Optional[Mapping[str, str]] = None, json: Any = None,
-                   body: Body = None, headers: Optional[Mapping[str, str]] = None,
-                   timeout: Optional[float] = None) -> AsyncResponse:
-        """Sends a request and reads the head of its answer; an answer that is an error is raised."""
+                   body: Body = None, headers: Optional[Mapping[str, str]] = None, timeout: Optional[float] = None,
+                   accepts: int = 0) -> AsyncResponse:
+        """Sends a request and reads the head of its answer; an answer that is an error is raised, but for status `accepts`."""
         data = dumps(json) if json is not None else body
         more = {"User-Agent": "glovebox-python", **({"Content-Type": "application/json"} if json is not None else {}), **(headers or {})}
         size = len(data) if isinstance(data, bytes) else 0 if data is None else None
@@ -103,7 +103,7 @@ class AsyncClient:
         except BaseException:
             stream.close()
             raise
-        if response.status >= 400:
+        if response.status >= 400 and response.status != accepts:
             raise error_of(response.status, _json_or_none(await response.read()))
         return response
 
@@ -137,6 +137,17 @@ class AsyncClient:
                    headers: Optional[Mapping[str, str]] = None, timeout: Optional[float] = None) -> Any:
         """The answer's JSON."""
         return (await self.request(method, path, query=query, json=json, headers=headers, timeout=timeout)).json()
+
+    async def pages(self, path: str, name: str, query: Mapping[str, str]) -> List[Any]:
+        """The rows of all pages of a list."""
+        found: List[Any] = []
+        cursor: Dict[str, str] = {}
+        while True:
+            answer = await self.call("GET", path, query={**query, **cursor})
+            found += answer[name]
+            if not answer.get("next_cursor"):
+                return found
+            cursor = {"cursor": str(answer["next_cursor"])}
 
 
 def _json_or_none(body: bytes) -> Any:

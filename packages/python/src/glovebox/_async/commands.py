@@ -203,9 +203,13 @@ class AsyncCommands:
                 await handle.kill()
             raise
 
-    async def list(self) -> List[ProcessInfo]:
-        rows = (await self._client.call("GET", self._place))["processes"]
-        return [ProcessInfo(row["pid"], row["id"], row.get("tag"), str(row["command"]), row["state"]) for row in rows]
+    async def list(self, all: bool = False) -> List[ProcessInfo]:
+        """What runs; with `all` what has ended of late, too."""
+        rows = (await self._client.call("GET", self._place, query={"all": "1"} if all else None))["processes"]
+        return [ProcessInfo.of(row) for row in rows]
+
+    async def get_info(self, pid: Union[int, str]) -> ProcessInfo:
+        return ProcessInfo.of(await self._client.call("GET", self._place + path_of(str(pid))))
 
     async def connect(self, pid: Union[int, str]) -> AsyncCommandHandle:
         """A handle for a program that runs, by pid, id or tag; output that is still kept comes again."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, AsyncIterator, Iterable, List, Mapping, Optional, Union
 
 from .._http import path_of
-from ..errors import NotFoundException
-from ..models import EntryInfo, FilesystemEvent
+from ..errors import InvalidArgumentException, NotFoundException
+from ..models import EntryInfo, FilesystemEvent, given, path_fields
 from .client import AsyncClient, AsyncResponse, Body
 
 Content = Union[str, bytes, Any]  # text, bytes, or a file that is open for reading in binary mode
@@ -40,11 +40,18 @@ class AsyncFiles:
         except UnicodeDecodeError:
             return data
 
-    async def read_bytes(self, path: str) -> bytes:
-        return (await self._client.request("GET", self._file(path))).body
+    async def read_bytes(self, path: str, start: int = 0, size: Optional[int] = None) -> bytes:
+        """`size` bytes from `start` on, those that are there; from the end if `start` is negative."""
+        if size == 0:
+            return b""
+        last = "" if size is None or start < 0 else str(start + size - 1)
+        headers = {"Range": f"bytes={start}" if start < 0 else f"bytes={start}-{last}"} if start or last else None
+        data = (await self._client.request("GET", self._file(path), headers=headers)).body
+        return data[:size]
 
-    async def write(self, path: str, data: Content, mode: Optional[int] = None) -> EntryInfo:
-        """Writes a file whole: it takes the place of what had its name when the last byte is there, or not at all."""
+    async def write(self, path: str, data: Content, mode: Optional[int] = None, overwrite: bool = True) -> EntryInfo:
+        """Writes a file whole: it takes the place of what had its name when the last byte is there, or not at all. Without
+        `overwrite` a ConflictException is raised if something has its name."""
         body: Body
         if isinstance(data, str):
             body = data.encode()
@@ -53,24 +60,29 @@ class AsyncFiles:
         else:
             body = _pieces_of(data)
         query = {} if mode is None else {"mode": f"{mode:o}"}
-        answer = await self._client.request("PUT", self._file(path), query=query, body=body)
-        return EntryInfo.of({"type": "file", **answer.json()})
+        headers = None if overwrite else {"If-None-Match": "*"}
+        answer = await self._client.request("PUT", self._file(path), query=query, body=body, headers=headers)
+        row = answer.json()
+        row["type"] = "file"
+        return EntryInfo.of(row)
 
     async def write_files(self, files: Iterable[Mapping[str, Any]]) -> List[EntryInfo]:
         """[{"path": …, "data": …}, …]"""
         return [await self.write(each["path"], each["data"]) for each in files]
 
-    async def list(self, path: str = "/workspace", depth: int = 1) -> List[EntryInfo]:
-        """What is in a folder, sorted by path."""
-        answer = await self._call("list", {"path": path, "depth": depth})
+    async def list(self, path: str = "/workspace", depth: int = 1, limit: Optional[int] = None) -> List[EntryInfo]:
+        """What is in a folder, sorted by path. Without `limit`, more than 10,000 entries are an error."""
+        answer = await self._call("list", {**path_fields(path), "depth": depth, **given(limit=limit)})
+        if answer["truncated"] and limit is None:
+            raise InvalidArgumentException(f"{path} has more than {len(answer['entries'])} entries; list less, or give limit=")
         return [EntryInfo.of(row, path) for row in answer["entries"]]
 
     async def get_info(self, path: str) -> EntryInfo:
-        return EntryInfo.of(await self._call("stat", {"path": path}))
+        return EntryInfo.of(await self._call("stat", path_fields(path)))
 
     async def exists(self, path: str) -> bool:
         try:
-            await self._call("stat", {"path": path})
+            await self._call("stat", path_fields(path))
             return True
         except NotFoundException:
             return False
@@ -80,24 +92,26 @@ class AsyncFiles:
         await self._client.request("DELETE", self._file(path))
 
     async def rename(self, old_path: str, new_path: str) -> EntryInfo:
-        await self._call("move", {"from": old_path, "to": new_path})
+        await self._call("move", {**path_fields(old_path, "from"), **path_fields(new_path, "to")})
         return await self.get_info(new_path)
 
     async def make_dir(self, path: str) -> bool:
         """False if it was there."""
         if await self.exists(path):
             return False
-        await self._call("mkdir", {"path": path})
+        await self._call("mkdir", path_fields(path))
         return True
 
     async def download_dir(self, path: str = "/workspace") -> AsyncIterator[bytes]:
         """A folder as the pieces of a tar."""
         return (await self._client.open("GET", f"{self._place}/files:tar", query={"path": path})).pieces()
 
-    async def upload_dir(self, data: Content, path: str = "/workspace") -> None:
-        """A tar (bytes, or a file open for reading) into a folder."""
+    async def upload_dir(self, data: Content, path: str = "/workspace") -> List[str]:
+        """A tar (bytes, or a file open for reading) into a folder. Returns what of it was skipped: no file, folder or link,
+        or one that would lie outside."""
         body: Body = bytes(data) if isinstance(data, (bytes, bytearray, memoryview)) else _pieces_of(data)
-        await self._client.request("PUT", f"{self._place}/files:tar", query={"path": path}, body=body)
+        answer = await self._client.request("PUT", f"{self._place}/files:tar", query={"path": path}, body=body)
+        return [str(each) for each in answer.json()["skipped"]]
 
     async def watch_dir(self, path: str, recursive: bool = False) -> AsyncWatch:
         """Changes below a folder, to be iterated over; close it when it is not needed any more."""
@@ -105,9 +119,11 @@ class AsyncFiles:
         response = await self._client.open("GET", f"{self._place}/files:watch", query=query)
         return AsyncWatch(response)
 
-    async def sign(self, path: str, method: str = "GET", expires: int = 3600) -> str:
-        """A URL (a path, if the server listens on a Unix socket) that needs no key, for this one file and method."""
-        answer = await self._call("sign", {"path": path, "method": method, "expires_s": expires})
+    async def sign(self, path: str, method: str = "GET", expires: int = 3600, mode: Optional[int] = None) -> str:
+        """A URL (a path, if the server listens on a Unix socket) that needs no key, for this one file and method, for so
+        many seconds; `mode` is that of a file that is written."""
+        answer = await self._call("sign", {**path_fields(path), "method": method, "expires_s": expires,
+                                           **given(mode=None if mode is None else f"{mode:o}")})
         place = str(answer["url"])
         return place if self._client.endpoint.socket is not None or "://" in place else self._client.endpoint.url(place)
 

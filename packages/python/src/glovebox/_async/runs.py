@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, Optional, Union
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Union
 
 from .._defaults import async_client
 from .._http import path_of
@@ -10,29 +10,32 @@ from ..models import Artifact, Execution, ExecutionError, OutputMessage, Result,
 from .client import AsyncClient
 from .sandbox import follow
 
-Files = Mapping[str, Union[str, bytes]]
+Files = Union[Mapping[str, Union[str, bytes]], Iterable[Mapping[str, Any]]]
+Code = Union[str, Sequence[str]]
 
 
-def request_of(code: str, language: Optional[str], timeout: Optional[float], envs: Optional[Mapping[str, str]],
+def request_of(code: Code, language: Optional[str], timeout: Optional[float], envs: Optional[Mapping[str, str]],
                files: Optional[Files], stdin: Union[str, bytes, None], options: Dict[str, Any]) -> Dict[str, Any]:
     """The body of POST /v1/runs. Python runs as a cell, so that the last value and figures come back."""
-    request: Dict[str, Any] = {"code": code, **options}
+    request: Dict[str, Any] = {"code": code} if isinstance(code, str) else {"command": list(code)}
+    request.update(options)
     if language is not None:
         request["language"] = language
-    if language in (None, "python") and "mode" not in request:
+    if isinstance(code, str) and language in (None, "python") and "mode" not in request:
         request["mode"] = "cell"
     if timeout:
         request["limits"] = {**request.get("limits", {}), "wall_ms": max(1, int(timeout * 1000))}
     if envs:
         request["env"] = dict(envs)
     if files:
-        request["files"] = [{"path": path, **text_fields("content", data)} for path, data in files.items()]
+        request["files"] = [dict(each) for each in files] if not isinstance(files, Mapping) else [
+            {"path": path, **text_fields("content", data)} for path, data in files.items()]
     if stdin is not None:
         request.update(text_fields("stdin", stdin))
     return request
 
 
-async def arun(code: str, language: Optional[str] = None, *, timeout: Optional[float] = None,
+async def arun(code: Code, language: Optional[str] = None, *, timeout: Optional[float] = None,
                envs: Optional[Mapping[str, str]] = None, files: Optional[Files] = None,
                stdin: Union[str, bytes, None] = None,
                on_stdout: Optional[Callable[[OutputMessage], Any]] = None,
@@ -42,8 +45,8 @@ async def arun(code: str, language: Optional[str] = None, *, timeout: Optional[f
                request_timeout: Optional[float] = None, client: Optional[AsyncClient] = None,
                url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None,
                **options: Any) -> Execution:
-    """Runs code in a sandbox of its own, which is gone afterwards. `files`: {path: content} that it finds; `options`: any
-    other key of POST /v1/runs, such as policy=, template=, limits=, network=, args=, expect=."""
+    """Runs code, or a command as a list, in a sandbox of its own, which is gone afterwards. `files`: {path: content} that it
+    finds, or rows as POST /v1/runs has them; `options`: any other key of that, such as policy=, limits=, args=, expect=."""
     client = client or async_client(url=url, socket=socket, api_key=api_key, template=options.get("template"))
     request = request_of(code, language, timeout, envs, files, stdin, options)
     if on_stdout or on_stderr or on_result or on_error:

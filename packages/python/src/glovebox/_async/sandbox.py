@@ -11,7 +11,7 @@ from .._defaults import async_client
 from .._async_stream import sleep
 from .._http import path_of
 from ..errors import ConnectionLost, GloveboxError, InvalidArgumentException, NotFoundException, ProtocolError
-from ..models import (Checkpoint, CodeContext, Execution, ExecutionError, OutputMessage, Result, SandboxInfo, bytes_of)
+from ..models import (Checkpoint, CodeContext, Execution, ExecutionError, OutputMessage, Result, SandboxInfo, bytes_of, given)
 from .client import RETRY_PAUSES, AsyncClient
 from .commands import AsyncCommands, AsyncPty, tell
 from .files import AsyncFiles
@@ -23,11 +23,11 @@ async def follow(client: AsyncClient, path: str, request: Dict[str, Any],
                  on_stdout: Optional[Callable[[OutputMessage], Any]] = None,
                  on_stderr: Optional[Callable[[OutputMessage], Any]] = None,
                  on_result: Optional[Callable[[Result], Any]] = None,
-                 on_error: Optional[Callable[[ExecutionError], Any]] = None) -> Execution:
-    """Begins a run or cell and tells its events as they come. A stream that broke off is resumed behind the last event;
-    where the caller gives up, by an exception or cancellation, the run is cancelled."""
+                 on_error: Optional[Callable[[ExecutionError], Any]] = None, run: Optional[str] = None) -> Execution:
+    """Begins a run or cell, or takes up `run`, and tells its events as they come. A stream that broke off is resumed behind
+    the last event; where the caller gives up, by an exception or cancellation, a run that began here is cancelled."""
     headers = {"Accept": "text/event-stream", "Idempotency-Key": uuid4().hex}
-    run: Optional[str] = None
+    is_own = run is None
     last: Optional[str] = None
     failed = 0
     try:
@@ -67,7 +67,7 @@ async def follow(client: AsyncClient, path: str, request: Dict[str, Any],
             await sleep(RETRY_PAUSES[failed])
             failed += 1
     except BaseException:
-        if run is not None:
+        if is_own and run is not None:
             await _cancel(client, run)
         raise
 
@@ -109,10 +109,9 @@ class AsyncSandboxBase:
                  url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None,
                  client: Optional[AsyncClient] = None) -> None:
         self._client = client or async_client(url=url, socket=socket, api_key=api_key, template=template)
-        self._request: Dict[str, Any] = {key: value for key, value in (
-            ("policy", policy), ("template", template), ("ttl_seconds", timeout), ("idle_seconds", idle_timeout),
-            ("metadata", dict(metadata) if metadata else None), ("env", dict(envs) if envs else None),
-            ("limits", dict(limits) if limits else None), ("network", network), ("cwd", cwd)) if value is not None}
+        self._request = given(policy=policy, template=template, ttl_seconds=timeout, idle_seconds=idle_timeout,
+                              metadata=dict(metadata) if metadata else None, env=dict(envs) if envs else None,
+                              limits=dict(limits) if limits else None, network=network, cwd=cwd)
         self._id: Optional[str] = None
 
     @property
@@ -154,19 +153,14 @@ class AsyncSandboxBase:
         return self
 
     @classmethod
-    async def list(cls, metadata: Optional[Mapping[str, str]] = None, **server: Any) -> List[SandboxInfo]:
-        """The sandboxes that live, the newest first."""
+    async def list(cls, metadata: Optional[Mapping[str, str]] = None, state: Optional[str] = None,
+                   **server: Any) -> List[SandboxInfo]:
+        """The sandboxes that live, the newest first; `state`: "ended" for those that have ended of late, or "all"."""
         from urllib.parse import quote, urlencode
         client = server.get("client") or async_client(**server)
-        query = {"limit": "100", **({"metadata": urlencode(dict(metadata), quote_via=quote)} if metadata else {})}
-        found: List[SandboxInfo] = []
-        while True:
-            answer = await client.call("GET", "/v1/sessions", query=query)
-            found += [SandboxInfo.of(row) for row in answer["sessions"]]
-            cursor = answer.get("next_cursor")
-            if not cursor:
-                return found
-            query["cursor"] = str(cursor)
+        query = given(limit="100", state=state,
+                      metadata=urlencode(dict(metadata), quote_via=quote) if metadata else None)
+        return [SandboxInfo.of(row) for row in await client.pages("/v1/sessions", "sessions", query)]
 
     async def __aenter__(self: S) -> S:
         return await self._start()
@@ -189,18 +183,19 @@ class AsyncSandboxBase:
                        on_result: Optional[Callable[[Result], Any]] = None,
                        on_error: Optional[Callable[[ExecutionError], Any]] = None,
                        envs: Optional[Mapping[str, str]] = None, timeout: Optional[float] = None,
-                       request_timeout: Optional[float] = None) -> Execution:
+                       request_timeout: Optional[float] = None, *, limits: Optional[Mapping[str, Any]] = None,
+                       expect: Optional[Mapping[str, Any]] = None, approval: Optional[str] = None) -> Execution:
         """Runs a cell: names stay for the next one, the value of the last expression and open figures come back.
 
         timeout: seconds that the code may run; beyond that `execution.limit` says so. request_timeout: seconds to wait for
-        the answer. What goes wrong inside is in `execution.error`; an exception is raised where there is no result.
+        the answer. limits, expect, approval: as POST /v1/runs has them (docs/api.md). What goes wrong inside is in
+        `execution.error`; an exception is raised where there is no result.
         """
         if language is not None and context is not None:
             raise InvalidArgumentException("language and context exclude each other")
         name = context.id if isinstance(context, CodeContext) else context or language or "python"
-        request: Dict[str, Any] = {"code": code}
-        if timeout:
-            request["limits"] = {"wall_ms": max(1, int(timeout * 1000))}
+        wall = {"wall_ms": max(1, int(timeout * 1000))} if timeout else {}
+        request = {"code": code, **given(limits={**(limits or {}), **wall} or None, expect=expect, approval=approval)}
         path = self._place + path_of("contexts", name, "run")
         listeners = (on_stdout, on_stderr, on_result, on_error)
         if not envs:
@@ -223,14 +218,12 @@ class AsyncSandboxBase:
     async def create_code_context(self, cwd: Optional[str] = None, language: Optional[str] = None,
                                   envs: Optional[Mapping[str, str]] = None) -> CodeContext:
         """One more interpreter, with variables of its own."""
-        request: Dict[str, Any] = {"language": language or "python"}
-        request.update({key: value for key, value in (("cwd", cwd), ("env", dict(envs) if envs else None)) if value})
-        row = await self._client.call("POST", self._place + "/contexts", request)
-        return CodeContext(row["id"], row["language"], row["cwd"])
+        request = given(language=language or "python", cwd=cwd or None, env=dict(envs) if envs else None)
+        return CodeContext.of(await self._client.call("POST", self._place + "/contexts", request))
 
     async def list_code_contexts(self) -> List[CodeContext]:
         rows = (await self._client.call("GET", self._place + "/contexts"))["contexts"]
-        return [CodeContext(row["id"], row["language"], row["cwd"]) for row in rows]
+        return [CodeContext.of(row) for row in rows]
 
     async def remove_code_context(self, context: Union[CodeContext, str]) -> None:
         name = context.id if isinstance(context, CodeContext) else context
@@ -240,17 +233,17 @@ class AsyncSandboxBase:
                 return
             await sleep(pause)
 
-    async def restart_code_context(self, context: Union[CodeContext, str] = "python") -> None:
+    async def restart_code_context(self, context: Union[CodeContext, str] = "python") -> CodeContext:
         """A fresh interpreter: its variables are gone."""
-        await self._context("POST", context, "/restart")
+        return CodeContext.of(await self._context("POST", context, "/restart"))
 
-    async def interrupt(self, context: Union[CodeContext, str] = "python") -> None:
-        """KeyboardInterrupt for the cell that runs."""
-        await self._context("POST", context, "/interrupt")
+    async def interrupt(self, context: Union[CodeContext, str] = "python") -> bool:
+        """KeyboardInterrupt for the cell that runs; False if none does."""
+        return bool((await self._context("POST", context, "/interrupt"))["interrupted"])
 
-    async def _context(self, method: str, context: Union[CodeContext, str], what: str) -> None:
+    async def _context(self, method: str, context: Union[CodeContext, str], what: str) -> Any:
         name = context.id if isinstance(context, CodeContext) else context
-        await self._client.request(method, self._place + path_of("contexts", name) + what)
+        return await self._client.call(method, self._place + path_of("contexts", name) + what)
 
     # --- its life ---
 
@@ -265,22 +258,30 @@ class AsyncSandboxBase:
 
     async def set_timeout(self, timeout: float) -> None:
         """It lives for so many seconds from now on."""
-        await self._client.call("PATCH", self._place, {"ttl_seconds": timeout})
+        await self.update(timeout=timeout)
 
-    async def pause(self) -> None:
-        """Everything in it stands still, and keeps its memory, until resume() or connect()."""
-        await self._client.call("POST", self._place + "/pause", {})
+    async def update(self, *, timeout: Optional[float] = None, idle_timeout: Optional[float] = None,
+                     metadata: Optional[Mapping[str, str]] = None) -> SandboxInfo:
+        """Changes its deadlines, in seconds from now on, and its metadata, all of them at once."""
+        request = given(ttl_seconds=timeout, idle_seconds=idle_timeout,
+                        metadata=None if metadata is None else dict(metadata))
+        return SandboxInfo.of(await self._client.call("PATCH", self._place, request))
+
+    async def pause(self, keep: Optional[str] = None) -> None:
+        """Everything in it stands still, and keeps its memory, until resume() or connect(). keep="files": its programs
+        end, and only the files stay."""
+        await self._client.call("POST", self._place + "/pause", query=given(keep=keep))
 
     async def resume(self) -> None:
-        await self._client.call("POST", self._place + "/resume", {})
+        await self._client.call("POST", self._place + "/resume")
 
     async def branch(self: S, n: int = 1, *, context: Optional[str] = None,
-                     checkpoint: Union[Checkpoint, str, None] = None,
-                     metadata: Optional[Mapping[str, str]] = None) -> List[S]:
+                     checkpoint: Union[Checkpoint, str, None] = None, metadata: Optional[Mapping[str, str]] = None,
+                     timeout: Optional[float] = None, idle_timeout: Optional[float] = None) -> List[S]:
         """n sandboxes with the files and the variables of this one, independent of it and of each other."""
         name = checkpoint.id if isinstance(checkpoint, Checkpoint) else checkpoint
-        request = {key: value for key, value in (("context", context), ("checkpoint", name),
-                                                 ("metadata", dict(metadata) if metadata else None)) if value}
+        request = given(context=context, checkpoint=name, metadata=dict(metadata) if metadata else None,
+                        ttl_seconds=timeout, idle_seconds=idle_timeout)
         made: List[S] = []
         try:
             for _ in range(n):
@@ -295,18 +296,23 @@ class AsyncSandboxBase:
             raise
         return made
 
-    async def checkpoint(self, name: Optional[str] = None) -> Checkpoint:
-        """Keeps variables and files as they are now, for rollback() and branch()."""
-        row = await self._client.call("POST", self._place + "/checkpoints", {"name": name or f"checkpoint-{uuid4().hex[:8]}"})
-        return Checkpoint(row["id"], row["name"], row["bytes"])
+    async def checkpoint(self, name: Optional[str] = None, *, context: Optional[str] = None) -> Checkpoint:
+        """Keeps files, and the variables of a context, as they are now, for rollback() and branch()."""
+        request = given(name=name or f"checkpoint-{uuid4().hex[:8]}", context=context)
+        return Checkpoint.of(await self._client.call("POST", self._place + "/checkpoints", request))
 
     async def checkpoints(self) -> List[Checkpoint]:
         rows = (await self._client.call("GET", self._place + "/checkpoints"))["checkpoints"]
-        return [Checkpoint(row["id"], row["name"], row["bytes"]) for row in rows]
+        return [Checkpoint.of(row) for row in rows]
+
+    async def remove_checkpoint(self, checkpoint: Union[Checkpoint, str]) -> None:
+        await self._client.call("DELETE", self._checkpoint(checkpoint))
 
     async def rollback(self, checkpoint: Union[Checkpoint, str]) -> None:
-        name = checkpoint.id if isinstance(checkpoint, Checkpoint) else checkpoint
-        await self._client.call("POST", self._place + path_of("checkpoints", name, "rollback"), {})
+        await self._client.call("POST", self._checkpoint(checkpoint) + "/rollback", {})
+
+    def _checkpoint(self, checkpoint: Union[Checkpoint, str]) -> str:
+        return self._place + path_of("checkpoints", checkpoint.id if isinstance(checkpoint, Checkpoint) else checkpoint)
 
     async def close(self) -> None:
         """Ends it, with everything in it. It may have ended before."""

@@ -82,9 +82,9 @@ class Client:
     # --- requests ---
 
     def open(self, method: str, path: str, *, query: Optional[Mapping[str, str]] = None, json: Any = None,
-                   body: Body = None, headers: Optional[Mapping[str, str]] = None,
-                   timeout: Optional[float] = None) -> Response:
-        """Sends a request and reads the head of its answer; an answer that is an error is raised."""
+                   body: Body = None, headers: Optional[Mapping[str, str]] = None, timeout: Optional[float] = None,
+                   accepts: int = 0) -> Response:
+        """Sends a request and reads the head of its answer; an answer that is an error is raised, but for status `accepts`."""
         data = dumps(json) if json is not None else body
         more = {"User-Agent": "glovebox-python", **({"Content-Type": "application/json"} if json is not None else {}), **(headers or {})}
         size = len(data) if isinstance(data, bytes) else 0 if data is None else None
@@ -104,7 +104,7 @@ class Client:
         except BaseException:
             stream.close()
             raise
-        if response.status >= 400:
+        if response.status >= 400 and response.status != accepts:
             raise error_of(response.status, _json_or_none(response.read()))
         return response
 
@@ -138,6 +138,17 @@ class Client:
                    headers: Optional[Mapping[str, str]] = None, timeout: Optional[float] = None) -> Any:
         """The answer's JSON."""
         return (self.request(method, path, query=query, json=json, headers=headers, timeout=timeout)).json()
+
+    def pages(self, path: str, name: str, query: Mapping[str, str]) -> List[Any]:
+        """The rows of all pages of a list."""
+        found: List[Any] = []
+        cursor: Dict[str, str] = {}
+        while True:
+            answer = self.call("GET", path, query={**query, **cursor})
+            found += answer[name]
+            if not answer.get("next_cursor"):
+                return found
+            cursor = {"cursor": str(answer["next_cursor"])}
 
 
 def _json_or_none(body: bytes) -> Any:

@@ -204,9 +204,13 @@ class Commands:
                 handle.kill()
             raise
 
-    def list(self) -> List[ProcessInfo]:
-        rows = (self._client.call("GET", self._place))["processes"]
-        return [ProcessInfo(row["pid"], row["id"], row.get("tag"), str(row["command"]), row["state"]) for row in rows]
+    def list(self, all: bool = False) -> List[ProcessInfo]:
+        """What runs; with `all` what has ended of late, too."""
+        rows = (self._client.call("GET", self._place, query={"all": "1"} if all else None))["processes"]
+        return [ProcessInfo.of(row) for row in rows]
+
+    def get_info(self, pid: Union[int, str]) -> ProcessInfo:
+        return ProcessInfo.of(self._client.call("GET", self._place + path_of(str(pid))))
 
     def connect(self, pid: Union[int, str]) -> CommandHandle:
         """A handle for a program that runs, by pid, id or tag; output that is still kept comes again."""

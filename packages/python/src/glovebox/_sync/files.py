@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any, Iterator, Iterable, List, Mapping, Optional, Union
 
 from .._http import path_of
-from ..errors import NotFoundException
-from ..models import EntryInfo, FilesystemEvent
+from ..errors import InvalidArgumentException, NotFoundException
+from ..models import EntryInfo, FilesystemEvent, given, path_fields
 from .client import Client, Response, Body
 
 Content = Union[str, bytes, Any]  # text, bytes, or a file that is open for reading in binary mode
@@ -41,11 +41,18 @@ class Files:
         except UnicodeDecodeError:
             return data
 
-    def read_bytes(self, path: str) -> bytes:
-        return (self._client.request("GET", self._file(path))).body
+    def read_bytes(self, path: str, start: int = 0, size: Optional[int] = None) -> bytes:
+        """`size` bytes from `start` on, those that are there; from the end if `start` is negative."""
+        if size == 0:
+            return b""
+        last = "" if size is None or start < 0 else str(start + size - 1)
+        headers = {"Range": f"bytes={start}" if start < 0 else f"bytes={start}-{last}"} if start or last else None
+        data = (self._client.request("GET", self._file(path), headers=headers)).body
+        return data[:size]
 
-    def write(self, path: str, data: Content, mode: Optional[int] = None) -> EntryInfo:
-        """Writes a file whole: it takes the place of what had its name when the last byte is there, or not at all."""
+    def write(self, path: str, data: Content, mode: Optional[int] = None, overwrite: bool = True) -> EntryInfo:
+        """Writes a file whole: it takes the place of what had its name when the last byte is there, or not at all. Without
+        `overwrite` a ConflictException is raised if something has its name."""
         body: Body
         if isinstance(data, str):
             body = data.encode()
@@ -54,24 +61,29 @@ class Files:
         else:
             body = _pieces_of(data)
         query = {} if mode is None else {"mode": f"{mode:o}"}
-        answer = self._client.request("PUT", self._file(path), query=query, body=body)
-        return EntryInfo.of({"type": "file", **answer.json()})
+        headers = None if overwrite else {"If-None-Match": "*"}
+        answer = self._client.request("PUT", self._file(path), query=query, body=body, headers=headers)
+        row = answer.json()
+        row["type"] = "file"
+        return EntryInfo.of(row)
 
     def write_files(self, files: Iterable[Mapping[str, Any]]) -> List[EntryInfo]:
         """[{"path": …, "data": …}, …]"""
         return [self.write(each["path"], each["data"]) for each in files]
 
-    def list(self, path: str = "/workspace", depth: int = 1) -> List[EntryInfo]:
-        """What is in a folder, sorted by path."""
-        answer = self._call("list", {"path": path, "depth": depth})
+    def list(self, path: str = "/workspace", depth: int = 1, limit: Optional[int] = None) -> List[EntryInfo]:
+        """What is in a folder, sorted by path. Without `limit`, more than 10,000 entries are an error."""
+        answer = self._call("list", {**path_fields(path), "depth": depth, **given(limit=limit)})
+        if answer["truncated"] and limit is None:
+            raise InvalidArgumentException(f"{path} has more than {len(answer['entries'])} entries; list less, or give limit=")
         return [EntryInfo.of(row, path) for row in answer["entries"]]
 
     def get_info(self, path: str) -> EntryInfo:
-        return EntryInfo.of(self._call("stat", {"path": path}))
+        return EntryInfo.of(self._call("stat", path_fields(path)))
 
     def exists(self, path: str) -> bool:
         try:
-            self._call("stat", {"path": path})
+            self._call("stat", path_fields(path))
             return True
         except NotFoundException:
             return False
@@ -81,24 +93,26 @@ class Files:
         self._client.request("DELETE", self._file(path))
 
     def rename(self, old_path: str, new_path: str) -> EntryInfo:
-        self._call("move", {"from": old_path, "to": new_path})
+        self._call("move", {**path_fields(old_path, "from"), **path_fields(new_path, "to")})
         return self.get_info(new_path)
 
     def make_dir(self, path: str) -> bool:
         """False if it was there."""
         if self.exists(path):
             return False
-        self._call("mkdir", {"path": path})
+        self._call("mkdir", path_fields(path))
         return True
 
     def download_dir(self, path: str = "/workspace") -> Iterator[bytes]:
         """A folder as the pieces of a tar."""
         return (self._client.open("GET", f"{self._place}/files:tar", query={"path": path})).pieces()
 
-    def upload_dir(self, data: Content, path: str = "/workspace") -> None:
-        """A tar (bytes, or a file open for reading) into a folder."""
+    def upload_dir(self, data: Content, path: str = "/workspace") -> List[str]:
+        """A tar (bytes, or a file open for reading) into a folder. Returns what of it was skipped: no file, folder or link,
+        or one that would lie outside."""
         body: Body = bytes(data) if isinstance(data, (bytes, bytearray, memoryview)) else _pieces_of(data)
-        self._client.request("PUT", f"{self._place}/files:tar", query={"path": path}, body=body)
+        answer = self._client.request("PUT", f"{self._place}/files:tar", query={"path": path}, body=body)
+        return [str(each) for each in answer.json()["skipped"]]
 
     def watch_dir(self, path: str, recursive: bool = False) -> Watch:
         """Changes below a folder, to be iterated over; close it when it is not needed any more."""
@@ -106,9 +120,11 @@ class Files:
         response = self._client.open("GET", f"{self._place}/files:watch", query=query)
         return Watch(response)
 
-    def sign(self, path: str, method: str = "GET", expires: int = 3600) -> str:
-        """A URL (a path, if the server listens on a Unix socket) that needs no key, for this one file and method."""
-        answer = self._call("sign", {"path": path, "method": method, "expires_s": expires})
+    def sign(self, path: str, method: str = "GET", expires: int = 3600, mode: Optional[int] = None) -> str:
+        """A URL (a path, if the server listens on a Unix socket) that needs no key, for this one file and method, for so
+        many seconds; `mode` is that of a file that is written."""
+        answer = self._call("sign", {**path_fields(path), "method": method, "expires_s": expires,
+                                           **given(mode=None if mode is None else f"{mode:o}")})
         place = str(answer["url"])
         return place if self._client.endpoint.socket is not None or "://" in place else self._client.endpoint.url(place)
 
