@@ -138,11 +138,11 @@ const struct option_table *options_of_verb(const char *verb)
         { "serve", serve_option_table },       { "approvals", approvals_option_table },
         { "approve", approve_option_table },   { "deny", deny_option_table },
         { "key", key_option_table },           { "config", config_option_table },
-        { "top", top_option_table },           { "libs", libs_option_table },
-        { "log", log_option_table },           { "net", net_option_table },
-        { "limits", limits_option_table },     { "receipt", receipt_option_table },
-        { "replay", replay_option_table },     { "session", session_option_table },
-        { "repl", repl_option_table },
+        { "status", status_option_table },     { "top", top_option_table },
+        { "libs", libs_option_table },         { "log", log_option_table },
+        { "net", net_option_table },           { "limits", limits_option_table },
+        { "receipt", receipt_option_table },   { "replay", replay_option_table },
+        { "session", session_option_table },   { "repl", repl_option_table },
     };
     for_each(row, tables)
         if (strcmp(row->verb, verb) == 0)

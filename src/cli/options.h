@@ -70,6 +70,7 @@ const struct option_table *approvals_option_table(void);
 const struct option_table *approve_option_table(void);
 const struct option_table *deny_option_table(void);
 const struct option_table *config_option_table(void);
+const struct option_table *status_option_table(void);
 const struct option_table *top_option_table(void);
 const struct option_table *libs_option_table(void);
 const struct option_table *net_option_table(void);

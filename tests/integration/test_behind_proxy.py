@@ -1,5 +1,6 @@
 """A daemon behind a proxy and called by web pages: names and origins that its operator lists, and /readyz."""
 
+import json
 import shutil
 import time
 
@@ -81,6 +82,8 @@ class TestReady:
     def test_a_run_can_begin(self, service):
         answer = service.call("GET", "/readyz")
         assert (answer.status, answer.json["status"], answer.json["cause"]) == (200, "ok", None)
+        done = service.glovebox("status", "--daemon", service.socket)
+        assert done.returncode == 0 and done.stdout.startswith(b"glovebox ") and b" is ready\n" in done.stdout, done
 
     def test_every_slot_is_taken(self, glovebox):
         state_of_its_own(glovebox)
@@ -89,6 +92,11 @@ class TestReady:
             answer = service.call("GET", "/readyz")
             assert answer.status == 503 and "every slot is taken: 2 of 2" in answer.json["cause"]
             assert service.call("GET", "/healthz").status == 200
+            done = glovebox("status", "--daemon", service.socket)
+            assert done.returncode == 1 and done.stderr == f"glovebox: {answer.json['cause']}\n".encode(), done
+            assert b" is not ready\n" in done.stdout and b"2 of 2 in use" in done.stdout and b"sessions  2" in done.stdout
+            shown = json.loads(glovebox("status", "--json", "--daemon", service.socket).stdout)
+            assert (shown["ready"], shown["cause"]) == (False, answer.json["cause"])
             service.call("DELETE", f"/v1/sessions/{made[0]}")
             end = time.monotonic() + 30
             while service.call("GET", "/readyz").status != 200:  # the slot is freed when nothing of it is left

@@ -151,7 +151,7 @@ def test_validate_refuses_what_the_daemon_would(glovebox, tmp_path):
 @pytest.mark.parametrize(("words", "means"), [
     (["policy"], ["policy", "list"]), (["policy", "ls"], ["policy", "list"]), (["template"], ["template", "list"]),
     (["template", "ls"], ["template", "list"]), (["template", "rm", "none"], ["template", "remove", "none"]),
-    (["config"], ["config", "show"]), (["key", "rm"], ["key", "revoke"]), (["key", "new", "x"], ["key", "create", "x"]),
+    (["config"], ["config", "show"]), (["key", "rm"], ["key", "revoke"]), (["key", "new", "x", "y"], ["key", "create", "x", "y"]),
     (["key"], ["key", "list"]), (["key", "ls"], ["key", "list"]), (["session", "rm"], ["session", "kill"]),
     (["session", "create", "x"], ["session", "new", "x"]), (["session", "remove"], ["session", "rm"]),
 ])

@@ -65,9 +65,13 @@ static void get_status(struct exchange *exchange)
 {
     struct service_load load;
     service_load(exchange->service, &load);
+    error cause;
+    bool is_ready = service_check_ready(exchange->service, &cause) == 0;
     struct bytes json = { 0 };
     json_open(&json, '{');
     json_string_field(&json, "version", GLOVEBOX_VERSION);
+    json_flag_field(&json, "ready", is_ready);
+    json_string_field(&json, "cause", is_ready ? NULL : cause.text);
     json_count_field(&json, "slots", load.slots);
     json_count_field(&json, "in_use", load.in_use);
     json_count_field(&json, "parked", load.idle);

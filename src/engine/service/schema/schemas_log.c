@@ -94,6 +94,8 @@ static const struct property key_use[] = {
 };
 static const struct property status[] = {
     { "version",  "string",  "" },
+    { "ready",    "boolean", "a run of the default policy begins now, as GET /readyz says" },
+    { "cause",    "string?", "why it does not, and what to do" },
     { "slots",    "count",   "sandboxes that may be at once" },
     { "in_use",   "count",   "of them" },
     { "parked",   "count",   "built ahead" },

@@ -1,0 +1,87 @@
+/* status.c - `glovebox status`: does the service work, how far is it used, and what to do if not.
+ */
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "cli/commands.h"
+#include "cli/daemon_request.h"
+#include "cli/options.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { ANSWER_MS = 5000, EXIT_NOT_READY = 1 };
+
+struct status_arguments {
+    const char *daemon;
+    bool json;
+};
+
+#define FIELD(name) offsetof(struct status_arguments, name)
+
+static const struct option_row rows[] = {
+    { "json", 0, NULL, VALUES_NONE, "print the daemon's answer: GET /v1/status", store_switch,
+      FIELD(json) },
+    { "daemon", 0, "SOCKET|HOST:PORT", VALUES_FILE,
+      "the daemon's socket or port; default: where it is looked for", store_text, FIELD(daemon) },
+};
+
+const struct option_table *status_option_table(void)
+{
+    static const struct option_table table = {
+        .verb = "status",
+        .examples = "  glovebox status                       is it ready, and how far is it used?\n"
+                    "  glovebox status >/dev/null && deploy   for scripts\n",
+        .usage = "[OPTIONS]",
+        .more = "Ends with 0 if a run begins now, 1 if it does not, with the cause on stderr, and "
+                "125 if\n"
+                "no daemon answers. glovebox top watches it; glovebox doctor tries each wall.\n",
+        .rows = rows,
+        .count = COUNT_OF(rows),
+    };
+    return &table;
+}
+
+static int64_t count(json_object *answer, const char *name)
+{
+    return json_object_get_int64(answer_member(answer, name));
+}
+
+static void print(json_object *answer, bool is_ready)
+{
+    (void) printf("glovebox %s is %s\n", answer_text(answer, "version"),
+                  is_ready ? "ready" : "not ready");
+    (void) printf("  slots     %" PRId64 " of %" PRId64 " in use, %" PRId64 " parked\n",
+                  count(answer, "in_use"), count(answer, "slots"), count(answer, "parked"));
+    (void) printf("  runs      %" PRId64 " under way, %" PRId64 " of %" PRId64 " wait\n",
+                  count(answer, "active"), count(answer, "queued"), count(answer, "queue"));
+    (void) printf("  sessions  %" PRId64 "\n", count(answer, "sessions"));
+}
+
+int command_status(int argc, char **argv)
+{
+    struct status_arguments arguments = { 0 };
+    struct words words = { argc, argv, 1 };
+    error err = { 0 };
+    auto_text text = NULL;
+    json_object *answer = NULL;
+    int outcome = options_read(status_option_table(), &arguments, &words, &err);
+    if (outcome == OPTIONS_HELP)
+        return 0;
+    if (outcome == 0 && words.next < argc)
+        return complain("status takes no '%s'; see glovebox status --help", argv[words.next]);
+    const struct question question = { .place = arguments.daemon,
+                                       .path = "/v1/status",
+                                       .accept = "application/json",
+                                       .max_ms = ANSWER_MS };
+    if (outcome < 0 || ask_value(&question, &text, &answer, &err) < 0)
+        return complain_of(&err);
+    bool is_ready = json_object_get_boolean(answer_member(answer, "ready"));
+    if (arguments.json)
+        (void) fputs(text, stdout);
+    else
+        print(answer, is_ready);
+    if (!is_ready)
+        (void) complain("%s", answer_text(answer, "cause"));
+    (void) json_object_put(answer);
+    return is_ready ? 0 : EXIT_NOT_READY;
+}
