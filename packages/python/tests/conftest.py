@@ -68,7 +68,7 @@ class Server:
     def key(self, *arguments):
         done = subprocess.run([BUILD / "glovebox", "key", "create", "test", *arguments], env=self.environment, check=True,
                               capture_output=True, text=True)
-        return next(word for word in done.stdout.split() if word.startswith("gb_"))
+        return next(word for word in done.stdout.split() if word.startswith("glb_"))
 
     def stop(self):
         self.process.terminate()

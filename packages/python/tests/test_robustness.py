@@ -340,6 +340,32 @@ async def test_tls_with_an_authority_of_ones_own(name, tls, authority, monkeypat
 
 
 @FLAVOURS
+async def test_tls_with_an_authority_that_the_caller_names(name, tls, authority):
+    tls.server["ca"] = str(authority / "ca.pem")
+    assert (await flavour(name, tls).run("x")).stdout == "x"
+
+
+@FLAVOURS
+@pytest.mark.parametrize("content", [None, "no certificate\n"])
+async def test_an_authority_that_cannot_be_read_is_the_callers_mistake(name, tls, authority, content):
+    file = authority / "other.pem"
+    file.unlink(missing_ok=True)
+    if content:
+        file.write_text(content)
+    tls.server["ca"] = str(file)
+    with pytest.raises(glovebox.InvalidArgumentException, match="ca=.*PEM"):
+        await flavour(name, tls).run("x")
+    assert not tls.requests
+
+
+@FLAVOURS
+@pytest.mark.parametrize("server", [{"url": "http://127.0.0.1:9"}, {"socket": "/nowhere"}])
+async def test_an_authority_without_tls_is_refused(name, server):
+    with pytest.raises(glovebox.InvalidArgumentException, match="https"):
+        await Flavour(name, ca="/nowhere", **server).run("x")
+
+
+@FLAVOURS
 async def test_tls_refuses_an_authority_that_is_not_known(name, tls):
     with pytest.raises(glovebox.ConnectionLost, match="(?i)certificate.verify"):
         await call(name, tls, "POST", "/v1/x", {})

@@ -1,10 +1,12 @@
 """Tools for models: definitions and answers."""
 
 import json
+import shutil
+import socket
 
 import glovebox
 import pytest
-from conftest import BUILD, STATE
+from conftest import BUILD, STATE, Server, folder_for_server
 from glovebox.errors import InvalidArgumentException
 from glovebox.modeltools import clipped
 
@@ -68,6 +70,36 @@ def test_what_is_not_there_is_refused():
         glovebox.tools(format="other")
     with pytest.raises(InvalidArgumentException, match="no tool"):
         glovebox.tools(names=["other"])
+
+
+@pytest.fixture(scope="module", name="remote")
+def remote_():
+    """A server that is known by its URL only."""
+    folder = folder_for_server()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = Server(folder, "--listen", f"127.0.0.1:{port}")
+    yield {"url": f"http://127.0.0.1:{port}", "api_key": server.key("--scope", "run,sessions")}
+    server.stop()
+    shutil.rmtree(folder)
+
+
+def test_what_a_server_says_of_a_policy_is_what_the_program_says(make, remote, monkeypatch):
+    here = {policy: glovebox.tools(policy) for policy in ("minimal", "data")}
+    prompts = {policy: glovebox.prompt(policy) for policy in here}
+    monkeypatch.setenv("GLOVEBOX_PROGRAM", "/nowhere/glovebox")
+    for policy, expected in here.items():
+        assert list(glovebox.tools(policy, **remote)) == list(expected)
+        said = glovebox.prompt(policy, **remote)
+        for line in ("Languages: ", "Installed: ", "Network: "):
+            [text] = [each for each in said.splitlines() if each.startswith(line)]
+            assert text in prompts[policy]
+        assert f"policy {policy}" in said and "- wall_ms: " in said and "/workspace" in said
+    with glovebox.tools("minimal", **remote) as tools:
+        assert tools.handler("execute_python", {"code": "6 * 7"}) == "42"
+    with pytest.raises(InvalidArgumentException, match="no policy 'other'; it has data"):
+        glovebox.tools("other", **remote)
 
 
 def test_prompt_and_clipping(make):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ._sync.functions import map as map
     from ._sync.commands import CommandHandle as CommandHandle
     from ._sync.runs import download as download, run as run
+    from .progress import Progress as Progress
+    from .templates import build_template as build_template, import_template as import_template
     from ._values import Array as Array, Table as Table
     from .docker import DockerSandbox as DockerSandbox
     from .functions import App as App, Function as Function, FunctionCall as FunctionCall, Image as Image
@@ -53,6 +55,8 @@ _PLACES = {
     "_values": ("Array", "Table"),
     "docker": ("DockerSandbox",),
     "functions": ("App", "Function", "FunctionCall", "Image"),
+    "progress": ("Progress",),
+    "templates": ("build_template", "import_template"),
     "modeltools": ("Tools", "prompt", "tools"),
     "_sync.commands": ("CommandHandle",),
     "_async.commands": ("AsyncCommandHandle",),
@@ -71,9 +75,9 @@ __all__ = [
     "ConnectionLost", "Denial", "DockerSandbox", "EntryInfo", "Execution", "ExecutionError", "FileType",
     "FilesystemEvent", "Function", "FunctionCall", "FunctionError", "GloveboxError", "Image",
     "InvalidArgumentException", "Limit", "Logs", "NotEnoughSpaceException", "NotFoundException", "OutputMessage",
-    "ProcessInfo", "ProtocolError", "PtySize", "RateLimitException", "Result", "Sandbox", "SandboxException",
+    "ProcessInfo", "Progress", "ProtocolError", "PtySize", "RateLimitException", "Result", "Sandbox", "SandboxException",
     "SandboxInfo", "Server", "Table", "TimeoutException", "Tools", "UnavailableException", "__version__", "adownload", "amap",
-    "arun", "download", "map", "prompt", "run", "tools",
+    "arun", "build_template", "download", "import_template", "map", "prompt", "run", "tools",
 ]
 
 

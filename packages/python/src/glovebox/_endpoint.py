@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Dict, Optional
 
 from ._http import check_header, url_parts
+from .errors import InvalidArgumentException
 
 if TYPE_CHECKING:
     import ssl
@@ -13,15 +14,18 @@ if TYPE_CHECKING:
 class Endpoint:
     """A Unix socket, or host and port with or without TLS. repr() never shows the key."""
 
-    __slots__ = ("socket", "host", "port", "tls", "prefix", "is_private", "_key", "_context")
+    __slots__ = ("socket", "host", "port", "tls", "prefix", "is_private", "_key", "_ca", "_context")
 
     def __init__(self, *, socket: Optional[str] = None, url: Optional[str] = None, api_key: Optional[str] = None,
-                 is_private: bool = False) -> None:
+                 ca: Optional[str] = None, is_private: bool = False) -> None:
         self.socket = socket
         self.host, self.port, self.tls, self.prefix = "localhost", 0, False, ""
         if socket is None:
             scheme, self.host, self.port, self.prefix = url_parts(url or "")
             self.tls = scheme == "https"
+        if ca is not None and not self.tls:
+            raise InvalidArgumentException("ca= is the authority of a server with an https:// URL; name that with url=")
+        self._ca = ca
         self.is_private = is_private  # a server of this user's programs, which one of them starts again
         check_header("Authorization", api_key or "")
         self._key = api_key
@@ -35,10 +39,14 @@ class Endpoint:
         return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
 
     def context(self) -> Optional["ssl.SSLContext"]:
-        """The authorities of the system, or those that SSL_CERT_FILE names; read once."""
+        """The authorities of `ca`, else of the system, or those that SSL_CERT_FILE names; read once."""
         if self.tls and self._context is None:
             import ssl as module
-            self._context = module.create_default_context()
+            try:
+                self._context = module.create_default_context(cafile=self._ca)
+            except OSError as error:
+                raise InvalidArgumentException(f"ca={self._ca!r}: {error.strerror or error}; name a file of certificates in "
+                                               "PEM form") from None
         return self._context
 
     def authorization(self) -> Dict[str, str]:

@@ -48,7 +48,7 @@ class DockerSandbox:
                  network: Optional[str] = "none", *, cpu_period: int = CPU_PERIOD, pids_limit: Optional[int] = None,
                  network_disabled: bool = False, environment: Optional[Mapping[str, str]] = None,
                  policy: Optional[str] = None, url: Optional[str] = None, socket: Optional[str] = None,
-                 api_key: Optional[str] = None) -> None:
+                 api_key: Optional[str] = None, ca: Optional[str] = None) -> None:
         if not read_only:
             raise InvalidArgumentException("read_only=False is not served: the root of a sandbox is always read-only; write "
                                            "below /workspace or /tmp")
@@ -68,7 +68,7 @@ class DockerSandbox:
         self._options: Dict[str, Any] = {key: value for key, value in (
             ("template", template_of(image)), ("policy", policy), ("limits", limits or None),
             ("network", None if network == "policy" and not network_disabled else "none"),
-            ("envs", environment), ("url", url), ("socket", socket), ("api_key", api_key)) if value is not None}
+            ("envs", environment), ("url", url), ("socket", socket), ("api_key", api_key), ("ca", ca)) if value is not None}
         self.last: Optional[Execution] = None  # all that is known of the last run
 
     def __repr__(self) -> str:

@@ -22,6 +22,8 @@ import tempfile
 import warnings
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
+from .progress import Listener, Progress, Wish, listener_of
+
 NAME = "this-environment"
 ABOUT = "about.json"  # which environment it is, and what was left out of the copy
 FORMAT = "1"  # another one copies every environment anew
@@ -265,7 +267,7 @@ def packages() -> List[Dict[str, str]]:
     return [{"name": name[:200], "version": version[:200]} for name, version in sorted(found) if name]
 
 
-def write_archive(target: str, collection: Collection, manifest: Dict[str, Any]) -> None:
+def write_archive(target: str, collection: Collection, manifest: Dict[str, Any], listener: Optional[Listener] = None) -> None:
     """As `glovebox template export` writes one, with the digest that docs/templates.md describes."""
     digest = hashlib.sha256()
     with tarfile.open(target, "w:gz", format=tarfile.GNU_FORMAT, compresslevel=0) as archive:  # read once, at once
@@ -276,7 +278,10 @@ def write_archive(target: str, collection: Collection, manifest: Dict[str, Any])
             archive.addfile(member, io.BytesIO(content) if member.size else None)
 
         put("root", tarfile.DIRTYPE, 0o755)
-        for path, entry in sorted(collection.entries.items(), key=lambda one: one[0].encode().split(b"/")):
+        rows = sorted(collection.entries.items(), key=lambda one: one[0].encode().split(b"/"))
+        for number, (path, entry) in enumerate(rows, 1):
+            if listener is not None and (number % 100 == 0 or number == len(rows)):
+                listener(Progress("copy this environment", number, len(rows), "files"))
             if entry.link is not None:
                 kind, letter, text, content = tarfile.SYMTYPE, "l", entry.link, b""
             elif entry.source is None and entry.content is None:
@@ -313,14 +318,15 @@ def states() -> str:
     return os.path.join(os.environ.get("GLOVEBOX_STATE") or own, "environments")
 
 
-def make_template(target: str) -> None:
+def make_template(target: str, listener: Optional[Listener] = None) -> None:
     """Copies the environment of this interpreter into the state folder `target`."""
     from .errors import UnavailableException
     from .server import import_template, program
+    from .templates import run_import
     c_library = "CS_GNU_LIBC_VERSION" in os.confstr_names and os.confstr("CS_GNU_LIBC_VERSION")  # empty with musl
     if os.uname().machine != "x86_64" or not c_library:
         raise UnavailableException("an environment is copied on x86-64 Linux with glibc only; name a template of the server")
-    import_template()
+    import_template(listener or False)
     root = os.path.join(os.path.dirname(states()), "templates", "minimal")
     try:
         with open(f"{root}/manifest.json", encoding="utf-8") as file:
@@ -338,11 +344,8 @@ def make_template(target: str) -> None:
         json.dump({"prefix": sys.prefix, "left_out": collection.left_out}, file)
     with tempfile.TemporaryDirectory(dir=target) as scratch:
         archive = f"{scratch}/environment.tar.gz"
-        write_archive(archive, collection, manifest)
-        done = subprocess.run([program(), "template", "--state", target, "import", archive], capture_output=True,
-                              check=False, stdin=subprocess.DEVNULL)
-    if done.returncode != 0:
-        raise UnavailableException(done.stderr.decode("utf-8", "replace").strip())
+        write_archive(archive, collection, manifest, listener)
+        run_import(["--state", target], archive, NAME, listener)
     for name in os.listdir(states()):
         older = os.path.join(states(), name)
         if name != os.path.basename(target) and about(older).get("prefix") == sys.prefix:
@@ -360,9 +363,9 @@ def about(target: str) -> Dict[str, Any]:
         return {}
 
 
-def state() -> str:
+def state(on_progress: Wish = None) -> str:
     """The state folder with the template of this environment; it is made if there is none, or if pip has changed
-    something."""
+    something. on_progress: as for glovebox.import_template()."""
     import fcntl
     target = os.path.join(states(), fingerprint())
     whole = f"{target}/templates/{NAME}/manifest.json"
@@ -372,7 +375,7 @@ def state() -> str:
     with open(f"{states()}/lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.exists(whole):
-            make_template(target)
+            make_template(target, listener_of(on_progress, usual=True))
     return target
 
 

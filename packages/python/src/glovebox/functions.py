@@ -102,7 +102,7 @@ class Function(Generic[R]):
 
 
 class App:
-    """Functions that share a server. url, socket, api_key: as for Sandbox."""
+    """Functions that share a server. url, socket, api_key, ca: as for Sandbox."""
 
     def __init__(self, name: str = "app", *, image: Optional[Image] = None, policy: Optional[str] = None,
                  **server: Any) -> None:

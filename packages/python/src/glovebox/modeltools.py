@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ._sandboxes import Sandbox
 from .errors import GloveboxError, InvalidArgumentException, UnavailableException
 from .models import Execution
-from .server import program
+from ._sync.server import Server
+from .server import from_environment, program
 
 FORMATS = ("openai", "anthropic", "gemini")
+SERVER = ("url", "socket", "api_key", "ca", "client")  # options of Sandbox that name the server
 ANSWER_MAX = 20_000  # characters that a model is given
 
 
@@ -38,14 +40,59 @@ def _program(*arguments: str) -> str:
     return done.stdout
 
 
-def prompt(policy: Optional[str] = None) -> str:
+def _names_server(server: Mapping[str, Any]) -> bool:
+    return bool(server.get("url") or server.get("client") or not server.get("socket") and from_environment()[0])
+
+
+def prompt(policy: Optional[str] = None, **server: Any) -> str:
     """Text for the system prompt: what is installed, what is allowed, and what a result says. It is made by the program
-    glovebox of this machine from the policy and its template."""
-    return _program("prompt", *(["--policy", policy] if policy else []))
+    glovebox of this machine, or of what the server says that url= or GLOVEBOX_URL names."""
+    if not _names_server(server):
+        return _program("prompt", *(["--policy", policy] if policy else []))
+    row, values = _policy_of(policy, server)
+    template = next((each for each in Server(**server).templates() if each["name"] == values["template"]), {})
+    network = values["network"]
+    allowed = ["Network: only these destinations; all others are refused:", *(f"- {rule}" for rule in network["allow"])] \
+        if isinstance(network, dict) else [_NETWORKS[network]]
+    limits = [f"- {name}: {value}" for name, value in values["limits"].items() if value]
+    return "\n".join([
+        f"You can run code in a sandbox (glovebox, policy {row['name']}). {row['description'] or ''}".rstrip(),
+        f"Languages: {', '.join(values['languages'] or template.get('languages', []))}.",
+        *([f"Installed: {template['description']}"] if template.get("description") else []),
+        "Files: your code starts in /workspace, where the files that you were given lie. What it writes there comes back to "
+        "the user. Everything else but /tmp is read-only.", *allowed, "Limits of a run:", *limits,
+        "If a run does not end well, its result says which limit ended it, and what was tried and refused, with what to do "
+        "instead. Do that; do not try the same again. There are no credentials."]) + "\n"
 
 
-def _constraints(policy: Optional[str]) -> str:
+_NETWORKS = {"none": "Network: none. Do not try to download anything.",
+             "loopback": "Network: only the sandbox's own 127.0.0.1. Nothing leads out."}
+
+
+def _policy_of(policy: Optional[str], server: Mapping[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """A policy's row and effective values, as the server has them."""
+    found = Server(**server).policies()
+    name = policy or found["default"]
+    row: Dict[str, Any] = next((each for each in found["policies"] if each["name"] == name), {})
+    if not row:
+        raise InvalidArgumentException(f"the server has no policy {name!r}; it has "
+                                       f"{', '.join(each['name'] for each in found['policies'])}")
+    return row, row["policy"]
+
+
+def _amount(value: int, *units: Tuple[int, str]) -> str:
+    size, name = next(unit for unit in units if value % unit[0] == 0)
+    return f"{value // size} {name}"
+
+
+def _constraints(policy: Optional[str], server: Mapping[str, Any]) -> str:
     """What the policy says in a sentence or two, behind the first sentence of the tool of `glovebox manifest`."""
+    if _names_server(server):
+        row, values = _policy_of(policy, server)
+        wall = _amount(values["limits"]["wall_ms"], (1000, "s"), (1, "ms"))
+        memory = _amount(values["limits"]["memory_bytes"], (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
+        network = "Only listed destinations of the network can be reached." if isinstance(values["network"], dict) else "No network."
+        return f"{row['description'] or ''} {wall}, {memory} of memory. {network}".strip()
     manifest = json.loads(_program("manifest", "--format", "openai", *(["--policy", policy] if policy else [])))
     return str(manifest[0]["function"]["description"]).partition(". ")[2]
 
@@ -162,13 +209,15 @@ class Tools(List[Dict[str, Any]]):
 def tools(policy: Optional[str] = None, format: str = "openai", *, names: Optional[List[str]] = None,
           sandbox: Optional[Sandbox] = None, **options: Any) -> Tools:
     """Definitions of execute_python, run_shell, read_file, write_file and list_files (or of those in `names`).
-    sandbox: one that is kept by the caller; else one of its own, made with `options`."""
+    sandbox: one that is kept by the caller; else one of its own, made with `options`, those of Sandbox. What the policy
+    allows, which the description says, is asked of the server that url= or GLOVEBOX_URL names, else of this machine's
+    program."""
     if format not in FORMATS:
         raise InvalidArgumentException(f"format is one of {', '.join(FORMATS)}, not {format!r}")
     wrong = [name for name in names or [] if name not in _TOOLS]
     if wrong:
         raise InvalidArgumentException(f"no tool is named {wrong[0]!r}; there are {', '.join(_TOOLS)}")
-    constraints = _constraints(policy)
+    constraints = _constraints(policy, {name: options[name] for name in SERVER if name in options})
     rows = []
     for name in names or list(_TOOLS):
         description, properties = _TOOLS[name]

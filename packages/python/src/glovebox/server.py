@@ -6,10 +6,13 @@ import os
 import socket as sockets
 import stat
 import time
-from typing import List, Optional, Tuple
+from typing import TYPE_CHECKING, List, Optional, Tuple
 
 from ._endpoint import Endpoint
 from .errors import UnavailableException
+
+if TYPE_CHECKING:
+    from .progress import Wish
 
 START_SECONDS = 30.0
 IDLE_SECONDS = 300  # a private server ends when nobody has used it for that long
@@ -20,19 +23,20 @@ def from_environment() -> Tuple[Optional[str], ...]:
     return tuple(os.environ.get(name) or None for name in NAMES)
 
 
-def find(url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None) -> Endpoint:
+def find(url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None,
+         ca: Optional[str] = None) -> Endpoint:
     """The server that the arguments name, else the environment, else one on the usual sockets, else a private one."""
     environment_url, environment_socket, environment_key = from_environment()
     if url is None and socket is None:
         url, socket = environment_url, environment_socket
     key = api_key or environment_key
     if socket is not None:
-        return Endpoint(socket=socket, api_key=key)
+        return Endpoint(socket=socket, api_key=key, ca=ca)
     if url is not None:
-        return Endpoint(url=url, api_key=key)
+        return Endpoint(url=url, api_key=key, ca=ca)
     for path in usual_sockets():
         if listens(path):
-            return Endpoint(socket=path, api_key=key)
+            return Endpoint(socket=path, api_key=key, ca=ca)
     return private()
 
 
@@ -102,9 +106,12 @@ def private(state: Optional[str] = None) -> Endpoint:
     return Endpoint(socket=path, is_private=True)
 
 
-def import_template() -> None:
+def import_template(on_progress: Wish = None) -> None:
     """The template that comes with the package becomes one of this user's, if there is none of its name."""
     import subprocess
+
+    from .progress import listener_of
+    from .templates import run_import
     archive = packed_file("minimal.tar.gz")
     if not os.path.exists(archive):
         return
@@ -112,10 +119,7 @@ def import_template() -> None:
                            check=False)
     if shown.returncode == 0:
         return
-    done = subprocess.run([program(), "template", "import", archive], stdin=subprocess.DEVNULL, capture_output=True,
-                          check=False)
-    if done.returncode != 0:
-        raise UnavailableException(done.stderr.decode("utf-8", "replace").strip())
+    run_import([], archive, "minimal", listener_of(on_progress, usual=True))
 
 
 def of_this_environment() -> Endpoint:

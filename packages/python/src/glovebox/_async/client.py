@@ -10,6 +10,7 @@ from .._async_stream import AsyncStream, in_thread, sleep
 from .._endpoint import Endpoint
 from .._http import BODY_MAX, Event, EventReader, Hidden, Reader, dumps, head, loads
 from ..errors import ConnectionLost, GloveboxError, ProtocolError, TimeoutException, error_of
+from ..progress import Listener, Progress, Wish, listener_of
 
 IDLE_MAX = 32  # connections that are kept; those of more calls at once are closed after them
 IDLE_KEPT = 20.0  # seconds; the server closes a silent connection after 30
@@ -26,6 +27,39 @@ class Answer(NamedTuple):
 
     def json(self) -> Any:
         return loads(self.body) if self.body else None
+
+
+async def tell(listener: Optional[Callable[[Any], Any]], what: Any) -> None:
+    """Calls a callback; one that is a coroutine function is awaited."""
+    if listener is not None:
+        answer = listener(what)
+        if hasattr(answer, "__await__"):
+            _ = await answer
+
+
+class AsyncMeter:
+    """Tells somebody how much of a transfer is done."""
+
+    def __init__(self, listener: Listener, what: str, total: Optional[int] = None) -> None:
+        self._listener, self._what = listener, what
+        self.total = total
+        self._done = 0
+
+    def start(self, total: Optional[int]) -> None:
+        self.total, self._done = total, 0
+
+    async def add(self, size: int) -> None:
+        self._done += size
+        if self._done != self.total:
+            await tell(self._listener, Progress(self._what, self._done, self.total))
+
+    async def end(self) -> None:
+        await tell(self._listener, Progress(self._what, self._done, self._done))
+
+
+def meter_of(wish: Wish, what: str, total: Optional[int] = None) -> Optional[AsyncMeter]:
+    listener = listener_of(wish)
+    return None if listener is None else AsyncMeter(listener, what, total)
 
 
 class AsyncClient:
@@ -82,7 +116,7 @@ class AsyncClient:
 
     async def open(self, method: str, path: str, *, query: Optional[Mapping[str, str]] = None, json: Any = None,
                    body: Body = None, headers: Optional[Mapping[str, str]] = None, timeout: Optional[float] = None,
-                   accepts: int = 0) -> AsyncResponse:
+                   accepts: int = 0, meter: Optional[AsyncMeter] = None) -> AsyncResponse:
         """Sends a request and reads the head of its answer; an answer that is an error is raised, but for status `accepts`."""
         data = dumps(json) if json is not None else body
         more = {"User-Agent": "glovebox-python", **({"Content-Type": "application/json"} if json is not None else {}), **(headers or {})}
@@ -95,9 +129,11 @@ class AsyncClient:
             first = head(method, target, endpoint.authority, more, size, endpoint.authorization())
             if isinstance(data, bytes) and len(data) <= PIECE:
                 await stream.send(Hidden(first + data))
+                if meter is not None:
+                    await meter.add(len(data))
             else:
                 await stream.send(first)
-                await self._send_body(stream, data)
+                await self._send_body(stream, data, meter)
             response = AsyncResponse(self, stream, Reader(method), until)
             await response._read_head()
         except BaseException:
@@ -107,26 +143,37 @@ class AsyncClient:
             raise error_of(response.status, _json_or_none(await response.read()))
         return response
 
-    async def _send_body(self, stream: AsyncStream, data: Body) -> None:
+    async def _send_body(self, stream: AsyncStream, data: Body, meter: Optional[AsyncMeter]) -> None:
         if isinstance(data, bytes):
             for start in range(0, len(data), PIECE):
                 await stream.send(data[start:start + PIECE])
+                if meter is not None:
+                    await meter.add(min(PIECE, len(data) - start))
         elif data is not None:
             async for piece in data:
                 if piece:
                     await stream.send(b"%x\r\n%b\r\n" % (len(piece), piece))
+                    if meter is not None:
+                        await meter.add(len(piece))
             await stream.send(b"0\r\n\r\n")
 
     async def request(self, method: str, path: str, *, query: Optional[Mapping[str, str]] = None, json: Any = None,
                       body: Body = None, headers: Optional[Mapping[str, str]] = None,
-                      timeout: Optional[float] = None) -> Answer:
-        """The whole answer. What may be asked twice is asked again where the connection is lost."""
+                      timeout: Optional[float] = None, meter: Optional[AsyncMeter] = None) -> Answer:
+        """The whole answer. What may be asked twice is asked again where the connection is lost. `meter`: of what is sent
+        by PUT, else of the answer."""
         may_repeat = method in ("GET", "HEAD", "DELETE") or "Idempotency-Key" in (headers or {})
         for pause in (*RETRY_PAUSES, None) if may_repeat else (None,):
             try:
                 response = await self.open(method, path, query=query, json=json, body=body, headers=headers,
-                                           timeout=timeout)
-                return Answer(response.status, response.headers, await response.read())
+                                           timeout=timeout, meter=meter if method == "PUT" else None)
+                if meter is None:
+                    return Answer(response.status, response.headers, await response.read())
+                if method != "PUT":
+                    return Answer(response.status, response.headers, await response.read(meter))
+                answer = await response.read()
+                await meter.end()
+                return Answer(response.status, response.headers, answer)
             except (ConnectionLost, ProtocolError) as error:
                 if pause is None or error.status is not None or error.fault == "caller":
                     raise
@@ -207,9 +254,20 @@ class AsyncResponse:
             raise
         self._finish()
 
-    async def read(self) -> bytes:
-        parts, size = [], 0
+    async def metered(self, meter: Optional[AsyncMeter]) -> AsyncIterator[bytes]:
+        """The body as it comes, and somebody is told."""
+        if meter is not None:
+            meter.start(int(self.headers["content-length"]) if "content-length" in self.headers else None)
         async for piece in self.pieces():
+            if meter is not None:
+                await meter.add(len(piece))
+            yield piece
+        if meter is not None:
+            await meter.end()
+
+    async def read(self, meter: Optional[AsyncMeter] = None) -> bytes:
+        parts, size = [], 0
+        async for piece in self.pieces() if meter is None else self.metered(meter):
             parts.append(piece)
             size += len(piece)
             if size > BODY_MAX:

@@ -9,17 +9,9 @@ from .._async_stream import sleep
 from .._http import Event, path_of
 from ..errors import CommandExitException, ConnectionLost, NotFoundException, ProtocolError, TimeoutException
 from ..models import CommandResult, ProcessInfo, PtySize, bytes_of, text_fields
-from .client import RETRY_PAUSES, AsyncClient, AsyncResponse
+from .client import RETRY_PAUSES, AsyncClient, AsyncResponse, tell
 
 Listener = Optional[Callable[[str], Any]]
-
-
-async def tell(listener: Optional[Callable[[Any], Any]], what: Any) -> None:
-    """Calls a callback; one that is a coroutine function is awaited."""
-    if listener is not None:
-        answer = listener(what)
-        if hasattr(answer, "__await__"):
-            _ = await answer
 
 
 class Output(NamedTuple):

@@ -19,8 +19,8 @@ class AsyncServer:
     receipts.md and network.md tell its fields. Some calls need a key with a scope of their own."""
 
     def __init__(self, *, url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None,
-                 client: Optional[AsyncClient] = None) -> None:
-        self._client = client or async_client(url=url, socket=socket, api_key=api_key)
+                 ca: Optional[str] = None, client: Optional[AsyncClient] = None) -> None:
+        self._client = client or async_client(url=url, socket=socket, api_key=api_key, ca=ca)
 
     async def _get(self, path: str, **query: Any) -> Dict[str, Any]:
         texts = {name: str(value) for name, value in given(**query).items()}

@@ -11,6 +11,7 @@ from .._sync_stream import Stream, in_thread, sleep
 from .._endpoint import Endpoint
 from .._http import BODY_MAX, Event, EventReader, Hidden, Reader, dumps, head, loads
 from ..errors import ConnectionLost, GloveboxError, ProtocolError, TimeoutException, error_of
+from ..progress import Listener, Progress, Wish, listener_of
 
 IDLE_MAX = 32  # connections that are kept; those of more calls at once are closed after them
 IDLE_KEPT = 20.0  # seconds; the server closes a silent connection after 30
@@ -27,6 +28,39 @@ class Answer(NamedTuple):
 
     def json(self) -> Any:
         return loads(self.body) if self.body else None
+
+
+def tell(listener: Optional[Callable[[Any], Any]], what: Any) -> None:
+    """Calls a callback; one that is a coroutine function is awaited."""
+    if listener is not None:
+        answer = listener(what)
+        if hasattr(answer, "__await__"):
+            _ = answer
+
+
+class Meter:
+    """Tells somebody how much of a transfer is done."""
+
+    def __init__(self, listener: Listener, what: str, total: Optional[int] = None) -> None:
+        self._listener, self._what = listener, what
+        self.total = total
+        self._done = 0
+
+    def start(self, total: Optional[int]) -> None:
+        self.total, self._done = total, 0
+
+    def add(self, size: int) -> None:
+        self._done += size
+        if self._done != self.total:
+            tell(self._listener, Progress(self._what, self._done, self.total))
+
+    def end(self) -> None:
+        tell(self._listener, Progress(self._what, self._done, self._done))
+
+
+def meter_of(wish: Wish, what: str, total: Optional[int] = None) -> Optional[Meter]:
+    listener = listener_of(wish)
+    return None if listener is None else Meter(listener, what, total)
 
 
 class Client:
@@ -83,7 +117,7 @@ class Client:
 
     def open(self, method: str, path: str, *, query: Optional[Mapping[str, str]] = None, json: Any = None,
                    body: Body = None, headers: Optional[Mapping[str, str]] = None, timeout: Optional[float] = None,
-                   accepts: int = 0) -> Response:
+                   accepts: int = 0, meter: Optional[Meter] = None) -> Response:
         """Sends a request and reads the head of its answer; an answer that is an error is raised, but for status `accepts`."""
         data = dumps(json) if json is not None else body
         more = {"User-Agent": "glovebox-python", **({"Content-Type": "application/json"} if json is not None else {}), **(headers or {})}
@@ -96,9 +130,11 @@ class Client:
             first = head(method, target, endpoint.authority, more, size, endpoint.authorization())
             if isinstance(data, bytes) and len(data) <= PIECE:
                 stream.send(Hidden(first + data))
+                if meter is not None:
+                    meter.add(len(data))
             else:
                 stream.send(first)
-                self._send_body(stream, data)
+                self._send_body(stream, data, meter)
             response = Response(self, stream, Reader(method), until)
             response._read_head()
         except BaseException:
@@ -108,26 +144,37 @@ class Client:
             raise error_of(response.status, _json_or_none(response.read()))
         return response
 
-    def _send_body(self, stream: Stream, data: Body) -> None:
+    def _send_body(self, stream: Stream, data: Body, meter: Optional[Meter]) -> None:
         if isinstance(data, bytes):
             for start in range(0, len(data), PIECE):
                 stream.send(data[start:start + PIECE])
+                if meter is not None:
+                    meter.add(min(PIECE, len(data) - start))
         elif data is not None:
             for piece in data:
                 if piece:
                     stream.send(b"%x\r\n%b\r\n" % (len(piece), piece))
+                    if meter is not None:
+                        meter.add(len(piece))
             stream.send(b"0\r\n\r\n")
 
     def request(self, method: str, path: str, *, query: Optional[Mapping[str, str]] = None, json: Any = None,
                       body: Body = None, headers: Optional[Mapping[str, str]] = None,
-                      timeout: Optional[float] = None) -> Answer:
-        """The whole answer. What may be asked twice is asked again where the connection is lost."""
+                      timeout: Optional[float] = None, meter: Optional[Meter] = None) -> Answer:
+        """The whole answer. What may be asked twice is asked again where the connection is lost. `meter`: of what is sent
+        by PUT, else of the answer."""
         may_repeat = method in ("GET", "HEAD", "DELETE") or "Idempotency-Key" in (headers or {})
         for pause in (*RETRY_PAUSES, None) if may_repeat else (None,):
             try:
                 response = self.open(method, path, query=query, json=json, body=body, headers=headers,
-                                           timeout=timeout)
-                return Answer(response.status, response.headers, response.read())
+                                           timeout=timeout, meter=meter if method == "PUT" else None)
+                if meter is None:
+                    return Answer(response.status, response.headers, response.read())
+                if method != "PUT":
+                    return Answer(response.status, response.headers, response.read(meter))
+                answer = response.read()
+                meter.end()
+                return Answer(response.status, response.headers, answer)
             except (ConnectionLost, ProtocolError) as error:
                 if pause is None or error.status is not None or error.fault == "caller":
                     raise
@@ -208,9 +255,20 @@ class Response:
             raise
         self._finish()
 
-    def read(self) -> bytes:
-        parts, size = [], 0
+    def metered(self, meter: Optional[Meter]) -> Iterator[bytes]:
+        """The body as it comes, and somebody is told."""
+        if meter is not None:
+            meter.start(int(self.headers["content-length"]) if "content-length" in self.headers else None)
         for piece in self.pieces():
+            if meter is not None:
+                meter.add(len(piece))
+            yield piece
+        if meter is not None:
+            meter.end()
+
+    def read(self, meter: Optional[Meter] = None) -> bytes:
+        parts, size = [], 0
+        for piece in self.pieces() if meter is None else self.metered(meter):
             parts.append(piece)
             size += len(piece)
             if size > BODY_MAX:

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from typing import Any, Iterator, Iterable, List, Mapping, Optional, Union
 
 from .._http import path_of
 from ..errors import InvalidArgumentException, NotFoundException
 from ..models import EntryInfo, FilesystemEvent, given, path_fields
-from .client import Client, Response, Body
+from ..progress import Wish
+from .client import Client, Response, Body, meter_of
 
 Content = Union[str, bytes, Any]  # text, bytes, or a file that is open for reading in binary mode
 
@@ -24,14 +27,15 @@ class Files:
     def _call(self, what: str, request: Mapping[str, Any]) -> Any:
         return self._client.call("POST", f"{self._place}/files:{what}", dict(request))
 
-    def read(self, path: str, format: Optional[str] = None) -> Any:
+    def read(self, path: str, format: Optional[str] = None, *, on_progress: Wish = None) -> Any:
         """Text, or bytes if it is no UTF-8. `format`: "text" (what is no UTF-8 is replaced), "bytes", or "stream"
-        (an iterator of pieces)."""
+        (an iterator of pieces). on_progress: True for a line on stderr, or a callback that is given each Progress."""
+        meter = meter_of(on_progress, path)
         if format == "stream":
-            return (self._client.open("GET", self._file(path))).pieces()
+            return (self._client.open("GET", self._file(path))).metered(meter)
         if format not in (None, "text", "bytes"):
             raise ValueError(f"format is text, bytes or stream, not {format!r}")
-        data = (self._client.request("GET", self._file(path))).body
+        data = (self._client.request("GET", self._file(path), meter=meter)).body
         if format == "bytes":
             return data
         if format == "text":
@@ -41,28 +45,24 @@ class Files:
         except UnicodeDecodeError:
             return data
 
-    def read_bytes(self, path: str, start: int = 0, size: Optional[int] = None) -> bytes:
+    def read_bytes(self, path: str, start: int = 0, size: Optional[int] = None, *, on_progress: Wish = None) -> bytes:
         """`size` bytes from `start` on, those that are there; from the end if `start` is negative."""
         if size == 0:
             return b""
         last = "" if size is None or start < 0 else str(start + size - 1)
         headers = {"Range": f"bytes={start}" if start < 0 else f"bytes={start}-{last}"} if start or last else None
-        data = (self._client.request("GET", self._file(path), headers=headers)).body
+        data = (self._client.request("GET", self._file(path), headers=headers, meter=meter_of(on_progress, path))).body
         return data[:size]
 
-    def write(self, path: str, data: Content, mode: Optional[int] = None, overwrite: bool = True) -> EntryInfo:
+    def write(self, path: str, data: Content, mode: Optional[int] = None, overwrite: bool = True, *,
+                    on_progress: Wish = None) -> EntryInfo:
         """Writes a file whole: it takes the place of what had its name when the last byte is there, or not at all. Without
         `overwrite` a ConflictException is raised if something has its name."""
-        body: Body
-        if isinstance(data, str):
-            body = data.encode()
-        elif isinstance(data, (bytes, bytearray, memoryview)):
-            body = bytes(data)
-        else:
-            body = _pieces_of(data)
+        body = _body_of(data)
         query = {} if mode is None else {"mode": f"{mode:o}"}
         headers = None if overwrite else {"If-None-Match": "*"}
-        answer = self._client.request("PUT", self._file(path), query=query, body=body, headers=headers)
+        answer = self._client.request("PUT", self._file(path), query=query, body=body, headers=headers,
+                                            meter=meter_of(on_progress, path, _size_of(data, body)))
         row = answer.json()
         row["type"] = "file"
         return EntryInfo.of(row)
@@ -103,15 +103,17 @@ class Files:
         self._call("mkdir", path_fields(path))
         return True
 
-    def download_dir(self, path: str = "/workspace") -> Iterator[bytes]:
+    def download_dir(self, path: str = "/workspace", *, on_progress: Wish = None) -> Iterator[bytes]:
         """A folder as the pieces of a tar."""
-        return (self._client.open("GET", f"{self._place}/files:tar", query={"path": path})).pieces()
+        response = self._client.open("GET", f"{self._place}/files:tar", query={"path": path})
+        return response.metered(meter_of(on_progress, path))
 
-    def upload_dir(self, data: Content, path: str = "/workspace") -> List[str]:
+    def upload_dir(self, data: Content, path: str = "/workspace", *, on_progress: Wish = None) -> List[str]:
         """A tar (bytes, or a file open for reading) into a folder. Returns what of it was skipped: no file, folder or link,
         or one that would lie outside."""
-        body: Body = bytes(data) if isinstance(data, (bytes, bytearray, memoryview)) else _pieces_of(data)
-        answer = self._client.request("PUT", f"{self._place}/files:tar", query={"path": path}, body=body)
+        body = _body_of(data)
+        answer = self._client.request("PUT", f"{self._place}/files:tar", query={"path": path}, body=body,
+                                            meter=meter_of(on_progress, path, _size_of(data, body)))
         return [str(each) for each in answer.json()["skipped"]]
 
     def watch_dir(self, path: str, recursive: bool = False) -> Watch:
@@ -140,6 +142,23 @@ class Watch:
 
     def stop(self) -> None:
         self._response.close()
+
+
+def _body_of(data: Content) -> Body:
+    if isinstance(data, str):
+        return data.encode()
+    return bytes(data) if isinstance(data, (bytes, bytearray, memoryview)) else _pieces_of(data)
+
+
+def _size_of(data: Any, body: Body) -> Optional[int]:
+    """Of what is sent; None where it is not known, as of a pipe."""
+    if isinstance(body, bytes):
+        return len(body)
+    try:
+        status = os.fstat(data.fileno())
+        return status.st_size - int(data.tell()) if stat.S_ISREG(status.st_mode) else None
+    except (AttributeError, OSError, ValueError):
+        return None
 
 
 def _pieces_of(file: Any) -> Iterator[bytes]:

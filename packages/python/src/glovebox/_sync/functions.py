@@ -34,7 +34,7 @@ def map(function: Callable[[Any], Any], items: Iterable[Any], *, at_once: int = 
                return_exceptions: bool = False, **options: Any) -> List[Any]:
     """function(item) of each item, each in a fresh sandbox, some of them side by side; values in the order of items.
     `options`: those of run() and of the server, and packages=."""
-    server: Dict[str, Any] = {name: options.pop(name) for name in ("url", "socket", "api_key", "client") if name in options}
+    server: Dict[str, Any] = {name: options.pop(name) for name in ("url", "socket", "api_key", "ca", "client") if name in options}
 
     def one(item: Any) -> Any:
         try:

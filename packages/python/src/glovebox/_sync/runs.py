@@ -8,7 +8,8 @@ from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, U
 from .._defaults import sync_client
 from .._http import path_of
 from ..models import Artifact, Execution, ExecutionError, OutputMessage, Result, text_fields
-from .client import Client
+from ..progress import Wish
+from .client import Client, meter_of
 from .sandbox import follow
 
 Files = Union[Mapping[str, Union[str, bytes]], Iterable[Mapping[str, Any]]]
@@ -45,10 +46,10 @@ def run(code: Code, language: Optional[str] = None, *, timeout: Optional[float] 
                on_error: Optional[Callable[[ExecutionError], Any]] = None,
                request_timeout: Optional[float] = None, client: Optional[Client] = None,
                url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None,
-               **options: Any) -> Execution:
+               ca: Optional[str] = None, **options: Any) -> Execution:
     """Runs code, or a command as a list, in a sandbox of its own, which is gone afterwards. `files`: {path: content} that it
     finds, or rows as POST /v1/runs has them; `options`: any other key of that, such as policy=, limits=, args=, expect=."""
-    client = client or sync_client(url=url, socket=socket, api_key=api_key, template=options.get("template"))
+    client = client or sync_client(url=url, socket=socket, api_key=api_key, template=options.get("template"), ca=ca)
     request = request_of(code, language, timeout, envs, files, stdin, options)
     if on_stdout or on_stderr or on_result or on_error:
         return follow(client, "/v1/runs", request, on_stdout, on_stderr, on_result, on_error)
@@ -57,14 +58,15 @@ def run(code: Code, language: Optional[str] = None, *, timeout: Optional[float] 
 
 
 def download(artifact: Artifact, *, client: Optional[Client] = None, url: Optional[str] = None,
-                    socket: Optional[str] = None, api_key: Optional[str] = None) -> bytes:
+                    socket: Optional[str] = None, api_key: Optional[str] = None, ca: Optional[str] = None,
+                    on_progress: Wish = None) -> bytes:
     """The bytes of a file that a run has made, compared with their hash."""
     import hashlib
 
     from ..errors import ProtocolError
-    client = client or sync_client(url=url, socket=socket, api_key=api_key)
+    client = client or sync_client(url=url, socket=socket, api_key=api_key, ca=ca)
     digest = artifact.sha256.split(":", 1)[-1]
-    data = (client.request("GET", path_of("v1", "artifacts", digest))).body
+    data = (client.request("GET", path_of("v1", "artifacts", digest), meter=meter_of(on_progress, artifact.path))).body
     if hashlib.sha256(data).hexdigest() != digest:
         raise ProtocolError("the bytes of the artifact do not have its hash")
     return data

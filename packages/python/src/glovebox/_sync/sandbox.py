@@ -13,8 +13,8 @@ from .._sync_stream import sleep
 from .._http import path_of
 from ..errors import ConnectionLost, GloveboxError, InvalidArgumentException, NotFoundException, ProtocolError
 from ..models import (Checkpoint, CodeContext, Execution, ExecutionError, OutputMessage, Result, SandboxInfo, bytes_of, given)
-from .client import RETRY_PAUSES, Client
-from .commands import Commands, Pty, tell
+from .client import RETRY_PAUSES, Client, tell
+from .commands import Commands, Pty
 from .files import Files
 
 S = TypeVar("S", bound="SandboxBase")
@@ -99,7 +99,7 @@ class SandboxBase:
     "this-environment" is a copy of the interpreter and packages of this program. timeout: seconds
     that it lives, whatever happens; idle_timeout: seconds without use after which it ends. limits: as
     {"memory_bytes": 1 << 30}, names in docs/reference/limits.md. network: less of the network than the policy allows.
-    url, socket, api_key: the server; else GLOVEBOX_URL, GLOVEBOX_SOCKET, GLOVEBOX_API_KEY, the usual sockets, and at last
+    url, socket, api_key: the server, ca: a file with its authority; else GLOVEBOX_URL, GLOVEBOX_SOCKET, GLOVEBOX_API_KEY, the usual sockets, and at last
     a private server of this user's.
     """
 
@@ -108,8 +108,8 @@ class SandboxBase:
                  policy: Optional[str] = None, idle_timeout: Optional[float] = None,
                  limits: Optional[Mapping[str, Any]] = None, network: Any = None, cwd: Optional[str] = None,
                  url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None,
-                 client: Optional[Client] = None) -> None:
-        self._client = client or sync_client(url=url, socket=socket, api_key=api_key, template=template)
+                 ca: Optional[str] = None, client: Optional[Client] = None) -> None:
+        self._client = client or sync_client(url=url, socket=socket, api_key=api_key, template=template, ca=ca)
         self._request = given(policy=policy, template=template, ttl_seconds=timeout, idle_seconds=idle_timeout,
                               metadata=dict(metadata) if metadata else None, env=dict(envs) if envs else None,
                               limits=dict(limits) if limits else None, network=network, cwd=cwd)

@@ -20,8 +20,8 @@ class Server:
     receipts.md and network.md tell its fields. Some calls need a key with a scope of their own."""
 
     def __init__(self, *, url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None,
-                 client: Optional[Client] = None) -> None:
-        self._client = client or sync_client(url=url, socket=socket, api_key=api_key)
+                 ca: Optional[str] = None, client: Optional[Client] = None) -> None:
+        self._client = client or sync_client(url=url, socket=socket, api_key=api_key, ca=ca)
 
     def _get(self, path: str, **query: Any) -> Dict[str, Any]:
         texts = {name: str(value) for name, value in given(**query).items()}

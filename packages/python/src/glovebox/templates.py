@@ -1,0 +1,92 @@
+"""Templates of this machine, by the program glovebox: from a file, or from a recipe."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from typing import List, Optional
+
+from .errors import UnavailableException
+from .progress import Listener, Progress, Wish, listener_of
+from .server import program
+
+STEP = re.compile(r"glovebox: template (.+): (.+) \((\d+) of (\d+)\)")  # what `template build` says of each step
+
+
+def import_template(file: str, *, on_progress: Wish = None) -> None:
+    """A template from a file that `glovebox template export` has written. on_progress: True shows a line, False nothing, a
+    callback is given each Progress; else a line is shown in a terminal or notebook."""
+    run_import([], file, os.path.basename(file), listener_of(on_progress, usual=True))
+
+
+def run_import(options: List[str], file: str, name: str, listener: Optional[Listener]) -> None:
+    """The program reads the file twice: it looks at all of it before it unpacks any."""
+    process = subprocess.Popen([program(), "template", *options, "import", file], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        if listener is not None and os.path.exists(file):
+            _watch(process, file, name, listener)
+        said = process.communicate()[1]
+    except BaseException:
+        process.terminate()
+        process.communicate()
+        raise
+    if process.returncode != 0:
+        raise UnavailableException(said.decode("utf-8", "replace").strip())
+
+
+def _watch(process: "subprocess.Popen[bytes]", file: str, name: str, listener: Listener) -> None:
+    size = os.path.getsize(file)
+    read, done = 0, 0
+    while process.poll() is None:
+        at = _position(process.pid, os.path.realpath(file))
+        if at is not None:
+            if at < read:  # the second time
+                done = size
+            read = at
+            listener(Progress(f"import {name}", min(done + read, 2 * size - 1), 2 * size))
+        time.sleep(0.1)
+    if process.returncode == 0:
+        listener(Progress(f"import {name}", 2 * size, 2 * size))
+
+
+def _position(process: int, file: str) -> Optional[int]:
+    """How much of a file a process has read."""
+    try:
+        for descriptor in os.listdir(f"/proc/{process}/fd"):
+            if os.readlink(f"/proc/{process}/fd/{descriptor}") == file:
+                with open(f"/proc/{process}/fdinfo/{descriptor}", encoding="ascii") as text:
+                    return int(text.readline().split()[1])
+    except (OSError, ValueError, IndexError):
+        pass  # it has just ended
+    return None
+
+
+def build_template(recipe: str, *, on_progress: Wish = None) -> None:
+    """A template by the name of one that comes with glovebox, or by a recipe in a file; takes minutes, and the network."""
+    listener = listener_of(on_progress, usual=True)
+    process = subprocess.Popen([program(), "template", "build", recipe], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
+    last = steps = 0
+    said: List[str] = []
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            step = STEP.fullmatch(line.rstrip("\n"))
+            if step is None:
+                said = [*said[-20:], line]
+                continue
+            last, steps = int(step[3]), int(step[4])
+            if listener is not None:
+                listener(Progress(f"build {step[1]}: {step[2]}", last - 1, steps, "steps"))
+        process.wait()
+    except BaseException:
+        process.terminate()
+        process.communicate()
+        raise
+    if process.returncode != 0:
+        raise UnavailableException("".join(said).strip())
+    if listener is not None:
+        listener(Progress(f"build {recipe}", steps, steps, "steps"))
