@@ -1,7 +1,7 @@
 /* log_events.h - the lines of gloveboxd's log as plain data: names and levels (log_events.def). */
 #pragma once
 
-enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTICE, LOG_DEBUG };
+enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTICE, LOG_INFO, LOG_DEBUG };
 
 enum log_event {
 #define LOG_EVENT(symbol, name, level, text, remedy) LOGGED_##symbol,

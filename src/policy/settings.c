@@ -20,9 +20,9 @@ const struct setting_row setting_rows[SETTINGS] = {
 };
 
 /* Words that a type takes; a word's place is its number. */
-static const char *const words[][5] = {
+static const char *const words[][6] = {
     [SETTING_FLAG] = { "false", "true", NULL },
-    [SETTING_LEVEL] = { "error", "warning", "notice", "debug", NULL },
+    [SETTING_LEVEL] = { "error", "warning", "notice", "info", "debug", NULL },
     [SETTING_FORMAT] = { "logfmt", "json", NULL },
 };
 

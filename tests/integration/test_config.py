@@ -181,6 +181,20 @@ def test_logs_as_json(glovebox):
     assert any(line["event"] == "config.reloaded" for line in lines)
 
 
+def test_runs_are_lines_of_level_info(glovebox):
+    state_of_its_own(glovebox)
+    with Serving(glovebox, "--log-format", "json", "--log-level", "info") as service:
+        for code, limits in (("print(1)", {}), ("while True: pass", {"wall_ms": 200}), ("x", {})):
+            assert service.call("POST", RUN, {"code": code, "policy": "minimal", "limits": limits}).status == 200
+        service.call("GET", "/nowhere")
+    lines = lines_of(service.log)
+    runs = [line for line in lines if line["event"] == "run.ended"]
+    assert [(line["level"], line["policy"], line["status"], line["limit"]) for line in runs] == [
+        ("info", "minimal", "ok", ""), ("info", "minimal", "limit", "wall"), ("info", "minimal", "error", "")]
+    assert runs[1]["took_us"] >= 200000 and all(line["queued_us"] >= 0 for line in runs)
+    assert not [line for line in lines if line["level"] == "debug"]
+
+
 def word_of(told):
     """The next message to the service manager other than WATCHDOG=1."""
     while (word := told.recv(100)) == b"WATCHDOG=1":

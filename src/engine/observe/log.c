@@ -104,7 +104,7 @@ void log_until(enum log_level level)
 
 static void begin_line(struct line *line, enum log_event event, enum log_level level)
 {
-    static const char *const levels[] = { "error", "warning", "notice", "debug" };
+    static const char *const levels[] = { "error", "warning", "notice", "info", "debug" };
     char moment[TIMESTAMP_SIZE];
     put_text(line, is_json ? "{\"time\":\"" : "");
     put_text(line, timestamp_write_ms(wall_clock_ms(), moment));

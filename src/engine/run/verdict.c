@@ -146,10 +146,14 @@ static void give_back(struct run *run)
 
 static void log_end(const struct run *run)
 {
-    log_event(RUN_ENDED, TEXT("run", run->id), TEXT("request", run->request_id),
-              TEXT("key", run->account->key.id),
-              TEXT("status", outcome_status_name(run->verdict.status)),
-              COUNT("took_us", run->done_us - run->submitted_us));
+    log_event(
+        RUN_ENDED, TEXT("run", run->id), TEXT("request", run->request_id),
+        TEXT("key", run->account->key.id),
+        TEXT("policy", run->plan.policy ? run->plan.policy->name : ""),
+        TEXT("status", outcome_status_name(run->verdict.status)),
+        TEXT("limit", run->verdict.status == RUN_LIMIT ? limit_rows[run->verdict.limit].name : ""),
+        COUNT("queued_us", run_queued_us(run)), COUNT("took_us", run->done_us - run->submitted_us),
+        COUNT("cpu_us", run->counters.cpu_us));
 }
 
 /* Answers first, gives the sandbox back after: the caller does not wait for its end. */
