@@ -1,11 +1,39 @@
-"""The examples of docs/python.md are run as they stand."""
+"""The examples of docs/python.md, and the first of the README, are run as they stand."""
 
+import pathlib
 import re
+import shutil
 
 import pytest
-from conftest import TOP
+from conftest import STATE, TOP, Server, folder_for_server
 
 EXAMPLES = re.findall(r"```python\n(.*?)```", (TOP / "docs/python.md").read_text(), re.S)
+FIRST, SESSION = re.findall(r"```python\n(from glovebox .*?)```", (TOP / "README.md").read_text(), re.S)
+
+
+def test_the_first_lines_of_the_readme_make_a_chart(monkeypatch, tmp_path, capsys):
+    """Against a server whose template of that name has matplotlib: the one in which these tests run need not have it."""
+    if not (STATE / "templates/python/manifest.json").exists():
+        pytest.skip("the template python is not built: glovebox template build python")
+    folder = pathlib.Path(folder_for_server())
+    templates = folder / "state/templates"
+    templates.mkdir(parents=True)
+    for name in ("minimal", "python", "this-environment"):
+        source = STATE / "templates" / ("python" if name == "this-environment" else name)
+        (templates / name).mkdir()
+        for each in source.iterdir():
+            (templates / name / each.name).symlink_to(each)
+    server = Server(folder, "--default-policy", "data")
+    monkeypatch.setenv("GLOVEBOX_SOCKET", server.socket)
+    monkeypatch.chdir(tmp_path)
+    try:
+        exec(compile(FIRST, "README.md", "exec"), {})
+        assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG") and len(FIRST.splitlines()) == 3
+        exec(compile(SESSION, "README.md", "exec"), {})
+        assert capsys.readouterr().out == "42\n"
+    finally:
+        server.stop()
+        shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))

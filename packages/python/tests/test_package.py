@@ -39,6 +39,29 @@ def test_a_program_without_asyncio_does_not_load_it():
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(PACKAGE.parent)})
 
 
+def test_the_program_is_run_by_the_module(tmp_path):
+    program = tmp_path / "glovebox"
+    program.write_text("#!/bin/sh\necho $0 $*; exit 3\n")
+    program.chmod(0o755)
+    command = [sys.executable, "-m", "glovebox", "doctor", "--json"]
+    for path, code, said in [(program, 3, "doctor --json"), ("", 1, "not installed here")]:
+        done = subprocess.run(command, check=False, capture_output=True, text=True,
+                              env={"PYTHONPATH": str(PACKAGE.parent), "GLOVEBOX_PROGRAM": str(path), "PATH": "/nowhere"})
+        assert done.returncode == code and said in done.stdout + done.stderr
+
+
+def test_a_result_is_saved_in_the_form_of_the_ending(tmp_path):
+    result = Execution({"id": "run_0", "status": "ok", "results": [{"main": True, "chart": None, "data": {
+        "text/plain": "x", "image/png": "iVBORw==", "application/json": {"a": 1}}}]}).results[0]
+    for ending, content in [("png", b"\x89PNG"), ("txt", b"x"), ("json", b'{"a": 1}')]:
+        result.save(str(tmp_path / f"a.{ending}"))
+        assert (tmp_path / f"a.{ending}").read_bytes() == content
+    for name in ("a.svg", "a.data", "a", "a.metadata"):
+        with pytest.raises(ValueError, match="it has text, png, json"):
+            result.save(str(tmp_path / name))
+        assert not (tmp_path / name).exists()
+
+
 def test_a_key_is_in_no_repr_message_or_url():
     client = glovebox._sync.client.Client(lambda: glovebox.server.find(url="http://127.0.0.1:9", api_key=KEY))
     with pytest.raises(glovebox.ConnectionLost) as caught:

@@ -20,6 +20,8 @@ FORMS = {
 }
 
 
+_ENDINGS = {"jpg": "jpeg", "md": "markdown", "tex": "latex", "txt": "text", "htm": "html"}
+
 # Before the HTML of a sandbox in a notebook: a frame that runs no script would fetch pictures and fonts all the same.
 POLICY = ("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; font-src data:; "
           "style-src 'unsafe-inline'\">")
@@ -97,6 +99,18 @@ class Result:
         if name not in FORMS and name != "chart":
             raise KeyError(name)
         return getattr(self, name)
+
+    def save(self, path: str) -> None:
+        """Writes one form into a file; its ending says which: .png, .jpg, .pdf, .svg, .html, .json, .md, .tex or .txt."""
+        ending = path.rsplit(".", 1)[-1].lower()
+        name = _ENDINGS.get(ending, ending)
+        value = getattr(self, name) if name in FORMS else None
+        if value is None:
+            raise ValueError(f"{path!r}: the result has no such form; it has {', '.join(self.formats()) or 'none'}")
+        data = base64.b64decode(value) if name in ("png", "jpeg", "pdf") else \
+            (json.dumps(value) if name == "json" else str(value)).encode("utf-8", "replace")
+        with open(path, "wb") as file:
+            file.write(data)
 
     def __str__(self) -> str:
         return self.text if self.text is not None else f"<{', '.join(self.formats()) or 'empty'}>"
