@@ -27,7 +27,8 @@ class Glovebox:
 
     def environment(self, more=None):
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GLOVEBOX_")}
-        return kept | {"GLOVEBOX_STATE": str(self.state)} | (more or {})
+        wanted = {"GLOVEBOX_STATE": str(self.state)} | (more or {})
+        return kept | {name: value for name, value in wanted.items() if value is not None}
 
     def __call__(self, *arguments, stdin=None, env=None, timeout=60, cwd=None):
         return subprocess.run([self.program, *map(str, arguments)], input=stdin, env=self.environment(env),
@@ -36,8 +37,8 @@ class Glovebox:
 
     def start(self, *arguments, env=None, **how):
         """A daemon of a test loads an interpreter when code asks for it, and keeps as many parked as are asked for: to
-        load pandas ahead in each of the suite's daemons would take half of its time. Who wants the start as it is by
-        default says GLOVEBOX_POOL_MIN."""
+        load pandas ahead in each of the suite's daemons would take half of its time. `env={"GLOVEBOX_POOL_MIN": None}`:
+        as it is by default."""
         if arguments[0] == "serve":
             env = {"GLOVEBOX_POOL_MIN": "0"} | (env or {})
         return subprocess.Popen([self.program, *map(str, arguments)], env=self.environment(env),

@@ -55,10 +55,13 @@ def until_count(service, is_right):
     raise AssertionError(f"{parked} sandboxes wait")
 
 
+AS_IT_STARTS = {"GLOVEBOX_POOL_MIN": None}  # what is common is parked before anybody asks (conftest.py)
+
+
 @pytest.fixture
 def service(glovebox):
     state_of_its_own(glovebox)
-    with Serving(glovebox, slots=16) as one:
+    with Serving(glovebox, slots=16, env=AS_IT_STARTS) as one:
         yield one
     said = one.log.read_text()
     # That one could not be parked in time is no fault where others take the processor.
@@ -100,7 +103,7 @@ def test_node_starts_in_a_parked_sandbox(glovebox):
     folder = glovebox.folder / "policies"
     folder.mkdir()
     (folder / "js.yaml").write_text(JS)
-    with Serving(glovebox, env={"GLOVEBOX_POLICIES": str(folder)}) as service:
+    with Serving(glovebox, env=AS_IT_STARTS | {"GLOVEBOX_POLICIES": str(folder)}) as service:
         result = until_parked(lambda: service.run("console.log([1, 2, 3].map(x => x * 2).join())", language="node",
                                                   policy="js").json)
     assert result["stdout"] == "2,4,6\n"
@@ -110,7 +113,7 @@ def test_an_interpreter_that_has_been_forked_often_makes_room(glovebox):
     """All children of one have its hash seed; after some two thousand of them there is another, and nobody waits."""
     state_of_its_own(glovebox)
     seeds, wrong = set(), []
-    with Serving(glovebox, slots=24) as service:
+    with Serving(glovebox, slots=24, env=AS_IT_STARTS) as service:
         caller = [Caller(service.socket) for _ in range(4)]
 
         def ask(which):
@@ -138,7 +141,7 @@ def test_a_reload_lets_go_what_is_parked_beyond_it(glovebox):
     state_of_its_own(glovebox)
     file = glovebox.folder / "g.yaml"
     file.write_text("pool_min: 4\n")
-    with Serving(glovebox, "--config", file, slots=32) as service:
+    with Serving(glovebox, "--config", file, slots=32, env=AS_IT_STARTS) as service:
         until_count(service, lambda parked: parked >= 8)
         file.write_text("pool_min: 1\n")
         service.reload()

@@ -80,7 +80,7 @@ struct session {
     struct session *older, *newer;
 };
 
-enum { SESSION_START_MS = 20000 };
+enum { SESSION_START_MS = 60000 };
 
 void sessions_set_timer(struct sessions *sessions); /* for the next deadline */
 void session_forget(struct sessions *sessions, struct session *session);
