@@ -32,6 +32,7 @@ void connection_tell(struct connection *connection, enum egress_reason reason)
     struct egress_record *record = &connection->record;
     const struct exchange *exchange = connection->outer ? connection->outer->exchange : NULL;
     if (exchange) {
+        exchange_address(exchange, record->address);
         record->scrubbed = (uint32_t) exchange_scrubbed(exchange);
         if (reason == EGRESS_ALLOWED)
             reason = exchange_failure(exchange);

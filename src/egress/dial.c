@@ -2,6 +2,7 @@
  * checked, and one of those very addresses is connected to. */
 #include "egress/connection.h"
 
+#include "base/hosts_file.h"
 #include "policy/address.h"
 
 #include <arpa/inet.h>
@@ -153,18 +154,32 @@ void connection_dial_next(struct connection *connection)
     connection_refuse(connection, EGRESS_UNREACHABLE);
 }
 
-/* Keeps the addresses that the rule may lead to. The table of special addresses and this host's own
- * come before every rule but one that opens a network by its number. */
-static void addresses_came(void *context, const struct in6_addr *addresses, unsigned count)
+/* The table of special addresses and this host's own come before every rule but one that opens a
+ * network by its number. */
+static bool may_be_looked_up(const struct egress_rule *rule, const struct in6_addr *address)
 {
-    struct connection *connection = context;
-    const struct egress_rule *rule = connection->rule;
     bool is_by_number = rule->flags & (EGRESS_PRIVATE | EGRESS_NETWORK);
-    connection->lookup = NULL;
-    for (unsigned i = 0; i < count && connection->address_count < ADDRESSES_MAX; i++)
-        if (rule_accepts_address(rule, &addresses[i]) &&
-            (is_by_number || !address_is_own(&addresses[i])))
-            connection->addresses[connection->address_count++] = addresses[i];
+    return rule_accepts_address(rule, address) && (is_by_number || !address_is_own(address));
+}
+
+/* An address that the operator has stated is bounded by the endpoint's own `network` alone. */
+static bool may_be_stated(const struct egress_rule *rule, const struct in6_addr *address)
+{
+    return !(rule->flags & EGRESS_PRIVATE) || rule_accepts_address(rule, address);
+}
+
+typedef bool may_lead(const struct egress_rule *rule, const struct in6_addr *address);
+
+/* Keeps the addresses that the rule may lead to, and goes there. */
+static void take_addresses(struct connection *connection, const struct in6_addr *addresses,
+                           unsigned count, may_lead *may)
+{
+    const struct egress_rule *rule = connection->rule;
+    unsigned kept = 0;
+    for (unsigned i = 0; i < count && kept < ADDRESSES_MAX; i++)
+        if (may(rule, &addresses[i]))
+            connection->addresses[kept++] = addresses[i];
+    connection->address_count = kept;
     const struct egress_endpoint *endpoint = rules_endpoint(&connection->channel->rules, rule);
     if (connection->address_count > 0 && connection->tls_intercept)
         reach_host(connection);
@@ -174,6 +189,13 @@ static void addresses_came(void *context, const struct in6_addr *addresses, unsi
         connection_dial_next(connection);
     else
         connection_refuse(connection, count > 0 ? EGRESS_SPECIAL_ADDRESS : EGRESS_NOT_FOUND);
+}
+
+static void addresses_came(void *context, const struct in6_addr *addresses, unsigned count)
+{
+    struct connection *connection = context;
+    connection->lookup = NULL;
+    take_addresses(connection, addresses, count, may_be_looked_up);
 }
 
 /* The rule is known; nothing more is read from the code until egress is open. */
@@ -189,6 +211,14 @@ void connection_go_out(struct connection *connection, const struct egress_rule *
         return;
     }
     const struct egress_endpoint *endpoint = rules_endpoint(&channel->rules, rule);
+    struct in6_addr stated[ADDRESSES_MAX];
+    unsigned count = endpoint ? hosts_file_addresses(channel->egress->hosts, endpoint->host, stated,
+                                                     ADDRESSES_MAX)
+                              : 0;
+    if (count > 0) {
+        take_addresses(connection, stated, count, may_be_stated);
+        return;
+    }
     struct lookup *lookup =
         resolver_ask(channel->egress->resolver, endpoint ? endpoint->host : connection->record.name,
                      addresses_came, connection);

@@ -56,6 +56,7 @@ struct egress {
     unsigned connections, connections_max; /* of all channels */
     bool is_watched;                       /* somebody wants to know of beginnings */
     struct resolver *resolver;
+    const char *hosts; /* the text of /etc/hosts, for the upstreams of endpoints alone */
     struct upstreams *upstreams;
     struct interceptions *interceptions;
 };

@@ -7,6 +7,7 @@
  * its start, and ends when gloveboxd does. */
 #include "egress/egress.h"
 
+#include "base/hosts_file.h"
 #include "base/signals.h"
 #include "base/table.h"
 #include "outbound/arguments.h"
@@ -74,6 +75,9 @@ static int prepare(struct egress *egress, const struct arguments *arguments, err
         (void) close(arguments->secrets);
     if (arguments->ca_file >= 0)
         (void) close(arguments->ca_file);
+    egress->hosts = hosts_file_read();
+    if (!egress->hosts)
+        return fail(err, ERR_SYSTEM, "no memory for /etc/hosts");
     return resolver_open(&egress->loop, arguments->resolver, &egress->resolver, err);
 }
 

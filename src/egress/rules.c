@@ -1,6 +1,7 @@
 /* rules.c - see rules.h. */
 #include "egress/rules.h"
 
+#include "base/endpoint_url.h"
 #include "base/host_name.h"
 #include "http1/path_match.h"
 #include "policy/address.h"
@@ -18,6 +19,13 @@ static bool is_canonical(const char *host)
     return host_name_canonical(host, strlen(host), canonical) == 0 && strcmp(canonical, host) == 0;
 }
 
+static bool is_canonical_upstream(const char *host)
+{
+    char canonical[HOST_NAME_SIZE];
+    return endpoint_host_canonical(host, strlen(host), canonical) == 0 &&
+           strcmp(canonical, host) == 0;
+}
+
 int rules_add_endpoint(struct rules *rules, const struct egress_endpoint *endpoint, error *err)
 {
     bool is_sound = rules->endpoint_count < EGRESS_ENDPOINTS_MAX &&
@@ -25,7 +33,7 @@ int rules_add_endpoint(struct rules *rules, const struct egress_endpoint *endpoi
                     is_ended(endpoint->host, sizeof endpoint->host) &&
                     is_ended(endpoint->path, sizeof endpoint->path) && endpoint->port != 0 &&
                     endpoint->idle_ms != 0 && endpoint->header_count <= EGRESS_HEADERS_MAX &&
-                    is_canonical(endpoint->host);
+                    is_canonical_upstream(endpoint->host);
     for (unsigned i = 0; is_sound && i < endpoint->header_count; i++)
         is_sound = is_ended(endpoint->headers[i], sizeof endpoint->headers[i]);
     if (!is_sound)

@@ -7,7 +7,9 @@
 
 #include "base/clock.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -143,6 +145,19 @@ enum egress_reason exchange_failure(const struct exchange *exchange)
 uint64_t exchange_scrubbed(const struct exchange *exchange)
 {
     return exchange->scrubbed + exchange->redact.found;
+}
+
+void exchange_address(const struct exchange *exchange, uint8_t ret_address[16])
+{
+    const char *text = NULL;
+    char word[INET6_ADDRSTRLEN + 8];
+    struct in6_addr address;
+    if (!exchange->easy ||
+        curl_easy_getinfo(exchange->easy, CURLINFO_PRIMARY_IP, &text) != CURLE_OK || !text)
+        return;
+    (void) snprintf(word, sizeof word, "%s%s", strchr(text, ':') ? "" : "::ffff:", text);
+    if (inet_pton(AF_INET6, word, &address) == 1)
+        memcpy(ret_address, &address, sizeof address);
 }
 
 static void poll_closed(uv_handle_t *handle)

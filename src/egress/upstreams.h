@@ -40,4 +40,7 @@ enum egress_reason exchange_begin(struct upstreams *upstreams, const struct exch
 /* Why it has failed, EGRESS_ALLOWED while it has not. Before its first byte nothing is written. */
 enum egress_reason exchange_failure(const struct exchange *exchange);
 uint64_t exchange_scrubbed(const struct exchange *exchange);
+
+/* Gives the address that it is connected to; nothing while there is none. */
+void exchange_address(const struct exchange *exchange, uint8_t ret_address[16]);
 void exchange_drop(struct exchange *exchange); /* NULL: nothing */

@@ -138,7 +138,8 @@ int transfers_open(uv_loop_t *loop, int ca_file, transfer_ended *ended,
     return 0;
 }
 
-/* "host:port:address,address": libcurl asks nobody. */
+/* "host:port:address,address": libcurl asks nobody. Of a host that is an IPv6 address it would not
+ * understand the line, and needs none. */
 static struct curl_slist *list_addresses(const struct transfer_place *place)
 {
     char line[HOST_NAME_SIZE + 16 + 16 * (ADDRESS_TEXT + 3)];
@@ -172,8 +173,9 @@ CURL *transfer_new(struct transfers *transfers, const struct transfer_place *pla
                    struct curl_slist **ret_resolved)
 {
     CURL *easy = curl_easy_init();
-    *ret_resolved = list_addresses(place);
-    if (!easy || !*ret_resolved) {
+    bool is_known = place->host[0] == '[';
+    *ret_resolved = is_known ? NULL : list_addresses(place);
+    if (!easy || (!is_known && !*ret_resolved)) {
         curl_easy_cleanup(easy);
         return NULL;
     }

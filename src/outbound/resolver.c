@@ -1,5 +1,6 @@
 /* resolver.c - what a name's addresses are outside: c-ares on the loop. It asks the resolvers that
- * the host is configured with and reads no hosts file, whose names are the host's own. */
+ * the host is configured with and reads no hosts file, whose names are the host's own: only an
+ * endpoint's upstream is looked up there (base/hosts_file.h). */
 #include "outbound/resolver.h"
 
 #include "outbound/socket_watcher.h"

@@ -22,8 +22,8 @@ static int read_url(const struct yaml *yaml, const struct yaml_node *value,
     if (value->kind == YAML_TEXT && endpoint_url_read(value->text, &item->endpoint.url) == 0)
         return 0;
     return yaml_fail(yaml, value, err,
-                     "url names one host by its name; write https://api.example.org or "
-                     "http://api.example.org:8080/v1");
+                     "url names one host; write https://api.example.org/v1, or "
+                     "http://localhost:11434 for a server of this machine");
 }
 
 static int read_rate(const struct yaml *yaml, const struct yaml_node *value,

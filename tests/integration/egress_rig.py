@@ -105,20 +105,28 @@ def read_record(body):
     return record
 
 
+def with_hosts(path, command):
+    """The command as an unprivileged user who finds this file at /etc/hosts; and what Popen has to say of users."""
+    if not path:
+        return command, {"user": 65534, "group": 65534, "extra_groups": []}
+    return ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec setpriv --reuid 65534 --regid 65534 '
+            '--clear-groups "$@"', str(path), *command], {}
+
+
 class Egress:
     """The program, and the three namespaces around it."""
 
-    def __init__(self, resolver, files=None, secrets=None, ca_file=None):
+    def __init__(self, resolver, files=None, secrets=None, ca_file=None, hosts=None):
         self.inside = sandbox()
         self.gate, self.outside = gate_and_internet()
         self.daemon, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         given = [open(path, "rb") for path in (secrets, ca_file) if path]
         more = ["--secrets", f"{given[0].fileno()}={secrets}"] if secrets else []
         more += ["--ca-file", str(given[-1].fileno())] if ca_file else []
+        command, user = with_hosts(hosts, [str(BUILD / "glovebox-egress"), "--daemon", str(theirs.fileno()), "--resolver",
+                                           resolver, *more])
         with self.gate:
-            self.process = subprocess.Popen([str(BUILD / "glovebox-egress"), "--daemon", str(theirs.fileno()), "--resolver",
-                                             resolver, *more], pass_fds=[theirs.fileno(), *(file.fileno() for file in given)],
-                                            user=65534, group=65534, extra_groups=[],
+            self.process = subprocess.Popen(command, pass_fds=[theirs.fileno(), *(file.fileno() for file in given)], **user,
                                             preexec_fn=lambda: files and resource.setrlimit(
                                                 resource.RLIMIT_NOFILE, (files, files)))
         theirs.close()

@@ -70,107 +70,6 @@ static int print_json_policy(const struct policy *policy, error *err)
     return 0;
 }
 
-static void print_limits(const struct policy *policy)
-{
-    (void) printf("\n%-16s %-12s %-12s\n", "limit", "a run gets", "at most");
-    for_each(row, limit_rows) {
-        enum limit_id id = (enum limit_id)(row - limit_rows);
-        uint64_t values[] = { limit_get(&policy->limits, id), limit_get(&policy->maximum, id) };
-        char texts[2][32];
-        for (int i = 0; i < 2; i++)
-            if (limit_may_be_off(id) && values[i] == 0)
-                (void) snprintf(texts[i], sizeof texts[i], "not limited");
-            else
-                limit_print(id, values[i], texts[i], sizeof texts[i]);
-        (void) printf("%-16s %-12s %-12s %s\n", row->name, texts[0], texts[1], row->text);
-    }
-}
-
-static void print_sessions(const struct policy *policy)
-{
-    const char *before = "";
-    (void) printf("%-16s ", "sessions");
-    for (unsigned i = 0; i < SESSIONS_BOUNDS; i++) {
-        enum policy_session_bound bound = (enum policy_session_bound) i;
-        uint64_t max = 0;
-        char text[64];
-        if (!policy_bounds_sessions(policy, bound, &max))
-            continue;
-        policy_bound_print(bound, max, text, sizeof text);
-        (void) printf("%s%s", before, text);
-        before = ", ";
-    }
-    (void) puts(policy->sessions.given ? "" : "not limited");
-}
-
-static void print_approval(const struct policy_approval *approval)
-{
-    char when[64], scopes[64], expires[32];
-    if (approval->when == 0) {
-        (void) printf("%-16s none\n", "approval");
-        return;
-    }
-    approval_print_asks(approval->when, when, sizeof when);
-    approval_print_scopes(approval_scopes(approval), scopes, sizeof scopes);
-    limit_print(LIMIT_wall, approval_expires_ms(approval), expires, sizeof expires);
-    (void) printf("%-16s when %s; by %s; scopes %s; expires %s\n", "approval", when,
-                  approval->is_out_of_band ? "out_of_band" : "terminal", scopes, expires);
-}
-
-static void print_expect(const struct policy_expect *expect)
-{
-    json_object *list = expect->text[0] ? json_tokener_parse(expect->text) : NULL;
-    if (!list && expect->on_fault == ON_FAULT_UNSAID) {
-        (void) printf("%-16s none\n", "expect");
-        return;
-    }
-    (void) printf("%-16s on_fault %s\n", "expect", policy_on_fault_name(expect->on_fault));
-    for (size_t i = 0; list && i < json_object_array_length(list); i++) {
-        json_object_object_foreach(json_object_array_get_idx(list, i), name, value)(void)
-            printf("  %-14s %s\n", name,
-                   json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN |
-                                                             JSON_C_TO_STRING_NOSLASHESCAPE));
-    }
-    (void) json_object_put(list);
-}
-
-static void print_policy(const struct policy *policy)
-{
-    (void) printf("%-16s %s%s%s\n", "name", policy->name, policy->extends[0] ? ", extends " : "",
-                  policy->extends);
-    if (policy->description[0])
-        (void) printf("%-16s %s\n", "description", policy->description);
-    (void) printf("%-16s %s\n%-16s", "template", policy->template, "languages");
-    for (size_t i = 0; i < policy->language_count; i++)
-        (void) printf("%s %s", i > 0 ? "," : "", policy->languages[i]);
-    (void) printf("\n%-16s %s\n", "network",
-                  policy->network == POLICY_NETWORK_RULES      ? "what is listed below"
-                  : policy->network == POLICY_NETWORK_LOOPBACK ? "loopback"
-                                                               : "none");
-    for (unsigned i = 0; policy->network == POLICY_NETWORK_RULES && i < policy->route.count; i++) {
-        char text[NETWORK_RULE_TEXT];
-        const struct network_rule *rule = &policy->route.rules[i];
-        network_rule_write(rule, text);
-        (void) printf("  allow          %s", text);
-        if (rule->from_set > 0)
-            (void) printf("  (set %s)", policy->route.sets[rule->from_set - 1]);
-        (void) putchar('\n');
-    }
-    for (unsigned i = 0; i < policy->route.endpoint_count; i++) {
-        char text[NETWORK_RULE_TEXT];
-        network_endpoint_write(&policy->route.endpoints[i], text);
-        (void) printf("  endpoint       %s\n", text);
-    }
-    for (size_t i = 0; i < policy->variable_count; i++)
-        (void) printf("%-16s %s=%s\n", i > 0 ? "" : "env", policy->variables[i].name,
-                      policy->variables[i].value);
-    print_sessions(policy);
-    print_approval(&policy->approval);
-    print_expect(&policy->expect);
-    (void) printf("%-16s %s\n", "digest", policy->digest);
-    print_limits(policy);
-}
-
 static int show(const struct request *request)
 {
     error err;
@@ -180,7 +79,7 @@ static int show(const struct request *request)
         policy_load(path, request->words[0], &policy, &err) < 0)
         return complain_of_policy(&err, NULL);
     if (!request->json)
-        print_policy(&policy);
+        policy_print(&policy);
     else if (print_json_policy(&policy, &err) < 0)
         return complain_of(&err);
     else
@@ -246,9 +145,10 @@ static int validate(const struct request *request)
         if (request->json) {
             (void) putchar(i == 0 ? '[' : ',');
             print_json_verdict(file, valid ? &policy : NULL, &err);
-        } else if (valid)
+        } else if (valid) {
             (void) printf("%s is valid: policy %s, %s\n", file, policy.name, policy.digest);
-        else
+            policy_print_endpoints(&policy);
+        } else
             (void) complain_of(&err);
         if (!valid)
             status = EXIT_OWN_FAILURE;
