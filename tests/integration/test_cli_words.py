@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 import pytest
+import yaml
 
 from conftest import TOP
 
@@ -174,11 +175,29 @@ def test_languages_have_their_usual_names(glovebox, language):
     assert done.stdout == b"42\n", done.stderr
 
 
-@pytest.mark.parametrize(("name", "language"), [("a.cpp", "cpp"), ("a.cc", "cpp"), ("a.pl", "perl"), ("a.js", "node"), ("a.r", "r")])
-def test_files_run_by_their_suffix(glovebox, tmp_path, name, language):
+@pytest.mark.parametrize(("name", "language", "policy"), [
+    ("a.cpp", "cpp", "polyglot"), ("a.cc", "cpp", "polyglot"), ("a.pl", "perl", "polyglot"), ("a.js", "node", "node"), ("a.r", "r", "r")])
+def test_files_run_by_their_suffix(glovebox, tmp_path, name, language, policy):
+    """The policy that has the language is named, and the command that builds its template where there is none."""
     (tmp_path / name).write_text("1")
-    done = glovebox("run", "--policy", "minimal", str(tmp_path / name))
-    assert f"has no language '{language}'".encode() in done.stderr, done
+    done = glovebox("run", "--private", "--policy", "minimal", str(tmp_path / name))
+    assert f"has no language '{language}'; it has: python, bash; policy {policy} has it".encode() in done.stderr, done
+    is_built = (glovebox.state / "templates" / policy / "manifest.json").exists()
+    assert is_built or done.stderr.endswith(f"; policy {policy} has it, once there is: glovebox template build {policy}\n".encode())
+
+
+def test_a_language_that_no_policy_has_is_said(glovebox):
+    done = glovebox("run", "--private", "-l", "cobol", "-c", "1")
+    assert done.stderr.endswith(b" has no language 'cobol'; it has: python, bash\n"), done
+
+
+def test_the_shipped_policies_are_good(glovebox):
+    """Each with the languages of its template's recipe."""
+    for path in sorted((TOP / "policies").glob("*.yaml")):
+        policy = yaml.safe_load(path.read_text())
+        shown = json.loads(glovebox("policy", "show", "--json", policy["name"]).stdout)
+        recipe = yaml.safe_load((TOP / "templates" / f"{shown['template']}.yaml").read_text())
+        assert set(shown["languages"]) <= set(recipe["languages"]), path
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

@@ -268,12 +268,44 @@ static int grant_there(struct run_spec *plan, const struct run_request *request,
     return result;
 }
 
+/* Where a language would be had that the place has not: of the caller's policies one whose template
+ * has it, rather than one whose template is not built; the one of the fewest languages. */
+static void suggest_policy(const struct run_request *request, const struct policies *policies,
+                           const struct templates *templates, error *err)
+{
+    const struct policy *best = NULL;
+    bool is_built = false;
+    for (size_t i = 0; i < policies->count; i++) {
+        const struct policy *policy = policies_at(policies, i);
+        error unused;
+        if (!policy || !policy_allows_language(policy, request->language) ||
+            (request->account && account_check_policy(request->account, policy->name, &unused) < 0))
+            continue;
+        int index = templates_find(templates, policy->template);
+        bool has_it = index >= 0 && template_language(&templates->list[index], request->language);
+        bool is_better =
+            !best || (has_it == is_built ? policy->language_count < best->language_count : has_it);
+        if (!is_better || (index >= 0 && !has_it))
+            continue;
+        best = policy;
+        is_built = has_it;
+    }
+    size_t used = strlen(err->text);
+    if (best)
+        (void) snprintf(err->text + used, sizeof err->text - used, "; policy %.40s has it%s%.40s",
+                        best->name, is_built ? "" : ", once there is: glovebox template build ",
+                        is_built ? "" : best->template);
+}
+
 int run_plan_grant(struct run_spec *plan, const struct run_request *request,
                    const struct policies *policies, const struct templates *templates, error *err)
 {
-    return run_plan_grant_place(plan, request, policies, templates, err) < 0
-               ? -1
-               : grant_there(plan, request, err);
+    if (run_plan_grant_place(plan, request, policies, templates, err) < 0)
+        return -1;
+    int result = grant_there(plan, request, err);
+    if (result < 0 && request->language && !plan->language)
+        suggest_policy(request, policies, templates, err);
+    return result;
 }
 
 int run_plan_grant_checker(struct run_spec *plan, const struct run_request *request,
