@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from conftest import TOP
+from serving import let_others_in
 
 VERBS = ["run", "exec", "check", "session", "policy", "prompt", "manifest", "template", "libs", "receipt", "log", "replay",
          "doctor", "serve", "key", "config", "approvals", "approve", "deny", "top", "completion", "version", "help"]
@@ -184,6 +185,15 @@ def test_files_run_by_their_suffix(glovebox, tmp_path, name, language, policy):
     assert f"has no language '{language}'; it has: python, bash; policy {policy} has it".encode() in done.stderr, done
     is_built = (glovebox.state / "templates" / policy / "manifest.json").exists()
     assert is_built or done.stderr.endswith(f"; policy {policy} has it, once there is: glovebox template build {policy}\n".encode())
+
+
+def test_a_policy_without_python_has_its_first_language(glovebox, tmp_path):
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies/shell.yaml").write_text("name: shell\ntemplate: minimal\nlanguages: [bash]\n")
+    let_others_in(tmp_path / "policies")
+    env = {"GLOVEBOX_POLICIES": str(tmp_path / "policies")}
+    assert glovebox("run", "--private", "--policy", "shell", "-c", "echo $((6 * 7))", env=env).stdout == b"42\n"
+    assert glovebox("run", "--private", "--policy", "shell", "-", env=env, stdin=b"echo $((6 * 7))").stdout == b"42\n"
 
 
 def test_a_language_that_no_policy_has_is_said(glovebox):

@@ -74,7 +74,7 @@ static int take_limit(void *into, const struct option_row *row, const char *valu
 /* clang-format off */
 static const struct option_row own_rows[] = {
     { "code",     'c', "CODE",       VALUES_NONE,     "run this text",                                   store_text,    FIELD(code_text) },
-    { "language", 'l', "LANGUAGE",   VALUES_LANGUAGE, "of the code; default: by name or first line, else python", store_text, FIELD(language) },
+    { "language", 'l', "LANGUAGE",   VALUES_LANGUAGE, "of the code; default: by name or first line, else python, or the first of the policy", store_text, FIELD(language) },
     { "policy",   'p', "NAME",       VALUES_POLICY,   "what the run may do; default: the daemon's, which is data where its template is built", store_text, FIELD(policy) },
     { "template", 0,   "NAME",       VALUES_NONE,     "root file system; default: what the policy says", store_text,    FIELD(template_name) },
     { "file",     'f', "FILE[:PATH][:ro]", VALUES_FILE, "copy a file or folder to /workspace (or PATH there); :ro makes it read-only", take_file, 0 },
@@ -233,8 +233,6 @@ static int take_code(struct run_arguments *arguments, const struct words *words,
     }
     if (size == 0)
         return fail(err, ERR_BAD_REQUEST, "the code is empty; give some");
-    if (!arguments->language)
-        arguments->language = "python";
     arguments->code_length = size;
     arguments->arguments = (const char *const *) (words->words + next);
     return 0;
