@@ -145,7 +145,7 @@ int path_of_python(char **ret_path, error *err)
 }
 
 /* The state's own folder comes last: sets that glovebox wrote itself. */
-int path_of_policies_of(const char *chosen_state, char **ret_path, error *err)
+static int list_policies(const char *chosen_state, char **ret_path, error *err)
 {
     auto_text state = NULL;
     auto_text shipped = NULL;
@@ -163,6 +163,23 @@ int path_of_policies_of(const char *chosen_state, char **ret_path, error *err)
                        state);
 }
 
+int path_of_public_sets(char **ret_path, error *err)
+{
+    return path_of_data("policies/public", ret_path, err);
+}
+
+/* Behind all others stands the folder of public sets. It has no policies. */
+int path_of_policies_of(const char *chosen_state, char **ret_path, error *err)
+{
+    auto_text folders = NULL;
+    auto_text sets = NULL;
+    error unheard;
+    if (list_policies(chosen_state, &folders, err) < 0)
+        return -1;
+    bool has_sets = path_of_public_sets(&sets, &unheard) == 0;
+    return format_text(ret_path, err, has_sets ? "%s:%s" : "%s", folders, sets);
+}
+
 int path_of_policies(char **ret_path, error *err)
 {
     return path_of_policies_of(NULL, ret_path, err);
@@ -172,7 +189,7 @@ int path_of_policies_told(const char *chosen_state, char **ret_text, error *err)
 {
     auto_text path = NULL;
     auto_text told = NULL;
-    if (path_of_policies_of(chosen_state, &path, err) < 0)
+    if (list_policies(chosen_state, &path, err) < 0)
         return -1;
     assert(path);
     bool is_chosen = variable("GLOVEBOX_POLICIES");

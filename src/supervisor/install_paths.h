@@ -6,7 +6,7 @@
  *   programs          GLOVEBOX_LIBEXEC    next to us, else LIBEXECDIR/glovebox
  *   data              GLOVEBOX_DATA       next to us, else DATADIR/glovebox
  *   policies          GLOVEBOX_POLICIES   a search path: SYSCONFDIR/glovebox/policies, then data,
- *                                         then STATE/policies
+ *                                         then STATE/policies; behind them public sets
  *   state             GLOVEBOX_STATE      root: /var/lib/glovebox; others: XDG_STATE_HOME/glovebox
  *   runtime           GLOVEBOX_RUNTIME    root: /run/glovebox; others: XDG_RUNTIME_DIR/glovebox,
  *                                         else STATE/run
@@ -31,11 +31,16 @@ int path_of_data(const char *name, char **ret_path, error *err);
  */
 int path_of_python(char **ret_path, error *err);
 
-/* The search path of policies: folders with ':' between them; STATE/policies is the last. */
+/* The search path of policies: folders with ':' between them; STATE/policies is the last that has
+ * policies, behind it stands the folder of public sets. */
 int path_of_policies(char **ret_path, error *err);
 int path_of_policies_of(const char *chosen_state, char **ret_path, error *err);
 
-/* The same for people: "/a (of GLOVEBOX_POLICIES), STATE/policies (the state's)". */
+/* The folder in whose folder `sets` the sets of public registries lie. */
+int path_of_public_sets(char **ret_path, error *err);
+
+/* The folders of policies, for people: "/a (of GLOVEBOX_POLICIES), STATE/policies (the state's)".
+ */
 int path_of_policies_told(const char *chosen_state, char **ret_text, error *err);
 
 /* The state folder; `chosen` (from --state) wins over everything, NULL if not given. */

@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "base/host_name.h"
 #include "base/table.h"
-#include "policy/policy.h"
+#include "policy/network_set.h"
 #include "supervisor/install_paths.h"
 
 #include <ctype.h>
@@ -193,15 +193,19 @@ static void read_pip_line(struct found *found, char *line, const char *file)
     is_list = more || (is_list && isspace((unsigned char) line[0]));
 }
 
+/* PIP_CONFIG_FILE=/dev/null tells pip to read no file at all. */
 static void find_pip(struct found *found)
 {
     const char *file = variable("PIP_CONFIG_FILE");
     const char *index = variable("PIP_INDEX_URL");
     const char *more = variable("PIP_EXTRA_INDEX_URL");
-    read_lines(found, "/etc/pip.conf", read_pip_line);
-    read_at_home(found, ".pip/pip.conf", read_pip_line);
-    read_at_home(found, ".config/pip/pip.conf", read_pip_line);
-    if (file)
+    bool reads = !file || strcmp(file, "/dev/null") != 0;
+    if (reads) {
+        read_lines(found, "/etc/pip.conf", read_pip_line);
+        read_at_home(found, ".pip/pip.conf", read_pip_line);
+        read_at_home(found, ".config/pip/pip.conf", read_pip_line);
+    }
+    if (file && reads)
         read_lines(found, file, read_pip_line);
     if (index)
         set_main(found, index, "PIP_INDEX_URL");
@@ -300,10 +304,11 @@ static const struct host_set {
     const char *name;
     void (*find)(struct found *found);
     void (*write_variables)(FILE *out, const struct found *found); /* NULL: it has none */
+    bool has_other_hosts; /* the files of the public registry are elsewhere */
 } host_sets[] = {
-    { "pip", find_pip, write_pip_variables },
-    { "npm", find_npm, write_npm_variables },
-    { "apt", find_apt, NULL },
+    { "pip", find_pip, write_pip_variables, true },
+    { "npm", find_npm, write_npm_variables, false },
+    { "apt", find_apt, NULL, false },
 };
 
 static bool is_said(const struct found *found, unsigned index)
@@ -326,6 +331,37 @@ static void write_rule(FILE *out, const struct address *address)
         (void) fprintf(out, "  - {host: %s, ports: [%u]}\n", address->host, address->port);
 }
 
+/* True if the client is configured for this host of the public registry. */
+static bool is_configured(const struct found *found, const struct network_rule *rule)
+{
+    for (unsigned i = 0; i < found->count; i++)
+        if (!found->list[i].is_number &&
+            host_name_matches(found->list[i].host, rule->host, rule->any_below))
+            return true;
+    return false;
+}
+
+/* A public registry may be more than the host that the client is configured for: the index of pip
+ * has its files on another one. A mirror opens nothing of it. */
+static void write_public_rest(FILE *out, const struct host_set *set, const struct found *found)
+{
+    static struct network_set shipped; /* too large for a stack */
+    auto_text folder = NULL;
+    error unheard;
+    bool is_public = false;
+    if (path_of_public_sets(&folder, &unheard) < 0 ||
+        network_set_load(folder, set->name, &shipped, &unheard) < 0)
+        return;
+    for (unsigned i = 0; i < shipped.route.count; i++)
+        is_public |= is_configured(found, &shipped.route.rules[i]);
+    for (unsigned i = 0; i < shipped.route.count && is_public; i++) {
+        const struct network_rule *rule = &shipped.route.rules[i];
+        if (!is_configured(found, rule))
+            (void) fprintf(out, "  - {host: \"%s%s\", ports: [%u]}\n", rule->any_below ? "*." : "",
+                           rule->host, rule->ports[rule->port_count - 1]);
+    }
+}
+
 static void write_set(FILE *out, const struct host_set *set, const struct found *found)
 {
     (void) fprintf(out,
@@ -336,6 +372,8 @@ static void write_set(FILE *out, const struct host_set *set, const struct found 
     for (unsigned i = 0; i < found->count; i++)
         if (!is_said(found, i))
             write_rule(out, &found->list[i]);
+    if (set->has_other_hosts)
+        write_public_rest(out, set, found);
     if (!set->write_variables)
         return;
     (void) fputs("env:\n", out);

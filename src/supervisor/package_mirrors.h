@@ -1,6 +1,7 @@
 /* package_mirrors.h - the sets `pip`, `npm` and `apt`: what the package managers of this host ask,
- * read from their own configuration and written down as files that everybody can read. No index is
- * known to glovebox itself: where a client has none configured, there is no such set.
+ * read from their own configuration and written down as files that everybody can read. Where a
+ * client has nothing configured, none is written: the sets of public registries that came with
+ * glovebox stand behind these in the search path.
  *
  *     pip   PIP_INDEX_URL, PIP_EXTRA_INDEX_URL; PIP_CONFIG_FILE, ~/.config/pip/pip.conf,
  *           ~/.pip/pip.conf, /etc/pip.conf

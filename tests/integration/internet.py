@@ -13,7 +13,7 @@ from web_server import WebServer
 NAMES = {"api.example.org": PUBLIC, "files.example.org": PUBLIC, "deep.files.example.org": PUBLIC, "raw.example.org": PUBLIC,
          "private.example.org": "10.1.2.3", "loop.example.org": "127.0.0.1", "meta.example.org": "169.254.169.254",
          "zero.example.org": "0.0.0.0", "shared.example.org": "100.64.1.1", "own.example.org": GATE,
-         "opened.example.org": PUBLIC, "index.example.org": PUBLIC, "npm.example.org": PUBLIC}
+         "pypi.org": PUBLIC, "files.pythonhosted.org": PUBLIC, "opened.example.org": PUBLIC, "index.example.org": PUBLIC, "npm.example.org": PUBLIC}
 SIX = {"six-private.example.org": "fd00::1", "six-loop.example.org": "::1", "six-mapped.example.org": "::ffff:127.0.0.1",
        "six-nat64.example.org": "64:ff9b::7f00:1", "six-6to4.example.org": "2002:7f00:1::1", "six-link.example.org": "fe80::1"}
 

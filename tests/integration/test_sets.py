@@ -8,6 +8,7 @@ import io
 import json
 import os
 import signal
+import ssl
 import tarfile
 import tempfile
 import threading
@@ -18,6 +19,7 @@ import pytest
 
 from conftest import STATE
 from egress_rig import PUBLIC
+from internet import certificate
 from served_rig import served_world
 from web_server import WebServer
 
@@ -114,9 +116,9 @@ class Index(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def serve_index(place, port, wheel):
+def serve_index(place, port, wheel, handler=Index):
     with place:
-        server = WebServer((PUBLIC, port), Index)
+        server = WebServer((PUBLIC, port), handler)
     server.wheel, server.asked = wheel, []
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
@@ -172,15 +174,35 @@ class TestFiles:
         assert json.loads(sets_of(glovebox, operator, tmp_path, "--json", "npm").stdout)["allow"] == [
             "npm.example.org:8080", "mine.example.org:443"]
 
-    def test_who_has_nothing_configured_has_no_set(self, glovebox, operator, tmp_path):
-        assert (sets_of(glovebox, operator, tmp_path, "npm").returncode, (tmp_path / "policies/sets/npm.yaml").exists()) == (0, True)
-        (tmp_path / "home").mkdir()
-        bare = {**operator, "HOME": str(tmp_path / "home"), "PIP_CONFIG_FILE": ""}
-        if os.path.exists("/etc/npmrc"):
-            return  # a registry for everybody: nothing to see here on this host
-        said = sets_of(glovebox, bare, tmp_path, "npm")
-        assert said.returncode == 125 and b"there is no set" in said.stderr
-        assert not (tmp_path / "policies/sets/npm.yaml").exists()
+    def test_where_nothing_is_configured_the_public_set_counts(self, glovebox, operator, tmp_path):
+        bare = {**operator, "PIP_CONFIG_FILE": "/dev/null"}
+        for env in (operator, bare):  # what was written before is taken away
+            said = json.loads(sets_of(glovebox, env, tmp_path, "--json", "pip").stdout)
+        assert not (tmp_path / "policies/sets/pip.yaml").exists()
+        assert said["allow"] == ["pypi.org:443", "files.pythonhosted.org:443"]
+        assert said["env"]["PIP_INDEX_URL"] == "https://pypi.org/simple"
+
+    @pytest.mark.parametrize("index, more, allow", [
+        ("https://pypi.org/simple", "", ["pypi.org:443", "files.pythonhosted.org:443"]),
+        ("https://index.example.org/simple", "", ["index.example.org:443"]),
+        ("https://index.example.org/simple", "https://pypi.org/simple",
+         ["index.example.org:443", "pypi.org:443", "files.pythonhosted.org:443"])])
+    def test_the_public_index_brings_the_host_of_its_files_and_a_mirror_does_not(self, glovebox, operator, tmp_path, index, more,
+                                                                                 allow):
+        env = {**operator, "PIP_CONFIG_FILE": "/dev/null", "PIP_INDEX_URL": index, "PIP_EXTRA_INDEX_URL": more}
+        assert json.loads(sets_of(glovebox, env, tmp_path, "--json", "pip").stdout)["allow"] == allow
+
+    @pytest.mark.parametrize("name, hosts", [
+        ("pip", {"pypi.org", "files.pythonhosted.org"}), ("npm", {"registry.npmjs.org"}),
+        ("apt", {"deb.debian.org", "security.debian.org", "archive.ubuntu.com"}), ("github", {"github.com", "api.github.com"}),
+        ("huggingface", {"huggingface.co", "*.hf.co"})])
+    def test_each_public_set_can_be_used(self, glovebox, operator, tmp_path, name, hosts):
+        """Behind whatever GLOVEBOX_POLICIES names, and without a file in the state folder."""
+        (tmp_path / "mine").mkdir()
+        (tmp_path / "mine/p.yaml").write_text(f"name: p\ntemplate: t\nlanguages: [python]\nnetwork: {{sets: [{name}]}}\n")
+        shown = glovebox("policy", "show", "--json", "p", env={**operator, "GLOVEBOX_STATE": str(tmp_path / "s"),
+                                                               "GLOVEBOX_POLICIES": str(tmp_path / "mine")})
+        assert hosts <= {rule.split(":")[0] for rule in json.loads(shown.stdout)["network"]["allow"]}, shown
 
     def test_a_file_of_the_operator_comes_first(self, glovebox, operator, tmp_path):
         (tmp_path / "mine/sets").mkdir(parents=True)
@@ -213,6 +235,42 @@ class TestFiles:
         assert said.returncode == 125 and failure in said.stderr, said
 
 
+class PublicIndex(Index):
+    """An index whose files are on another host, as those of the public one are."""
+
+    def do_GET(self):
+        wheel = self.server.wheel
+        host = self.headers["Host"]
+        pages = {("pypi.org", "/simple/greet/"): f'<a href="https://files.pythonhosted.org/{wheel.name}">{wheel.name}</a>'.encode(),
+                 ("files.pythonhosted.org", f"/{wheel.name}"): wheel.read_bytes()}
+        body = pages.get((host, self.path))
+        self.send_response(200 if body else 404)
+        self.send_header("Content-Type", "text/html" if host == "pypi.org" else "application/octet-stream")
+        self.send_header("Content-Length", str(len(body or b"")))
+        self.end_headers()
+        self.wfile.write(body or b"")
+
+
+@pytest.fixture
+def public_world(tmp_path_factory, operator):
+    folder = tmp_path_factory.mktemp("public")
+    cert, key = certificate(folder)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+
+    def serve(outside):
+        server = serve_index(outside, 443, make_wheel(folder), PublicIndex)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        return [server]
+    policy = POLICY.replace("sets: [pip, npm]", "sets: [pip]") + "env: {PIP_TRUSTED_HOST: pypi.org files.pythonhosted.org}\n"
+    with tempfile.TemporaryDirectory(prefix="glovebox-public-") as own:
+        os.chmod(own, 0o755)
+        os.symlink(STATE / "templates", f"{own}/templates")
+        with served_world(folder, {"web": policy}, serve, words=["--state", own],
+                          env={**operator, "PIP_CONFIG_FILE": "/dev/null"}) as daemon:
+            yield daemon
+
+
 needs_pip = pytest.mark.skipif(not has_pip(), reason="the template python is older than its recipe, which has pip now")
 
 
@@ -229,6 +287,11 @@ class TestInstalls:
         assert allowed == {("index.example.org", "index.example.org:80")}, result["network"]
         assert [one["host"] for one in result["network"] if one["decision"] == "deny"] == ["evil.example.org"]
         assert all(secret is None for _, _, secret in world.index.asked), "the operator's password went out of a sandbox"
+
+    def test_pip_installs_from_the_public_index_where_the_host_has_none(self, public_world):
+        result = public_world.run("pip3 install --quiet greet 2>&1 && python3 -c 'import greet; print(greet.hello())'", language="bash")
+        assert result["stdout"].splitlines()[-1:] == ["hello from a wheel"], result
+        assert {one["host"] for one in result["network"]} == {"pypi.org", "files.pythonhosted.org"}
 
     def test_a_cell_imports_what_it_installed(self, world):
         result = world.run("!pip install --quiet greet\nimport greet\nprint(greet.hello())", mode="cell")
