@@ -7,12 +7,13 @@
 
 #include <json-c/json.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* What an archive may hold. */
 enum { ARCHIVE_ENTRIES_MAX = 500000, ARCHIVE_GIB_MAX = 16, ARCHIVE_MANIFEST_MAX = 1 << 20 };
 
-/* Writes a template to `path`, compressed as its ending says (.tar.gz, .tar.zst, .tar.xz). The same
- * template gives the same bytes. What was at `path` is replaced when all is written.
+/* Writes a template to `path`, compressed as its ending says (.tar.gz, .tar.zst, .tar.xz; .tar:
+ * not). The same template gives the same bytes. What was at `path` is replaced when all is written.
  * Fails  ERR_BAD_REQUEST  another ending
  *        ERR_CONFLICT     the template is not what its digest says
  *        ERR_NOT_FOUND    no such template */
@@ -29,8 +30,9 @@ int template_import(const char *state, int file, struct json_object **ret_manife
 struct compression {
     const char *ending, *option, *program; /* the option of tar */
     const char *magic;
+    off_t magic_at;
 };
-enum { COMPRESSIONS = 3, MAGIC_SIZE = 6 };
+enum { COMPRESSIONS = 4, MAGIC_SIZE = 6 };
 extern const struct compression compressions[COMPRESSIONS];
 
 /* tar(1) as archives need it: in the C locale, found where root's programs are. */

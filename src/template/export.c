@@ -19,11 +19,13 @@
 #define NEWEST "--mtime=@1735689600"
 
 const struct compression compressions[COMPRESSIONS] = {
-    { ".tar.gz", "--gzip", "gzip", "\x1f\x8b" },
-    { ".tar.zst", "--zstd", "zstd", "\x28\xb5\x2f\xfd" },
+    { ".tar.gz", "--gzip", "gzip", "\x1f\x8b", 0 },
+    { ".tar.zst", "--zstd", "zstd", "\x28\xb5\x2f\xfd", 0 },
     { ".tar.xz", "--xz", "xz",
       "\xfd"
-      "7zXZ" },
+      "7zXZ",
+      0 },
+    { ".tar", "--no-seek", "tar", "ustar", 257 }, /* each pass reads all of it */
 };
 
 char *const archive_variables[] = {
@@ -42,7 +44,8 @@ static const struct compression *compression_of(const char *path, error *err)
             return one;
     (void) fail(
         err, ERR_BAD_REQUEST,
-        "'%.200s' must end in .tar.gz, .tar.zst or .tar.xz, which says how it is compressed", path);
+        "'%.200s' must end in .tar.gz, .tar.zst, .tar.xz or .tar, which says how it is compressed",
+        path);
     return NULL;
 }
 

@@ -41,19 +41,21 @@ struct import {
 
 static int find_compression(struct import *import, error *err)
 {
-    char magic[MAGIC_SIZE + 1] = "";
     struct stat status;
     if (fstat(import->file, &status) < 0 || !S_ISREG(status.st_mode))
         return fail(err, ERR_BAD_REQUEST, "it is no file");
-    if (pread(import->file, magic, MAGIC_SIZE, 0) < 0)
-        return fail_os(err, "read it");
-    for_each(one, compressions)
+    for_each(one, compressions) {
+        char magic[MAGIC_SIZE + 1] = "";
+        if (pread(import->file, magic, MAGIC_SIZE, one->magic_at) < 0)
+            return fail_os(err, "read it");
         if (strncmp(magic, one->magic, strlen(one->magic)) == 0)
             import->compression = one;
+    }
     if (!import->compression)
-        return fail(err, ERR_BAD_REQUEST,
-                    "it is no archive that is compressed with gzip, zstd or xz; write one with "
-                    "glovebox template export");
+        return fail(
+            err, ERR_BAD_REQUEST,
+            "it is no archive of tar, as it is or compressed with gzip, zstd or xz; write one "
+            "with glovebox template export");
     if (access("/bin/tar", X_OK) < 0 || !tool_exists(import->compression->program))
         return fail(err, ERR_UNAVAILABLE, "this machine has no tar or no %s; install them",
                     import->compression->program);

@@ -244,6 +244,24 @@ def test_a_changed_file_is_refused(glovebox, tmp_path):
     refused(glovebox, write_archive(tmp_path / "a.tar.gz", entries, manifest), "digest")
 
 
+def test_an_archive_need_not_be_compressed(glovebox, tmp_path):
+    packed = write_archive(tmp_path / "a.tar.gz", plain_entries())
+    plain = tmp_path / "a.tar"
+    plain.write_bytes(gzip.decompress(packed.read_bytes()))
+    for round in range(2):
+        done = glovebox("template", "import", plain)
+        assert done.returncode == 0, done.stderr
+        found = everything(glovebox.state / "templates/small/root")
+        assert found["usr/bin/tool"] == (stat.S_IFREG | 0o755, os.geteuid(), b"#!/bin/sh\n")
+        done = glovebox("template", "export", "small", plain)  # the second round reads what this has written
+        assert done.returncode == 0 and plain.read_bytes()[257:262] == b"ustar", done.stderr
+    whole = plain.read_bytes()
+    assert glovebox("template", "remove", "small").returncode == 0
+    for size in (100, 300, 600, 1100, len(whole) // 2):
+        plain.write_bytes(whole[:size])
+        refused(glovebox, plain)
+
+
 def test_a_link_in_place_of_the_manifest_is_refused(glovebox, tmp_path):
     path = tmp_path / "a.tar.gz"
     with tarfile.open(path, "w:gz") as archive:

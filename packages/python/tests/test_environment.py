@@ -23,8 +23,9 @@ pytestmark = pytest.mark.skipif(platform.machine() != "x86_64" or not shutil.whi
 MARKER = "only the caller may read this 4711"
 SECRETS = [".env", ".env.local", "production.env", ".netrc", ".pypirc", ".git", ".ssh", ".aws", "id_rsa", "id_ed25519",
            "server.key", "keys.p12", "store.jks", "credentials", "credentials.json", "secrets.yaml", "secret.toml"]
+FOR_LINKERS = ["libpython3.11.a", "module.la"]
 NO_SECRETS = ["credentials.py", "secrets.py", "key.py", "keys.py", "env.py", "cacert.pem", "id_map.py", "environment.json",
-              "py.typed", "data.csv"]
+              "py.typed", "data.csv", "a", "la"]
 
 
 class World:
@@ -103,6 +104,11 @@ def world():
 @pytest.mark.parametrize("name", SECRETS)
 def test_what_could_be_a_secret_has_a_cause_to_be_left_out(name):
     assert environment.cause_to_leave_out(name) == "could be a secret"
+
+
+@pytest.mark.parametrize("name", FOR_LINKERS)
+def test_what_only_linkers_read_is_left_out(name):
+    assert environment.cause_to_leave_out(name) == "for linkers only"
 
 
 @pytest.mark.parametrize("name", NO_SECRETS)

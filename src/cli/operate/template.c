@@ -38,7 +38,7 @@ static const char help_text[] =
     "  glovebox template export python python.tar.gz\n"
     "                                         one file, for a machine without network (or "
     ".tar.zst,\n"
-    "                                         .tar.xz)\n"
+    "                                         .tar.xz, .tar)\n"
     "  glovebox template import python.tar.gz\n"
     "\n"
     "  --base debian|host-copy   where packages come from (instead of what the file says)\n"

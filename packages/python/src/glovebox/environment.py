@@ -26,7 +26,7 @@ from .progress import Listener, Progress, Wish, listener_of
 
 NAME = "this-environment"
 ABOUT = "about.json"  # which environment it is, and what was left out of the copy
-FORMAT = "1"  # another one copies every environment anew
+FORMAT = "2"  # another one copies every environment anew
 TIME = 1735689600  # of every file, as in other templates
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 FILE_MAX = 4 << 30
@@ -36,6 +36,7 @@ SECRET_NAMES = re.compile(
     r"\.env.*|.*\.env|\.netrc|\.pypirc|\.npmrc|\.pgpass|\.git.*|\.ssh|\.aws|\.azure|\.kube|\.docker|\.gnupg"
     r"|id_(rsa|dsa|ecdsa|ed25519)(_sk)?|.*\.(key|p12|pfx|jks|keystore|kdbx|ppk)"
     r"|(credentials?|secrets?)(\.(json|ya?ml|toml|ini|txt|csv|db))?|pip\.conf")
+LINKER_NAMES = re.compile(r".*\.l?a")
 CACHE_NAMES = re.compile(r"__pycache__|\..*_cache|\.cache|.*\.py[co]|\.ipynb_checkpoints")
 EDITABLE_NAMES = re.compile(r"__editable__.*|.*\.egg-link|.*\.pth")
 LIBC = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|util|anl|resolv|pthread|nss_\w+|thread_db|BrokenLocale))\.so.*")
@@ -72,6 +73,8 @@ def cause_to_leave_out(name: str) -> Optional[str]:
         return "could be a secret"
     if CACHE_NAMES.fullmatch(name):
         return "a cache"
+    if LINKER_NAMES.fullmatch(name):
+        return "for linkers only"
     if EDITABLE_NAMES.fullmatch(name):
         return "leads to other folders"
     if any(ord(letter) < 32 or 0xd800 <= ord(letter) < 0xe000 for letter in name):
@@ -150,7 +153,7 @@ def add_tree(collection: Collection, top: str, target: str, skip: Tuple[str, ...
             collection.leave_out(source, "holds a private key")
             continue
         collection.add(inside, Entry(0o755 if status.st_mode & 0o111 else 0o644, source))
-        if path.endswith(".py"):
+        if path.endswith(".py") and "/tests/" not in path:  # which nearly nothing imports
             content = read_file(source)
             made = compiled(source, content, status, inside) if content is not None else None
             if made:
@@ -166,7 +169,7 @@ def add_base(collection: Collection, root: str) -> None:
         with os.scandir(os.path.join(root, folder)) as found:
             for one in found:
                 path = os.path.join(folder, one.name)
-                if re.fullmatch(r"usr/(lib|bin|share)/(python|pydoc|py3).*", path):
+                if re.fullmatch(rf"usr/(lib|bin|share)/(python|pydoc|py3).*|{LIBRARIES}/libpython3.*", path):
                     continue
                 if one.is_symlink():
                     collection.add(path, Entry(0o777, link=os.readlink(one.path)))
@@ -270,7 +273,7 @@ def packages() -> List[Dict[str, str]]:
 def write_archive(target: str, collection: Collection, manifest: Dict[str, Any], listener: Optional[Listener] = None) -> None:
     """As `glovebox template export` writes one, with the digest that docs/templates.md describes."""
     digest = hashlib.sha256()
-    with tarfile.open(target, "w:gz", format=tarfile.GNU_FORMAT, compresslevel=0) as archive:  # read once, at once
+    with tarfile.open(target, "w", format=tarfile.GNU_FORMAT) as archive:  # read at once: not worth compressing
         def put(name: str, kind: bytes, mode: int, content: bytes = b"", link: str = "") -> None:
             member = tarfile.TarInfo(name)
             member.type, member.mode, member.linkname, member.mtime = kind, mode, link, TIME
@@ -343,7 +346,7 @@ def make_template(target: str, listener: Optional[Listener] = None) -> None:
     with open(f"{target}/{ABOUT}", "w", encoding="utf-8") as file:
         json.dump({"prefix": sys.prefix, "left_out": collection.left_out}, file)
     with tempfile.TemporaryDirectory(dir=target) as scratch:
-        archive = f"{scratch}/environment.tar.gz"
+        archive = f"{scratch}/environment.tar"
         write_archive(archive, collection, manifest, listener)
         run_import(["--state", target], archive, NAME, listener)
     for name in os.listdir(states()):
