@@ -75,6 +75,8 @@ enum agent_kind {
      * does what STOP and COLLECT ask for, once, and nobody waits in between: STOPPED, FILE…, DONE
      * with this id. */
     AGENT_CONCLUDE,
+    AGENT_BOUND, /* struct agent_bound: no control group counts this; before any code. USED follows
+                    when there is something to tell */
 
     /* Operations of a session: DONE ends each. */
     AGENT_READ = 40, /* struct agent_read + path: FILE, DATA…, END */
@@ -116,6 +118,7 @@ enum agent_kind {
                      */
     AGENT_EXECUTED, /* struct agent_executed: after the last RESULT of that execution; in a
                         session a MEASURED of the same id goes before it */
+    AGENT_USED,     /* struct agent_used, of the whole sandbox; before an end that it explains */
     AGENT_OPENED = 96, /* the operation stands: bytes may flow */
     AGENT_CHANGE,      /* struct agent_change + path below the watched folder */
 };
@@ -299,6 +302,20 @@ struct agent_measured {
     uint32_t inodes_were_full;
     uint32_t processes; /* programs alive, init not counted */
     uint32_t reserved;
+};
+
+/* What init has to hold itself; 0: a control group does. */
+struct agent_bound {
+    uint64_t memory_bytes;
+    uint64_t processes;
+};
+
+/* Since the sandbox began, as far as init's looks have seen it. */
+struct agent_used {
+    uint64_t memory_peak_bytes;
+    uint64_t memory_kills; /* processes that init has killed for it */
+    uint64_t processes_peak;
+    uint64_t processes_full; /* times that looks found as many as are granted */
 };
 
 struct agent_denial {

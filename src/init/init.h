@@ -60,6 +60,15 @@ struct sandbox {
     int root; /* O_PATH of "/" and "/workspace": paths of gloveboxd are resolved beneath */
     int workspace;
 
+    int processes; /* "/proc" that hides no process, where no control group counts them */
+    struct usage {
+        struct agent_bound bound; /* zeros: not watched */
+        struct agent_used used, told;
+        uint64_t inputs_bytes; /* what gloveboxd has written before the program began */
+        bool is_due;           /* code has begun */
+        bool processes_were_full;
+    } usage;
+
     uint64_t walls;
     uint64_t degraded;
     int landlock_abi;
@@ -103,6 +112,13 @@ enum { SCRATCH_PLACES = 5 };
 extern const char *const scratch_places[SCRATCH_PLACES];
 int mount_scratch(struct sandbox *sandbox, error *err);
 void measure_scratch(struct sandbox *sandbox);
+
+/* usage.c: memory and processes where no control group counts them. */
+int bound_usage(struct sandbox *sandbox, const struct agent_bound *bound, error *err);
+void watch_usage(struct sandbox *sandbox); /* looks, if it is time */
+int usage_interval_ms(const struct sandbox *sandbox, int other_ms);
+void look_now(struct sandbox *sandbox);   /* before what is to be seen ends */
+void tell_usage(struct sandbox *sandbox); /* if there is news */
 
 /* serve.c: answers gloveboxd until it goes. */
 _Noreturn void serve(struct sandbox *sandbox);

@@ -207,8 +207,10 @@ static int listener_of(struct msghdr *message)
 }
 
 /* A run asks for the figures when all is over; a cell has its own. */
-static void tell_measured(const struct sandbox *sandbox, const struct program *interpreter)
+static void tell_measured(struct sandbox *sandbox, const struct program *interpreter)
 {
+    look_now(sandbox);
+    tell_usage(sandbox);
     if (sandbox->is_kept)
         send_frame(sandbox, AGENT_MEASURED, 0, interpreter->id, &sandbox->measured,
                    sizeof sandbox->measured, NULL, 0);

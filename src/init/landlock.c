@@ -77,13 +77,21 @@ static int allow(int rules, const struct place *place, uint64_t known, error *er
     return 0;
 }
 
-int limit_files(bool has_loopback, int *ret_abi, error *err)
+int ask_landlock(int *ret_abi, error *err)
 {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     *ret_abi = version > 0 ? (int) version : 0;
     if (version < 0 && errno != ENOSYS && errno != EOPNOTSUPP)
         return fail_os(err, "ask for Landlock");
-    if (version <= 0) /* not built in, or not switched on */
+    return 0;
+}
+
+int limit_files(bool has_loopback, int *ret_abi, error *err)
+{
+    if (ask_landlock(ret_abi, err) < 0)
+        return -1;
+    int version = *ret_abi;
+    if (version == 0) /* not built in, or not switched on */
         return 0;
     struct ruleset ruleset = {
         .files = known_files(*ret_abi),

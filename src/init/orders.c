@@ -59,12 +59,15 @@ static int on_seal(struct sandbox *sandbox, const struct frame *in, error *err)
 {
     if (seal_inputs(sandbox, err) < 0)
         return -1;
+    measure_scratch(sandbox);
+    sandbox->usage.inputs_bytes = sandbox->measured.disk_bytes;
     send_done(sandbox, in->head.id, NULL);
     return 0;
 }
 
 static int on_start(struct sandbox *sandbox, const struct frame *in, error *err)
 {
+    sandbox->usage.is_due = true;
     return start_program(sandbox, in, err);
 }
 
@@ -73,7 +76,9 @@ static int on_execute(struct sandbox *sandbox, const struct frame *in, error *er
     if (sandbox->is_kept) { /* refusals and full disks are counted for each cell */
         sandbox->denials = 0;
         sandbox->measured.disk_was_full = sandbox->measured.inodes_were_full = 0;
+        sandbox->usage.processes_were_full = false;
     }
+    sandbox->usage.is_due |= ((const struct agent_execute *) in->payload)->mode != AGENT_MODE_PRIME;
     sandbox->conclusion.is_due = false; /* what ended before was prewarming */
     return execute_code(sandbox, in->head.id, in->payload, in->head.size, err);
 }
@@ -86,6 +91,13 @@ static int on_keep(struct sandbox *sandbox, const struct frame *in, error *err)
     for_each(program, sandbox->programs)
         program->is_main = false;
     return 0;
+}
+
+static int on_bound(struct sandbox *sandbox, const struct frame *in, error *err)
+{
+    struct agent_bound bound;
+    memcpy(&bound, in->payload, sizeof bound);
+    return bound_usage(sandbox, &bound, err);
 }
 
 static int on_signal(struct sandbox *sandbox, const struct frame *in, error *err)
@@ -109,6 +121,7 @@ static void stop(struct sandbox *sandbox, uint32_t id)
     stop_everything(sandbox);
     finish_programs(sandbox);
     measure_scratch(sandbox);
+    tell_usage(sandbox);
     send_frame(sandbox, AGENT_STOPPED, 0, id, &sandbox->measured, sizeof sandbox->measured, NULL,
                0);
 }
@@ -161,6 +174,7 @@ static int on_measure(struct sandbox *sandbox, const struct frame *in, error *er
     (void) err;
     measure_scratch(sandbox);
     sandbox->measured.processes = programs_alive(sandbox);
+    tell_usage(sandbox);
     send_frame(sandbox, AGENT_MEASURED, 0, in->head.id, &sandbox->measured,
                sizeof sandbox->measured, NULL, 0);
     return 0;
@@ -239,6 +253,7 @@ static const struct {
     [AGENT_EXECUTE] = { sizeof(struct agent_execute) + 2, on_execute },
     [AGENT_KEEP]    = { 0,                                 on_keep    },
     [AGENT_CONCLUDE] = { sizeof(struct agent_collect),    on_conclude },
+    [AGENT_BOUND]   = { sizeof(struct agent_bound),       on_bound   },
 };
 /* clang-format on */
 

@@ -138,6 +138,15 @@ static void execute(const struct command *command)
     errno = seen;
 }
 
+/* Init itself is not limited where it counts memory: see limit_paths() in recipe.c. */
+static int enter_landlock(const struct sandbox *sandbox, error *err)
+{
+    int abi;
+    if (sandbox->spec.groups > 0 || !(sandbox->walls & (1ULL << WALL_landlock)))
+        return 0;
+    return limit_files(sandbox->spec.network == SPAWN_NETWORK_LOOPBACK, &abi, err);
+}
+
 static int first_not_given(const struct ends *ends)
 {
     if (ends->image >= 0)
@@ -159,7 +168,8 @@ _Noreturn static void become_program(const struct sandbox *sandbox, const struct
     (void) setsid();
     if (start->flags & AGENT_START_TERMINAL)
         (void) ioctl(ends->theirs[0], TIOCSCTTY, 0);
-    if (join_groups(sandbox->procs, sandbox->spec.groups, &err) < 0)
+    if (join_groups(sandbox->procs, sandbox->spec.groups, &err) < 0 ||
+        enter_landlock(sandbox, &err) < 0)
         goto failed;
     for (int i = 0; i < 3; i++)
         if (dup2(ends->theirs[i], i) < 0) {

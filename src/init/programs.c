@@ -276,6 +276,7 @@ static void tell_end(struct sandbox *sandbox, struct program *program)
     forget(&program->control);
     forget(&program->listener);
     measure_scratch(sandbox);
+    tell_usage(sandbox);
     send_frame(sandbox, AGENT_EXITED, 0, program->id, &exited, sizeof exited, NULL, 0);
     sandbox->conclusion.is_due |= program->id == AGENT_INTERPRETER;
     program->id = 0;
@@ -286,8 +287,10 @@ static void tell_end(struct sandbox *sandbox, struct program *program)
 void finish_programs(struct sandbox *sandbox)
 {
     for_each(program, sandbox->programs)
-        if (program->id != 0 && program->pid == 0 && program->is_main)
+        if (program->id != 0 && program->pid == 0 && program->is_main) {
+            look_now(sandbox);
             stop_everything(sandbox);
+        }
     for_each(program, sandbox->programs) {
         if (program->id == 0 || program->pid != 0)
             continue;

@@ -75,9 +75,22 @@ static int bound_user_namespace(struct sandbox *sandbox, error *err)
 }
 
 /* subset=pid leaves out /proc/sys, kcore, keys and everything else that is not a process. */
+/* Where no control group counts, init does (usage.c), and by itself: a mount that hides no process,
+ * which nobody else can reach since it is no longer mounted anywhere. */
+static int keep_processes(struct sandbox *sandbox, error *err)
+{
+    if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "subset=pid") < 0)
+        return fail_os(err, "mount '/proc' for init");
+    sandbox->processes = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (sandbox->processes < 0 || umount2("/proc", MNT_DETACH) < 0)
+        return fail_os(err, "take '/proc' for init");
+    return 0;
+}
+
 static int mount_processes(struct sandbox *sandbox, error *err)
 {
-    (void) sandbox;
+    if (sandbox->spec.groups == 0 && keep_processes(sandbox, err) < 0)
+        return -1;
     if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
               "subset=pid,hidepid=invisible") < 0)
         return fail_os(err, "mount '/proc'");
@@ -121,7 +134,7 @@ static int keep(int *fd, int place, error *err)
  * /dev/null, then ours, then nothing. */
 static int close_descriptors(struct sandbox *sandbox, error *err)
 {
-    int *ours[5 + 3 + 4 + GROUPS] = { &sandbox->inside, &sandbox->report, &sandbox->root,
+    int *ours[6 + 3 + 4 + GROUPS] = { &sandbox->inside, &sandbox->report, &sandbox->root,
                                       &sandbox->workspace };
     unsigned count = 4;
     if (sandbox->spec.start == SPAWN_FORKED) {
@@ -137,6 +150,8 @@ static int close_descriptors(struct sandbox *sandbox, error *err)
     }
     for (unsigned i = 0; i < sandbox->spec.groups; i++)
         ours[count++] = &sandbox->procs[i];
+    if (sandbox->spec.groups == 0)
+        ours[count++] = &sandbox->processes;
     sandbox->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     sandbox->workspace = open("/workspace", O_PATH | O_DIRECTORY | O_CLOEXEC);
     auto_fd nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -181,10 +196,15 @@ static int forbid_new_privileges(struct sandbox *sandbox, error *err)
     return set_no_new_privs(err);
 }
 
+/* Landlock keeps who is in its domain from reading about processes outside of it, interpreters
+ * among them. Where init has to count their memory it stays outside, and each program enters by
+ * itself (program_start.c). */
 static int limit_paths(struct sandbox *sandbox, error *err)
 {
-    if (limit_files(sandbox->spec.network == SPAWN_NETWORK_LOOPBACK, &sandbox->landlock_abi, err) <
-        0)
+    bool has_loopback = sandbox->spec.network == SPAWN_NETWORK_LOOPBACK;
+    int asked = sandbox->spec.groups == 0 ? ask_landlock(&sandbox->landlock_abi, err)
+                                          : limit_files(has_loopback, &sandbox->landlock_abi, err);
+    if (asked < 0)
         return -1;
     if (sandbox->landlock_abi == 0)
         sandbox->degraded |= 1ULL << WALL_landlock;

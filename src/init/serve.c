@@ -149,10 +149,11 @@ _Noreturn void serve(struct sandbox *sandbox)
     for (;;) {
         nfds_t count = gather(sandbox, children);
         bool is_busy = operations_are_busy();
-        int timeout = is_busy ? 0 : look_interval(sandbox);
+        int timeout = is_busy ? 0 : usage_interval_ms(sandbox, look_interval(sandbox));
         int ready = poll(watched, count, timeout);
         if (ready < 0 && errno != EINTR)
             _exit(1);
+        watch_usage(sandbox);
         if (timeout > 0 && ready <= 0) /* else after what somebody waits for */
             measure_scratch(sandbox);
         if (ready <= 0 && !is_busy)

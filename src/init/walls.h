@@ -31,6 +31,7 @@ int set_no_new_privs(error *err);
  * sandbox's own loopback it is not, since the network namespace holds nothing else. Gives the ABI
  * of the kernel, 0 if it has no Landlock. Needs no_new_privs. Since Linux 5.13, landlock(7). */
 int limit_files(bool has_loopback, int *ret_abi, error *err);
+int ask_landlock(int *ret_abi, error *err); /* the ABI alone */
 
 /* Installs a compiled filter; refused calls wait for an answer at *ret_listener, which the caller
  * closes. Needs no_new_privs. See seccomp_unotify(2). */

@@ -222,8 +222,8 @@ def test_denials_are_said(glovebox):
     assert done.stderr.startswith(b"glovebox: refused: network ") and done.stderr.count(b"\n") == 1
 
 
-def test_a_limit_that_cannot_be_held_is_said(glovebox, tmp_path):
-    """An ordinary user without control groups."""
+def test_a_limit_that_no_control_group_holds_is_said(glovebox, tmp_path):
+    """An ordinary user without control groups; how it is held all the same: test_usage_watch.py."""
     if os.geteuid() != 0:
         pytest.skip("becoming somebody else needs root")
     for folder in [tmp_path, *tmp_path.parents]:
@@ -234,9 +234,7 @@ def test_a_limit_that_cannot_be_held_is_said(glovebox, tmp_path):
                           capture_output=True, cwd="/", env=glovebox.environment({"HOME": "/nonexistent"}),
                           check=False)
     assert done.stdout == b"1\n", done.stderr
-    assert done.returncode == 0 and done.stderr in (
-        b"", b"glovebox: limit memory is not enforced here (cgroup_memory is missing); run as root, or see "
-             b"glovebox doctor\n")
+    assert done.returncode == 0 and (not done.stderr or done.stderr.startswith(b"glovebox: no control group counts"))
     plain = glovebox.result("--memory", "64MiB", "-c", "print(1)")
     assert "cgroup_memory" in plain["isolation"]["walls"] + plain["isolation"]["degraded"]
 

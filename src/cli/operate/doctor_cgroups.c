@@ -193,7 +193,11 @@ static void check_group(struct finding *finding, const char *v1_kind, const char
         found_ok(finding, "%s", group.unified ? "cgroup v2" : "cgroup v1");
         return;
     }
-    found_weak(finding, HEALTH_DEGRADED, "%s", err.text);
+    bool is_watched = strcmp(v2_name, "memory") == 0 || strcmp(v2_name, "pids") == 0;
+    found_weak(finding, HEALTH_DEGRADED, "%s%s", err.text,
+               made < 0 && is_watched
+                   ? "; glovebox-init looks every 20 ms and ends what is over the limit"
+                   : "");
     if (made == 0)
         suggest(
             finding,

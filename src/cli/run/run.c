@@ -262,24 +262,57 @@ static bool is_degraded(const glb_outcome *outcome, const char *wall)
     return false;
 }
 
+static bool was_asked(const struct call *call, const char *limit)
+{
+    for (size_t index = 0; index < call->arguments.limit_count; index++)
+        if (strcmp(call->arguments.limits[index].name, limit) == 0)
+            return true;
+    return false;
+}
+
+/* Whether this user is told for the first time: a file in the state folder remembers it. Where none
+ * can be made it is told every time. */
+static bool is_first_time(void)
+{
+    static const char name[] = "limits-are-watched";
+    auto_text state = NULL;
+    error err;
+    if (path_of_own_state(&state, &err) < 0)
+        return true;
+    auto_fd folder = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    auto_fd file = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    return file >= 0 || errno != EEXIST;
+}
+
+/* Memory and processes are held all the same, less exactly: src/init/usage.c. */
+static void tell_what_is_watched(const struct call *call)
+{
+    if (!is_degraded(call->outcome, "cgroup_memory") && !is_degraded(call->outcome, "cgroup_pids"))
+        return;
+    if (was_asked(call, "memory") || was_asked(call, "processes") || is_first_time())
+        (void) complain(
+            "no control group counts memory and processes here: glovebox-init looks every "
+            "20 ms and ends what is over the limit, which it may exceed for a moment; for "
+            "limits that the kernel holds: systemd-run --user --scope -p Delegate=yes "
+            "glovebox ..., or run as root");
+}
+
 /* A limit that was asked for by name and could not be held is never passed over in silence. */
 static void tell_what_was_not_held(const struct call *call)
 {
     static const struct {
         const char *limit, *wall;
     } rows[] = {
-        { "memory", "cgroup_memory" },      { "processes", "cgroup_pids" },
-        { "cpus", "cgroup_cpu" },           { "disk_read_rate", "cgroup_io" },
+        { "cpus", "cgroup_cpu" },
+        { "disk_read_rate", "cgroup_io" },
         { "disk_write_rate", "cgroup_io" },
     };
+    tell_what_is_watched(call);
     for_each(row, rows)
-        for (size_t index = 0; index < call->arguments.limit_count; index++)
-            if (strcmp(call->arguments.limits[index].name, row->limit) == 0 &&
-                is_degraded(call->outcome, row->wall))
-                (void) complain(
-                    "limit %s is not enforced here (%s is missing); run as root, or see "
-                    "glovebox doctor",
-                    row->limit, row->wall);
+        if (was_asked(call, row->limit) && is_degraded(call->outcome, row->wall))
+            (void) complain("limit %s is not enforced here (%s is missing); run as root, or see "
+                            "glovebox doctor",
+                            row->limit, row->wall);
     const char *missing = NULL;
     if (call->arguments.verbose)
         for (size_t index = 0; glb_outcome_degraded(call->outcome, index, &missing) == GLB_OK;

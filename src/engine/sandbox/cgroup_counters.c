@@ -7,6 +7,7 @@
 #include "base/table.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,7 @@ void group_directories_init(struct group_directories *groups)
     for_each(fd, groups->fd)
         *fd = -1;
     groups->is_held = false;
+    groups->watched = (struct agent_used){ 0 };
 }
 
 /* The first row that reads the same file. */
@@ -131,6 +133,29 @@ static uint64_t *field_of(struct counters *counters, size_t field)
     return (uint64_t *) (void *) ((char *) counters + field);
 }
 
+enum { SOURCE_IS_INIT = UCHAR_MAX };
+
+/* What no group counts, glovebox-init may have seen. */
+static void take_watched(const struct agent_used *watched, struct counters *counters)
+{
+    const struct {
+        size_t field;
+        uint64_t value;
+    } seen[] = {
+        { offsetof(struct counters, memory_peak_bytes), watched->memory_peak_bytes },
+        { offsetof(struct counters, memory_kills), watched->memory_kills },
+        { offsetof(struct counters, processes_peak), watched->processes_peak },
+        { offsetof(struct counters, processes_refused), watched->processes_full },
+    };
+    for_each(row, seen) {
+        unsigned char *source = &counters->sources[row->field / sizeof(uint64_t)];
+        if (*source != 0 || watched->processes_peak == 0)
+            continue;
+        *field_of(counters, row->field) = row->value;
+        *source = SOURCE_IS_INIT;
+    }
+}
+
 void counters_read(const struct group_directories *groups, struct counters *ret_counters)
 {
     *ret_counters = (struct counters){ 0 };
@@ -154,6 +179,22 @@ void counters_read(const struct group_directories *groups, struct counters *ret_
             found = row->field;
         }
     }
+    take_watched(&groups->watched, ret_counters);
+}
+
+struct agent_bound counters_missing(const struct group_directories *groups, uint64_t memory_bytes,
+                                    uint64_t processes)
+{
+    struct counters now;
+    counters_read(groups, &now);
+    const unsigned char *sources = now.sources;
+    return (struct agent_bound){
+        .memory_bytes =
+            sources[offsetof(struct counters, memory_kills) / sizeof(uint64_t)] ? 0 : memory_bytes,
+        .processes = sources[offsetof(struct counters, processes_refused) / sizeof(uint64_t)]
+                         ? 0
+                         : processes,
+    };
 }
 
 uint64_t counters_cpu_us(const struct group_directories *groups)
@@ -185,9 +226,13 @@ size_t counters_evidence(const struct counters *counters, struct fact_counter re
     for (size_t i = 0; i < COUNTERS_MAX; i++) {
         if (counters->sources[i] == 0)
             continue;
-        const struct counter_row *row = &rows[counters->sources[i] - 1];
         uint64_t value;
         memcpy(&value, (const char *) counters + i * sizeof value, sizeof value);
+        if (counters->sources[i] == SOURCE_IS_INIT) {
+            ret[count++] = (struct fact_counter){ names[i], "glovebox-init", "/proc", value };
+            continue;
+        }
+        const struct counter_row *row = &rows[counters->sources[i] - 1];
         ret[count++] = (struct fact_counter){ names[i], groups[row->group], row->file, value };
     }
     return count;

@@ -1,8 +1,10 @@
-/* cgroup_counters.h - what the kernel counted for one sandbox, read from its control groups.
+/* cgroup_counters.h - what the kernel counted for one sandbox, read from its control groups; and
+ * memory and processes as glovebox-init has seen them, where no group counts them.
  *
  * A verdict stands on these numbers and never on an exit code: no program inside can forge them. */
 #pragma once
 
+#include "contract/agent.h"
 #include "contract/spawn.h"
 #include "ledger/facts.h"
 
@@ -29,6 +31,7 @@ enum { COUNTER_ROWS = 20 };
 struct group_directories {
     int fd[GROUPS];
     bool is_held;
+    struct agent_used watched; /* what init has seen, where no group counts it */
     int held[COUNTER_ROWS]; /* the file of each row, -1: not open; rows that share a file have it in
                                the first of them */
 };
@@ -42,6 +45,10 @@ void group_directories_done(struct group_directories *groups);
 
 /* Reads everything that can be read; a counter that this machine does not keep stays 0. */
 void counters_read(const struct group_directories *groups, struct counters *ret_counters);
+
+/* What of these two no group counts, so that init has to watch it; zeros: nothing. */
+struct agent_bound counters_missing(const struct group_directories *groups, uint64_t memory_bytes,
+                                    uint64_t processes);
 
 /* The processor time alone: what the limit on it polls. */
 uint64_t counters_cpu_us(const struct group_directories *groups);

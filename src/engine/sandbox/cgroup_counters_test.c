@@ -49,6 +49,7 @@ TEST(version_2_is_read)
     struct counters counters;
     counters_read(&groups, &counters);
     expect(counters.cpu_us == 1234 && counters_cpu_us(&groups) == 1234, "processor time");
+    expect(counters_missing(&groups, 4096, 3).memory_bytes == 0, "the group counts");
     expect(counters.memory_peak_bytes == 4096 && counters.memory_kills == 2, "memory");
     expect(counters.memory_full == 7, "times full");
     expect(counters.processes_peak == 3 && counters.processes_refused == 8, "processes");
@@ -122,4 +123,21 @@ TEST(without_groups_everything_is_zero)
     expect(counters.cpu_us == 0 && counters.memory_kills == 0, "zero");
 }
 
-TESTS(CASE(version_2_is_read), CASE(version_1_is_read), CASE(without_groups_everything_is_zero))
+TEST(without_groups_init_has_counted)
+{
+    struct group_directories groups;
+    struct counters counters;
+    struct fact_counter told[COUNTERS_MAX];
+    group_directories_init(&groups);
+    struct agent_bound missing = counters_missing(&groups, 4096, 3);
+    expect(missing.memory_bytes == 4096 && missing.processes == 3, "no group counts");
+    groups.watched = (struct agent_used){ 8192, 2, 3, 1 };
+    counters_read(&groups, &counters);
+    expect(counters.memory_peak_bytes == 8192 && counters.memory_kills == 2, "memory");
+    expect(counters.processes_peak == 3 && counters.processes_refused == 1, "processes");
+    expect(counters_evidence(&counters, told) == 4, "four of eight");
+    expect(strcmp(told[0].group, "glovebox-init") == 0 && told[0].value == 8192, "who counted");
+}
+
+TESTS(CASE(version_2_is_read), CASE(version_1_is_read), CASE(without_groups_everything_is_zero),
+      CASE(without_groups_init_has_counted))

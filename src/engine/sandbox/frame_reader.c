@@ -31,6 +31,7 @@ static const struct saying {
     SAYS(CHANGE,   sizeof(struct agent_change),   sizeof(struct agent_change) + AGENT_PATH_MAX),
     SAYS(MEASURED, sizeof(struct agent_measured), sizeof(struct agent_measured)),
     SAYS(DENIAL,   sizeof(struct agent_denial),   sizeof(struct agent_denial)),
+    SAYS(USED,     sizeof(struct agent_used),     sizeof(struct agent_used)),
 #undef SAYS
     /* clang-format on */
 };

@@ -189,6 +189,7 @@ static void on_built(void *context, const struct spawned *spawned, const error *
     pool->all = row;
     struct sandbox_user user = { .context = row, .frame = on_frame, .broken = on_broken };
     sandbox_use(row->sandbox, &user);
+    sandbox_bound(row->sandbox, pending_lease->memory_bytes, pending_lease->processes);
     if (!pending_lease->is_forked)
         is_ready(row);
 }
@@ -199,6 +200,8 @@ int pool_build(struct pool *pool, const struct spawn_build *order,
     struct spawn_build asked = *order;
     pending_lease->pool = pool;
     pending_lease->is_forked = order->start == SPAWN_FORKED;
+    pending_lease->memory_bytes = order->memory_bytes;
+    pending_lease->processes = order->processes;
     if (spawner_build(pool->spawner, &asked, on_built, pending_lease, err) < 0) {
         free(pending_lease);
         return -1;

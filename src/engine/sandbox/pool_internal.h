@@ -13,6 +13,7 @@ struct pool_ticket {
     struct pool_class *pool_class; /* that it is to be parked for; NULL: somebody waits */
     struct pool_class *wanted;     /* what somebody waits for; NULL: no shape is kept of it */
     bool is_forked;
+    uint64_t memory_bytes, processes;
 };
 
 /* A sandbox from the moment it was built. */

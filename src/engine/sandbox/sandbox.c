@@ -93,6 +93,10 @@ static int frame_came(void *context, const struct agent_frame *frame, const unsi
                       error *err)
 {
     struct sandbox *sandbox = context;
+    if (frame->kind == AGENT_USED) {
+        memcpy(&sandbox->groups.watched, payload, sizeof sandbox->groups.watched);
+        return 0;
+    }
     if (!sandbox->user.frame)
         return fail(err, ERR_PROTOCOL, "glovebox-init sent an unexpected message");
     struct loop_place place = loop_enter(cause_of(frame->kind), NULL);
@@ -274,6 +278,17 @@ int sandbox_open(struct spawner_link *spawner, const struct spawned *spawned,
     watch(sandbox, UV_READABLE);
     *ret_sandbox = sandbox;
     return 0;
+}
+
+void sandbox_bound(struct sandbox *sandbox, uint64_t memory_bytes, uint64_t processes)
+{
+    const uint64_t held = (1ULL << WALL_cgroup_memory) | (1ULL << WALL_cgroup_pids);
+    struct agent_bound bound = { 0 };
+    if (sandbox->degraded & held)
+        bound = counters_missing(&sandbox->groups, memory_bytes, processes);
+    struct iovec part = { &bound, sizeof bound };
+    if (bound.memory_bytes > 0 || bound.processes > 0)
+        sandbox_send(sandbox, &(struct agent_frame){ .kind = AGENT_BOUND }, &part, 1);
 }
 
 void sandbox_use(struct sandbox *sandbox, const struct sandbox_user *user)

@@ -27,6 +27,9 @@ struct sandbox_user {
 /* Takes the descriptors in `spawned`, also when it fails. */
 int sandbox_open(struct spawner_link *spawner, const struct spawned *spawned,
                  struct sandbox **ret_sandbox, error *err);
+/* Has init hold what no control group does. Before any code runs inside. */
+void sandbox_bound(struct sandbox *sandbox, uint64_t memory_bytes, uint64_t processes);
+
 void sandbox_use(struct sandbox *sandbox, const struct sandbox_user *user);
 
 bool sandbox_is_broken(const struct sandbox *sandbox);
