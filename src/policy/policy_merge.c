@@ -138,6 +138,20 @@ static void merge_approval(const struct policy_approval *said, struct policy_app
     approval->is_out_of_band |= said->is_out_of_band;
 }
 
+/* True if what the one below says of itself need not be true of this one: its network, template or
+ * languages are others. */
+static bool needs_own_description(const struct policy_file *file, const struct policy *policy)
+{
+    bool has_network = file->network != POLICY_NETWORK_UNSAID &&
+                       (file->network == POLICY_NETWORK_RULES || file->network != policy->network);
+    bool has_template = file->template[0] && strcmp(file->template, policy->template) != 0;
+    bool has_languages =
+        file->language_count > 0 &&
+        (file->language_count != policy->language_count ||
+         memcmp(file->languages, policy->languages, sizeof policy->languages) != 0);
+    return has_network || has_template || has_languages;
+}
+
 /* Lays one file over what those that it extends have given. */
 int policy_merge(const struct policy_link *link, struct policy *policy, error *err)
 {
@@ -149,7 +163,7 @@ int policy_merge(const struct policy_link *link, struct policy *policy, error *e
     merge_approval(&file->approval, &policy->approval);
     memcpy(policy->name, file->name, sizeof policy->name);
     memcpy(policy->extends, file->extends, sizeof policy->extends);
-    if (file->description[0])
+    if (file->description[0] || needs_own_description(file, policy))
         memcpy(policy->description, file->description, sizeof policy->description);
     if (file->template[0])
         memcpy(policy->template, file->template, sizeof policy->template);

@@ -41,7 +41,7 @@ TEST(a_file_is_taken_whole_or_refused_with_its_place)
         { "slots: -1\n", "g.yaml:1:8: slots must be 1 to 4096, not '-1'" },
         { "slots: [1]\n", "g.yaml:1:8: 'slots' takes one value" },
         { "log_level: loud\n",
-          "g.yaml:1:12: log_level must be one of error, warning, notice, debug, not 'loud'" },
+          "g.yaml:1:12: log_level must be one of error, warning, notice, info, debug, not 'loud'" },
         { "no_keys: yes\n", "g.yaml:1:10: no_keys must be one of false, true, not 'yes'" },
         { "- slots\n",
           "g.yaml:1:1: the file holds no settings; write \"name: value\" on each line" },

@@ -12,7 +12,9 @@
 #include <string.h>
 
 enum {
-    LABEL_MAX = 96,                /* leaves room for the cause */
+    LABEL_MAX = 96,
+    LABEL_MIN = 16,
+    PLACE_SIZE = 24,               /* "...", line, column and what stands between them */
     ENDS_MAX = 2 * YAML_NODES_MAX, /* bytes that end texts: NUL, after a block a line feed too */
 };
 
@@ -30,13 +32,15 @@ struct builder {
     bool has_root;
 };
 
-/* The end of a long label says more than its beginning. */
+/* The end of a long label says more than its beginning, and what to do more than either. */
 static int fail_at(const char *label, int line, int column, error *err, const char *text)
 {
-    size_t length = strlen(label);
-    bool cut = length > LABEL_MAX;
+    size_t length = strlen(label), needed = strlen(text) + PLACE_SIZE;
+    size_t room = sizeof err->text > needed + LABEL_MIN ? sizeof err->text - needed : LABEL_MIN;
+    room = room < LABEL_MAX ? room : LABEL_MAX;
+    bool cut = length > room;
     return fail(err, ERR_BAD_REQUEST, "%s%s:%d:%d: %s", cut ? "..." : "",
-                label + (cut ? length - LABEL_MAX : 0), line, column, text);
+                label + (cut ? length - room : 0), line, column, text);
 }
 
 int yaml_fail(const struct yaml *yaml, const struct yaml_node *node, error *err, const char *format,

@@ -176,7 +176,10 @@ static int list(const struct request *request)
             continue;
         }
         if (!request->json) {
-            (void) printf("%-16s %s\n", policy.name, policy.description);
+            if (policy.description[0] || !policy.extends[0])
+                (void) printf("%-16s %s\n", policy.name, policy.description);
+            else
+                (void) printf("%-16s (no description; extends %s)\n", policy.name, policy.extends);
             continue;
         }
         (void) fputs(between, stdout);

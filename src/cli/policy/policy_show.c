@@ -57,6 +57,33 @@ static void print_approval(const struct policy_approval *approval)
                   approval->is_out_of_band ? "out_of_band" : "terminal", scopes, expires);
 }
 
+static void print_precheck(const struct precheck *precheck)
+{
+    (void) printf("%-16s %s\n", "precheck", precheck->is_on ? "" : "none");
+    for (size_t i = 0; precheck->is_on && i < CHECK_RULES; i++)
+        (void) printf("  %-14s %s\n", check_rows[i].name,
+                      check_decision_name((enum check_decision) precheck->rules[i]));
+    for (size_t i = 0; i < precheck->module_count; i++)
+        (void) printf("  import %s: %s\n", precheck->modules[i].name,
+                      check_decision_name((enum check_decision) precheck->modules[i].decision));
+}
+
+/* What all connections of a run may use together. */
+static void print_traffic(const struct network_policy *route)
+{
+    const struct {
+        const char *name;
+        uint64_t bytes;
+    } rows[] = { { "bytes", route->sent }, { "received", route->received } };
+    for_each(row, rows) {
+        char text[32] = "not limited";
+        if (row->bytes > 0)
+            limit_print(LIMIT_disk, row->bytes, text, sizeof text);
+        (void) printf("  %-14s %s\n", row->name, text);
+    }
+    (void) printf("  %-14s %u\n", "connections", route->connections);
+}
+
 static void print_expect(const struct policy_expect *expect)
 {
     json_object *list = expect->text[0] ? json_tokener_parse(expect->text) : NULL;
@@ -129,10 +156,13 @@ void policy_print(const struct policy *policy)
         (void) putchar('\n');
     }
     policy_print_endpoints(policy);
+    if (policy->network == POLICY_NETWORK_RULES)
+        print_traffic(&policy->route);
     for (size_t i = 0; i < policy->variable_count; i++)
         (void) printf("%-16s %s=%s\n", i > 0 ? "" : "env", policy->variables[i].name,
                       policy->variables[i].value);
     print_sessions(policy);
+    print_precheck(&policy->precheck);
     print_approval(&policy->approval);
     print_expect(&policy->expect);
     (void) printf("%-16s %s\n", "digest", policy->digest);

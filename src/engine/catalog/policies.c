@@ -91,8 +91,7 @@ int policies_reload(struct policies *policies, const char *path, char *text, siz
         return -1;
     for (size_t i = 0; i < fresh.count; i++)
         if (fresh.rows[i]->failure.code != ERR_NONE) {
-            (void) fail(err, ERR_BAD_REQUEST, "policy %.30s: %.160s", fresh.rows[i]->name,
-                        fresh.rows[i]->failure.text);
+            *err = fresh.rows[i]->failure; /* it names the file */
             rows_free(fresh.rows, fresh.count);
             return -1;
         }
