@@ -56,8 +56,10 @@ static int absolute_list(const char *list, char **ret_list, error *err)
         auto_text part = NULL;
         auto_text folder = NULL;
         char *longer = NULL;
-        if (format_text(&part, err, "%.*s", (int) length, at) < 0 ||
-            (length > 0 && absolute(part, &folder, err) < 0) ||
+        if (format_text(&part, err, "%.*s", (int) length, at) < 0)
+            return -1;
+        assert(part);
+        if ((length > 0 && absolute(part, &folder, err) < 0) ||
             (length > 0 &&
              format_text(&longer, err, "%s%s%s", whole ? whole : "", whole ? ":" : "", folder) < 0))
             return -1;
