@@ -47,8 +47,7 @@ TEST(stated_addresses_are_found)
         size_t used = 0;
         unsigned count = hosts_file_addresses(hosts, row->host, found, COUNT_OF(found));
         for (unsigned i = 0; i < count; i++) {
-            require(inet_ntop(AF_INET6, &found[i], text + used, (socklen_t) (sizeof text - used)),
-                    "an address of %s", row->host);
+            (void) inet_ntop(AF_INET6, &found[i], text + used, (socklen_t) (sizeof text - used));
             used += strlen(text + used);
             text[used++] = ' ';
             text[used] = '\0';

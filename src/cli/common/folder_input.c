@@ -73,8 +73,13 @@ static int add(const struct folder_input *input, const FTSENT *entry, glb_file *
     return 1;
 }
 
-static int add_all(const struct folder_input *input, FTS *walk, glb_file *files, size_t room,
-                   size_t *count, error *err)
+/* Where the files go. */
+struct file_list {
+    glb_file *files;
+    size_t room, count;
+};
+
+static int add_all(const struct folder_input *input, FTS *walk, struct file_list *list, error *err)
 {
     for (FTSENT *entry; (errno = 0, entry = fts_read(walk)) != NULL;) {
         if (entry->fts_level > 0 && entry->fts_info != FTS_DP && is_left_out(entry)) {
@@ -86,14 +91,14 @@ static int add_all(const struct folder_input *input, FTS *walk, glb_file *files,
                         strerrordesc_np(entry->fts_errno));
         if (entry->fts_info != FTS_F)
             continue;
-        if (*count == room)
+        if (list->count == list->room)
             return fail(err, ERR_BAD_REQUEST,
                         "'%.80s' makes it more than %zu files; give an archive", input->folder,
-                        room);
-        int added = add(input, entry, &files[*count], err);
+                        list->room);
+        int added = add(input, entry, &list->files[list->count], err);
         if (added < 0)
             return -1;
-        *count += (size_t) added;
+        list->count += (size_t) added;
     }
     return errno == 0 ? 0 : fail_os(err, "cannot read '%.100s'", input->folder);
 }
@@ -105,7 +110,9 @@ int folder_read(const struct folder_input *input, glb_file *files, size_t room, 
     FTS *walk = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
     if (!walk)
         return fail_os(err, "cannot read '%.100s'", input->folder);
-    int result = add_all(input, walk, files, room, count, err);
+    struct file_list list = { .files = files, .room = room, .count = *count };
+    int result = add_all(input, walk, &list, err);
+    *count = list.count; /* a failure leaves what was read to the caller, who frees it */
     (void) fts_close(walk);
     return result;
 }

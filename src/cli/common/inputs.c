@@ -142,8 +142,7 @@ static int take_target(const char *target, char **ret_path, error *err)
     if (!*path || *path == '/' || climbs || ends_with(path, strlen(path), "/"))
         return fail(err, ERR_BAD_REQUEST,
                     "'%s' is no place for a file; give a path beneath /workspace", target);
-    *ret_path = strdup(path);
-    return *ret_path ? 0 : fail(err, ERR_INTERNAL, "out of memory");
+    return format_text(ret_path, err, "%s", path);
 }
 
 /* `--file .` and `--file data:/workspace`: what is in the folder lies there itself. */

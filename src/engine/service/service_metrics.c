@@ -92,7 +92,7 @@ static void escape_label(const char *text, char *ret_text, size_t size)
     for (; *text && used + 3 < size; text++) {
         if (*text == '\\' || *text == '"' || *text == '\n')
             ret_text[used++] = '\\';
-        ret_text[used++] = *text == '\n' ? 'n' : *text;
+        ret_text[used++] = (char) (*text == '\n' ? 'n' : *text);
     }
     ret_text[used] = '\0';
 }
