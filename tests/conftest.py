@@ -36,6 +36,17 @@ def group_of(path):
     return "packages" if path.stem in ("test_libs", "test_sets", "test_build_walls", "test_template") else path.stem
 
 
+# Groups that take longest begin first, so that no process waits for another at the end.
+LONG = ("packages", "escape", "test_spawner_faults", "test_branches", "test_gate_policy", "test_session_receipts", "test_keys",
+        "test_withheld", "test_parked", "test_usage_watch", "test_receipt_bounds", "test_template_archive",
+        "test_every_execution", "test_watchdog")
+
+
+def order_of(item):
+    group = group_of(item.path)
+    return item.get_closest_marker("last") is not None, LONG.index(group) if group in LONG else len(LONG)
+
+
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in its own
 def pytest_collection_modifyitems(config, items):
     """A sample takes the same share of each file. The check of what is left runs after everything else."""
@@ -48,7 +59,7 @@ def pytest_collection_modifyitems(config, items):
         kept = set(ordered[::every])
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = [item for item in items if item in kept]
-    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
+    items.sort(key=order_of)
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group_of(item.path)))
 

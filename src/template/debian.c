@@ -62,18 +62,13 @@ static void add_argument(struct line *line, const char *format, ...)
 static void begin_apt(struct line *line, const struct build *build, const char *architecture)
 {
     static const char *const options[] = {
-        "APT::Install-Recommends=false",
-        "Acquire::Languages=none",
-        "Acquire::Retries=2",
-        "Acquire::http::Timeout=20",
-        "Acquire::https::Timeout=20",
-        "APT::Sandbox::User=root",
-        "Dir::State=state",
-        "Dir::State::status=status",
-        "Dir::Cache=cache",
+        "APT::Install-Recommends=false", "Acquire::Languages=none", "Acquire::Retries=2",
+        "Acquire::http::Timeout=20", "Acquire::https::Timeout=20", "APT::Sandbox::User=root",
+        "Dir::State=state", "Dir::State::status=status", "Dir::Cache=cache",
         "Dir::Cache::archives=archives",
-        "Debug::NoLocking=true",
-        "APT::Get::Assume-Yes=true",
+        /* Images of containers turn these off: each call would parse all lists anew. */
+        "Dir::Cache::pkgcache=pkgcache.bin", "Dir::Cache::srcpkgcache=srcpkgcache.bin",
+        "Acquire::GzipIndexes=false", "Debug::NoLocking=true", "APT::Get::Assume-Yes=true",
         "pkgCacheGen::ForceEssential=,", /* apt takes itself for essential */
     };
     add_argument(line, "apt-get");

@@ -109,16 +109,20 @@ def run_rows(server, rows):
     return said
 
 
+# GLOVEBOX_ESCAPE_EVERY: 3 means a third of the attempts, always the same ones.
+PICKED = ROWS[::int(os.environ.get("GLOVEBOX_ESCAPE_EVERY", "1"))]
+
+
 # GLOVEBOX_ESCAPE_MODES: as whom the service runs, of both unless it is said.
 @pytest.fixture(scope="session", params=os.environ.get("GLOVEBOX_ESCAPE_MODES", "root user").split())
 def tried(request, tmp_path_factory):
     """Every attempt's line, and the walls that are degraded in this mode."""
     with Server(tmp_path_factory.mktemp(request.param), request.param, HERE / "policies") as server:
         server.start_neighbour((HERE / "neighbour.py").read_text(encoding="utf-8"))
-        return run_rows(server, ROWS), server.degraded
+        return run_rows(server, PICKED), server.degraded
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", PICKED, ids=lambda row: row.name)
 def test_wall_stops(tried, row):
     said, degraded = tried
     if row.wall in degraded:
