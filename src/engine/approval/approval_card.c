@@ -235,6 +235,7 @@ int approval_card_write(const struct run *run, const struct run_request *request
     write_words(out, "args", request->arguments, request->argument_count);
     write_inputs(request, &room, out);
     write_reasons(reasons, out);
+    json_key(out, "checks");
     check_write(run->checks, out);
     json_string_field(out, "policy", plan->policy->name);
     json_string_field(out, "template", plan->template->name);

@@ -284,7 +284,6 @@ void output_check_write(const struct run *run, struct bytes *out)
 {
     const struct output_check *output_check = run->output_check;
     const struct output_check_outcome *outcome = &output_check->outcome;
-    json_key(out, "gate");
     json_open(out, '{');
     json_string_field(out, "verdict", output_check_verdict_name(outcome->verdict));
     json_string_field(out, "expectation", output_check->sha256);

@@ -40,7 +40,6 @@ static void write_finding(const struct check_finding *finding, struct bytes *out
 
 void check_write(const struct check_outcome *outcome, struct bytes *out)
 {
-    json_key(out, "checks");
     if (!outcome) {
         json_null(out);
         return;

@@ -6,11 +6,11 @@
 #include "engine/audit/audit_log.h"
 #include "engine/observe/log.h"
 #include "engine/run/queue.h"
+#include "engine/run/run.h"
 #include "engine/schedule/accounts.h"
 #include "ledger/envelope.h"
 #include "ledger/segment.h"
 #include "json/member.h"
-#include "json/writer.h"
 
 #include <json.h>
 #include <stdio.h>
@@ -118,89 +118,24 @@ static bool is_seen(const struct account *account, struct json_object *opened)
     return tenant && own ? strcmp(tenant, own) == 0 : tenant == own;
 }
 
-static void write_list(struct bytes *out, const char *name)
+static const char *text_or_empty(struct json_object *object, const char *name)
 {
-    json_key(out, name);
-    json_open(out, '[');
-    json_close(out, ']');
+    const char *found = text(object, name);
+    return found ? found : "";
 }
 
-static void write_named(struct bytes *out, const char *name, struct json_object *named)
-{
-    const char *of = text(named, "name"), *digest = text(named, "digest");
-    json_key(out, name);
-    json_open(out, '{');
-    json_string_field(out, "name", of ? of : "");
-    json_string_field(out, "digest", digest ? digest : "");
-    json_close(out, '}');
-}
-
-static void write_nothing_used(struct bytes *out)
-{
-    static const char *const counts[] = { "wall_ms",         "cpu_ms",         "memory_peak_bytes",
-                                          "disk_peak_bytes", "processes_peak", "queued_ms" };
-    json_key(out, "truncated");
-    json_open(out, '{');
-    json_count_field(out, "stdout_total_bytes", 0);
-    json_count_field(out, "stderr_total_bytes", 0);
-    json_null_field(out, "full_output");
-    json_close(out, '}');
-    json_key(out, "usage");
-    json_open(out, '{');
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        json_count_field(out, counts[i], 0);
-    json_string_field(out, "start", "built");
-    json_close(out, '}');
-    json_key(out, "limits");
-    json_open(out, '{');
-    json_close(out, '}');
-}
-
-static void write_cause(struct bytes *out)
-{
-    json_key(out, "error");
-    json_open(out, '{');
-    json_string_field(out, "name", "GloveboxError");
-    json_string_field(out, "value",
-                      "gloveboxd ended while this run was open; what it had done until then is "
-                      "gone, and it was not run again");
-    json_string_field(out, "traceback", "");
-    write_list(out, "frames");
-    json_close(out, '}');
-}
-
-/* As result_write() answers, with what nobody lived to see left empty. */
 static void write_lost(const char *id, const char *receipt, struct json_object *opened,
                        struct bytes *out)
 {
-    static const char *const lists[] = { "limit_hits", "results", "artifacts", "denials",
-                                         "network" };
-    json_open(out, '{');
-    json_string_field(out, "id", id);
-    json_string_field(out, "status", "lost");
-    json_string_field(out, "fault", "glovebox");
-    json_null_field(out, "exit_code");
-    json_null_field(out, "signal");
-    json_null_field(out, "limit");
-    json_string_field(out, "stdout", "");
-    json_string_field(out, "stderr", "");
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        write_list(out, lists[i]);
-    write_cause(out);
-    write_nothing_used(out);
-    write_named(out, "policy", json_member(opened, "policy"));
-    write_named(out, "template", json_member(opened, "template"));
-    json_key(out, "isolation");
-    json_open(out, '{');
-    json_string_field(out, "tier", "native");
-    write_list(out, "walls");
-    write_list(out, "degraded");
-    json_close(out, '}');
-    json_null_field(out, "checks");
-    json_null_field(out, "gate");
-    json_null_field(out, "approval");
-    json_string_field(out, "receipt", receipt);
-    json_close(out, '}');
+    struct json_object *policy = json_member(opened, "policy");
+    struct json_object *template = json_member(opened, "template");
+    struct lost_result lost = {
+        .id = id,
+        .receipt = receipt,
+        .policy = { text_or_empty(policy, "name"), text_or_empty(policy, "digest") },
+        .template = { text_or_empty(template, "name"), text_or_empty(template, "digest") },
+    };
+    result_write_lost(&lost, out);
 }
 
 static int tell(const struct account *account, const char *id, struct json_object *predicate,

@@ -103,6 +103,51 @@ TEST(every_field_has_its_name_and_place)
     collector_done(&run.collector);
 }
 
+/* Its top-level names, a line each. */
+static void list_fields(const char *json, struct bytes *out)
+{
+    struct json_object *value = json_tokener_parse(json);
+    require(value, "not JSON: %s", json);
+    json_object_object_foreach(value, name, field)
+    {
+        (void) field;
+        bytes_print(out, "%s\n", name);
+    }
+    (void) json_object_put(value);
+}
+
+TEST(a_lost_run_has_the_same_fields)
+{
+    static struct run run;
+    static struct policy policy;
+    static struct template template;
+    fill(&run, &policy, &template);
+    auto_bytes whole = { 0 }, lost = { 0 }, fields = { 0 }, lost_fields = { 0 };
+    result_write(&run, &whole);
+    result_write_lost(&(struct lost_result){ .id = "run_1",
+                                             .receipt = "rcpt_1",
+                                             .policy = { "data", "sha256:1" },
+                                             .template = { "python", "sha256:2" } },
+                      &lost);
+    list_fields(bytes_text(&whole), &fields);
+    list_fields(bytes_text(&lost), &lost_fields);
+    expect(strcmp(bytes_text(&fields), bytes_text(&lost_fields)) == 0, "%s", bytes_text(&lost));
+    struct json_object *value = json_tokener_parse(bytes_text(&lost));
+    static const char *const stated[][2] = {
+        { "id", "\"run_1\"" },
+        { "status", "\"lost\"" },
+        { "receipt", "\"rcpt_1\"" },
+        { "template", "{\"name\":\"python\",\"digest\":\"sha256:2\"}" },
+    };
+    for (size_t i = 0; i < sizeof stated / sizeof *stated; i++) {
+        const char *text = json_object_to_json_string_ext(
+            json_object_object_get(value, stated[i][0]), JSON_C_TO_STRING_PLAIN);
+        expect(strcmp(text, stated[i][1]) == 0, "%s is %s", stated[i][0], text);
+    }
+    (void) json_object_put(value);
+    collector_done(&run.collector);
+}
+
 TEST(a_limit_says_what_to_ask_for)
 {
     static struct run run;
@@ -128,4 +173,5 @@ TEST(a_limit_says_what_to_ask_for)
     collector_done(&run.collector);
 }
 
-TESTS(CASE(every_field_has_its_name_and_place), CASE(a_limit_says_what_to_ask_for))
+TESTS(CASE(every_field_has_its_name_and_place), CASE(a_lost_run_has_the_same_fields),
+      CASE(a_limit_says_what_to_ask_for))

@@ -166,8 +166,12 @@ bool run_is_held(const struct run *run);
 /* The same of one that was checked, and by what was found. Returns whether it may begin. */
 bool run_ask_checked(struct run *run, const struct run_request *request);
 
-/* result_document.c */
+/* limit_report.c */
 uint64_t run_used(const struct run *run, enum limit_id limit);
+/* The field `limit`; `is_withheld`: a policy keeps its output and files back. */
+void result_write_limit(const struct run *run, bool is_withheld, struct bytes *out);
+
+/* result_document.c, by the rows of model/result_fields.def */
 
 /* An error as code raises it, of what glovebox itself has to say. */
 void result_write_error(const char *name, const char *value, struct bytes *out);
@@ -175,5 +179,14 @@ void result_write_error(const char *name, const char *value, struct bytes *out);
 void result_write_place(const struct run_spec *plan, uint64_t walls, uint64_t degraded,
                         struct bytes *out);
 void result_write(const struct run *run, struct bytes *out);
+
+/* A run that was under way when an earlier gloveboxd ended, as the log knows it. */
+struct lost_result {
+    const char *id, *receipt;
+    struct {
+        const char *name, *digest;
+    } policy, template;
+};
+void result_write_lost(const struct lost_result *lost, struct bytes *out);
 void result_write_denial(const struct denial *denial, struct bytes *out);
 void result_write_artifact(const struct artifact *artifact, struct bytes *out);

@@ -159,11 +159,8 @@ static const struct property output_check[] = {
     { 0 },
 };
 static const struct property usage[] = {
-    { "wall_ms",           "count", "by the clock" },
-    { "cpu_ms",            "count", "of all processors" },
-    { "memory_peak_bytes", "count", "files included" },
-    { "disk_peak_bytes",   "count", "of all files" },
-    { "processes_peak",    "count", "alive at once" },
+#define USAGE(name, limit, text) { #name, "count", text },
+#include "model/result_fields.def"
     { "queued_ms",         "count", "until there was a sandbox" },
     { "start",             "string", "parked, built or session" },
     { 0 },
@@ -180,30 +177,8 @@ static const struct property isolation[] = {
     { 0 },
 };
 const struct property run_result[] = {
-    { "id",         "string",       "run_ and 32 hex digits" },
-    { "status",     "=ok,error,limit,denied,pending_approval,cancelled,lost", "how it ended" },
-    { "fault",      "=code,limit,policy,caller,glovebox?", "whose doing a bad end was" },
-    { "exit_code",  "integer?",     "of the program" },
-    { "signal",     "integer?",     "that ended it" },
-    { "limit",      "LimitEnded?",  "with status limit" },
-    { "limit_hits", "[]LimitHit",   "every limit that was met" },
-    { "stdout",     "string",       "head and tail if it was too long" },
-    { "stderr",     "string",       "head and tail if it was too long" },
-    { "truncated",  "Truncated",    "" },
-    { "results",    "[]Shown",      "of a cell" },
-    { "error",      "Exception?",   "that ended a cell; what glovebox could not do, if it is lost" },
-    { "artifacts",  "[]Artifact",   "files that it made" },
-    { "denials",    "[]Denial",     "what was tried and refused" },
-    { "network",    "[]Connection", "out of the sandbox" },
-    { "checks",     "Checks?",      "what a look at the code found before it ran; null: the policy wants none" },
-    { "gate",       "Gate?",        "whether its output was what was expected; null: nothing was" },
-    { "usage",      "Usage",        "" },
-    { "limits",     "Limits",       "that were granted" },
-    { "policy",     "Named",        "" },
-    { "template",   "Named",        "" },
-    { "isolation",  "Isolation",    "" },
-    { "approval",   "string?",      "the id of the approval that it waits for, was refused, or runs under" },
-    { "receipt",    "string?",      "the id of its receipt" },
+#define RESULT(name, type, lost, text) { #name, type, text },
+#include "model/result_fields.def"
     { 0 },
 };
 static const struct property run_state[] = {
