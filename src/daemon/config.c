@@ -2,6 +2,7 @@
 #include "daemon/config.h"
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "engine/audit/audit_log.h"
 #include "engine/observe/log.h"
 
@@ -127,6 +128,14 @@ static void say(const struct reload *reload, const char *word)
     (void) !send(reload->socket, word, strlen(word), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* For `glovebox status`. */
+static void remember(struct reload *reload, const error *cause)
+{
+    reload->policies->refused.at_ms = cause ? wall_clock_ms() : 0;
+    if (cause)
+        reload->policies->refused.cause = *cause;
+}
+
 static void on_message(uv_poll_t *poll, int status, int events)
 {
     static char text[SETTINGS_TEXT_MAX];
@@ -140,9 +149,13 @@ static void on_message(uv_poll_t *poll, int status, int events)
         return;
     }
     text[got] = '\0';
-    bool is_taken = take(reload, text, &err) == 0;
-    if (!is_taken)
+    bool is_unread = text[0] == SETTINGS_REFUSED[0]; /* the parent has logged that */
+    bool is_taken = !is_unread && take(reload, text, &err) == 0;
+    if (is_unread)
+        (void) fail(&err, ERR_BAD_REQUEST, "%s", text + 1);
+    else if (!is_taken)
         log_event(CONFIG_REFUSED, TEXT("cause", err.text), TEXT("instead", "nothing was changed"));
+    remember(reload, is_taken ? NULL : &err);
     say(reload, is_taken ? "taken" : "refused");
 }
 

@@ -1,8 +1,8 @@
 /* config.h - takes settings and policies while runs go on.
  *
- * The parent sends "key=value" lines on a socket of its own and gets "taken" or "refused"; what
- * changed, or why not, stands in the log. Nothing is changed before everything was checked. Keys
- * need no reload: each request asks for them. */
+ * The parent sends "key=value" lines on a socket of its own, or SETTINGS_REFUSED and why it cannot
+ * read them, and gets "taken" or "refused"; what changed, or why not, stands in the log. Nothing is
+ * changed before everything was checked. Keys need no reload: each request asks for them. */
 #pragma once
 
 #include "base/error.h"

@@ -4,6 +4,7 @@
 
 #include "base/table.h"
 #include "base/text.h"
+#include "model/languages.h"
 #include "policy/network_file.h"
 
 #include <stdio.h>
@@ -105,6 +106,10 @@ static int read_languages(const struct yaml *yaml, const struct yaml_node *value
         if (!policy_name_is_valid(language))
             return yaml_fail(yaml, item, err,
                              "'%s' is no language; use small letters, digits and dashes", language);
+        /* By the name that templates have for it, which is not longer than its others. */
+        const char *usual = language_name(language);
+        if (usual != language)
+            (void) snprintf(language, POLICY_LANGUAGE_SIZE, "%s", usual);
         for (size_t i = 0; i < file->language_count; i++)
             if (strcmp(file->languages[i], language) == 0)
                 return yaml_fail(yaml, item, err, "'%s' is listed twice; remove one", language);

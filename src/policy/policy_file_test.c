@@ -19,6 +19,7 @@ static const struct {
     { "name: a\ntemplate: t\nlanguages: []\n", "f:3:12: languages is a list" },
     { "name: a\ntemplate: t\nlanguages: [python, Bash]\n", "f:3:21: 'Bash' is no language" },
     { "name: a\ntemplate: t\nlanguages: [bash, bash]\n", "f:3:19: 'bash' is listed twice" },
+    { "name: a\ntemplate: t\nlanguages: [sh, bash]\n", "f:3:17: 'bash' is listed twice" },
     { "name: a\ntemplate: t\nlanguages: [[bash]]\n", "f:3:13: a list or a mapping where" },
     { "name: a\ntemplate: t\nlanguages: [a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q]\n",
       "f:3:12: more than 16 languages" },

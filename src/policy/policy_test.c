@@ -397,7 +397,7 @@ TEST(what_is_installed_is_right)
     static char names[POLICY_LIST_MAX][POLICY_NAME_SIZE];
     size_t count = 0;
     error err = { 0 };
-    expect(policy_list(path, names, &count, &err) == 0 && count == 7, "%zu are installed", count);
+    expect(policy_list(path, names, &count, &err) == 0 && count == 8, "%zu are installed", count);
 }
 
 TESTS(CASE(a_policy_is_merged_over_what_it_extends),

@@ -7,6 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Before the cause, where settings are sent and could not be read. */
+#define SETTINGS_REFUSED "!"
+
 enum { SETTING_SIZE = 256, SETTING_ORIGIN_SIZE = 160, SETTINGS_TEXT_MAX = 4096 };
 
 enum setting_id {

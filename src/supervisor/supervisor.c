@@ -121,6 +121,8 @@ static void reload(struct supervisor *supervisor)
                                         sizeof restart, &err) < 0) {
         (void) fprintf(stderr, "glovebox serve: config.refused: %s; nothing was changed\n",
                        err.text);
+        (void) snprintf(fresh, sizeof fresh, SETTINGS_REFUSED "%s", err.text);
+        (void) offer_settings(supervisor, fresh); /* for `glovebox status` */
     } else {
         if (restart[0])
             (void) fprintf(stderr, "glovebox serve: config.needs_restart: %s\n", restart);

@@ -144,6 +144,10 @@ def test_validate_refuses_what_the_daemon_would(glovebox, tmp_path):
     done = glovebox("policy", "validate", str(tmp_path / "p.yaml"))
     assert done.returncode == 125 and b"the daemon refuses it; write name: p\n" in done.stderr
     assert glovebox("policy", "validate", str(tmp_path / "q.yaml")).returncode == 0
+    for name in ("q", "q.yml", "q.yaml.new", ".yaml"):  # where a daemon looks for policies it passes over these
+        (tmp_path / name).write_text("name: q\nextends: minimal\n")
+        done = glovebox("policy", "validate", str(tmp_path / name))
+        assert done.returncode == 125 and b"the daemon reads files that end in .yaml, and no other" in done.stderr, name
     assert b"minimal is valid" in glovebox("policy", "validate", "minimal").stdout
     done = glovebox("policy", "validate", "nowhere")
     assert done.returncode != 0 and b"no policy 'nowhere'" in done.stderr, done
@@ -188,12 +192,27 @@ def test_files_run_by_their_suffix(glovebox, tmp_path, name, language, policy):
 
 
 def test_a_policy_without_python_has_its_first_language(glovebox, tmp_path):
+    assert glovebox("run", "--private", "--policy", "shell", "-c", "echo $((6 * 7)) | tr 4 5").stdout == b"52\n"
+    assert glovebox("run", "--private", "--policy", "shell", "-", stdin=b"echo $((6 * 7))").stdout == b"42\n"
+
+
+def test_a_language_of_a_policy_has_its_usual_names(glovebox, tmp_path):
+    """`javascript` in a policy is what templates call `node`; what its template has not is said, and the line to write."""
     (tmp_path / "policies").mkdir()
-    (tmp_path / "policies/shell.yaml").write_text("name: shell\ntemplate: minimal\nlanguages: [bash]\n")
+    for name, languages in (("js", "javascript, sh"), ("rb", "ruby"), ("two", "cpp, pl")):
+        (tmp_path / f"policies/{name}.yaml").write_text(f"name: {name}\ntemplate: minimal\nlanguages: [{languages}]\n")
+    (tmp_path / "policies/twice.yaml").write_text("name: twice\ntemplate: minimal\nlanguages: [js, node]\n")
     let_others_in(tmp_path / "policies")
     env = {"GLOVEBOX_POLICIES": str(tmp_path / "policies")}
-    assert glovebox("run", "--private", "--policy", "shell", "-c", "echo $((6 * 7))", env=env).stdout == b"42\n"
-    assert glovebox("run", "--private", "--policy", "shell", "-", env=env, stdin=b"echo $((6 * 7))").stdout == b"42\n"
+    shown = [json.loads(glovebox("policy", "show", "--json", name, env=env).stdout)["languages"] for name in ("js", "two")]
+    assert shown == [["node", "bash"], ["cpp", "perl"]]
+    assert b"'node' is listed twice" in glovebox("policy", "validate", "twice", env=env).stderr
+    done = glovebox("run", "--private", "--policy", "rb", "-c", "puts 1", env=env)
+    assert done.returncode == 126 and done.stderr == (
+        b"glovebox: policy rb has language 'ruby', which template minimal has not; write in rb.yaml 'languages: [python]', "
+        b"or 'template:' with one that has it\n"), done
+    done = glovebox("run", "--private", "--policy", "js", "-l", "python", "-c", "1", env=env)
+    assert done.returncode == 126 and b"does not allow language 'python', only node and others; ask for another policy, or add" in done.stderr
 
 
 def test_a_language_that_no_policy_has_is_said(glovebox):

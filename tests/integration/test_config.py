@@ -100,19 +100,36 @@ def test_a_reload_changes_what_can_change_and_names_the_rest(glovebox, request_p
         file.write_text("key_runs_per_minute: 8\nqueue: none\n")
         said = service.reload()
         assert "config.refused" in said and "g.yaml:2:8: queue must be 1 to 100000" in said
+        warned = service.call("GET", "/v1/status").json["warnings"]
+        assert len(warned) == 1 and warned[0].startswith("the reload at 20") and "g.yaml:2:8: queue" in warned[0]
         file.write_text("key_runs_per_minute: 8\n")
         (policies / "new.yaml").write_text("name: new\nextend: minimal\n")
         said = service.reload()
         assert "config.refused" in said and "new.yaml:2:1" in said
         assert service.run("print(1)", key=key).headers["RateLimit-Limit"] == "7", "nothing was changed"
         assert service.run("print(1)", policy="new").status == 200
+        told = glovebox("status", "--daemon", service.socket)
+        assert told.returncode == 0 and told.stdout.count(b"  warning   ") == 1, told
+        assert b"was refused and changed nothing: " in told.stdout and b"new.yaml:2:1" in told.stdout
 
         (policies / "new.yaml").unlink()
         file.write_text("key_runs_per_minute: 8\nslots: 3\n")
         said = service.reload()
         assert "new removed" in said
+        assert service.call("GET", "/v1/status").json["warnings"] == []
         assert service.run("print(1)", key=key).headers["RateLimit-Limit"] == "8"
         assert service.run("print(1)", policy="new").status == 404
+
+
+def test_status_names_policies_that_were_left_out_at_the_start(glovebox, request_policies):
+    state_of_its_own(glovebox)
+    (request_policies / "broken.yaml").write_text("name: broken\nextend: minimal\n")
+    env = {"GLOVEBOX_POLICIES": f"{request_policies}:{TOP / 'policies'}"}
+    with Serving(glovebox, tcp=False, env=env) as service:
+        warned = service.call("GET", "/v1/status").json["warnings"]
+        assert len(warned) == 1 and warned[0].startswith("policy 'broken' cannot be used: "), warned
+        assert "broken.yaml:2:1" in warned[0]
+        assert service.run("print(1)").status == 200
 
 
 def test_one_default_policy_for_all_doors(glovebox):

@@ -55,6 +55,11 @@ static void print(json_object *answer, bool is_ready)
     (void) printf("  runs      %" PRId64 " under way, %" PRId64 " of %" PRId64 " wait\n",
                   count(answer, "active"), count(answer, "queued"), count(answer, "queue"));
     (void) printf("  sessions  %" PRId64 "\n", count(answer, "sessions"));
+    json_object *warnings = answer_member(answer, "warnings");
+    size_t warning_count = warnings ? json_object_array_length(warnings) : 0;
+    for (size_t i = 0; i < warning_count; i++)
+        (void) printf("  warning   %s\n",
+                      json_object_get_string(json_object_array_get_idx(warnings, i)));
 }
 
 int command_status(int argc, char **argv)

@@ -105,12 +105,15 @@ static int read_as_daemon(const char *word, const char *path, struct policy *ret
     const char *ending = strrchr(word, '.');
     if (!slash && !ending && access(word, F_OK) < 0)
         return policy_load(path, word, ret_policy, err);
+    const char *base = slash ? slash + 1 : word;
+    size_t length = ending && ending > base ? (size_t) (ending - base) : 0;
+    if (access(word, F_OK) == 0 && (length == 0 || strcmp(ending, ".yaml") != 0))
+        return fail(err, ERR_BAD_REQUEST,
+                    "%s: the daemon reads files that end in .yaml, and no other; call it NAME.yaml",
+                    word);
     if (read_beside(word, path, ret_policy, err) < 0)
         return -1;
-    const char *base = slash ? slash + 1 : word;
-    size_t length = ending && strcmp(ending, ".yaml") == 0 ? (size_t) (ending - base) : 0;
-    if (length > 0 &&
-        (strlen(ret_policy->name) != length || strncmp(ret_policy->name, base, length) != 0))
+    if (strlen(ret_policy->name) != length || strncmp(ret_policy->name, base, length) != 0)
         return fail(err, ERR_BAD_REQUEST,
                     "%s: name '%s' is not that of the file, and the daemon refuses it; write "
                     "name: %.*s",

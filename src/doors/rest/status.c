@@ -8,6 +8,11 @@
 
 #include <microhttpd.h>
 
+static void write_warning(void *context, const char *text)
+{
+    json_string(context, text);
+}
+
 static void write_pool(void *context, const struct pool_status *pool)
 {
     struct bytes *json = context;
@@ -81,6 +86,10 @@ static void get_status(struct exchange *exchange)
     json_count_field(&json, "queue", load.queued_max);
     json_count_field(&json, "sessions", load.sessions);
     json_flag_field(&json, "closing", load.is_closing);
+    json_key(&json, "warnings");
+    json_open(&json, '[');
+    service_each_warning(exchange->service, write_warning, &json);
+    json_close(&json, ']');
     json_key(&json, "pools");
     json_open(&json, '[');
     service_each_pool(exchange->service, write_pool, &json);

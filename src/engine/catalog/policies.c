@@ -1,6 +1,7 @@
 /* policies.c - loaded once, before the daemon's walls close: no file is opened for a request. */
 #include "engine/catalog/policies.h"
 
+#include "base/timestamp.h"
 #include "engine/observe/log.h"
 
 #include <stdio.h>
@@ -122,6 +123,27 @@ int policies_reload(struct policies *policies, const char *path, char *text, siz
     policies->rows = fresh.rows;
     policies->count = fresh.count;
     return 0;
+}
+
+void policies_each_fault(const struct policies *policies,
+                         void (*each)(void *context, const char *text), void *context)
+{
+    char text[sizeof(error) + 160];
+    if (policies->refused.at_ms > 0) {
+        char moment[TIMESTAMP_SIZE];
+        (void) snprintf(text, sizeof text, "the reload at %s was refused and changed nothing: %s",
+                        timestamp_write(policies->refused.at_ms, moment),
+                        policies->refused.cause.text);
+        each(context, text);
+    }
+    for (size_t i = 0; i < policies->count; i++) {
+        const struct policy_row *row = policies->rows[i];
+        if (row->failure.code == ERR_NONE)
+            continue;
+        (void) snprintf(text, sizeof text, "policy '%s' cannot be used: %s", row->name,
+                        row->failure.text);
+        each(context, text);
+    }
 }
 
 void policies_done(struct policies *policies)

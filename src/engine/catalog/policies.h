@@ -12,6 +12,10 @@ struct policies {
     struct policy_row *retired;
     char usual[POLICY_NAME_SIZE]; /* of requests that name none: run_plan_default_policy(); "":
                                      nobody said */
+    struct {
+        int64_t at_ms; /* since 1970; 0: it was taken, or there was none */
+        error cause;
+    } refused; /* the last reload, for its settings or for a policy */
 };
 
 /* Loads every policy of a search path. One that is wrong does not stop the others: it is logged,
@@ -24,6 +28,11 @@ int policies_load(struct policies *policies, const char *path, error *err);
 int policies_reload(struct policies *policies, const char *path, char *text, size_t size,
                     error *err);
 void policies_done(struct policies *policies);
+
+/* What an operator should mend: the last reload, if it was refused, and each policy whose file is
+ * wrong. One line each. */
+void policies_each_fault(const struct policies *policies,
+                         void (*each)(void *context, const char *text), void *context);
 
 /* Fails  ERR_NOT_FOUND  naming those that exist; ERR_UNAVAILABLE  if its file is wrong. */
 int policies_find(const struct policies *policies, const char *name,

@@ -207,10 +207,25 @@ int run_plan_language(const struct run_spec *plan, const char *name,
     }
     if (!policy_allows_language(policy, name))
         return fail(err, ERR_POLICY,
-                    "policy %s does not allow language '%.40s'; ask for another policy",
-                    policy->name, name);
+                    "policy %.40s does not allow language '%.40s', only %.40s%s; ask for another "
+                    "policy, or add it to 'languages:' of %.40s.yaml",
+                    policy->name, name, policy->languages[0],
+                    policy->language_count > 1 ? " and others" : "", policy->name);
     *ret_language = language;
     return 0;
+}
+
+/* The policy's own file is at fault, and is named with the lines that mend it. */
+static int check_first_language(const struct run_spec *plan, const char *name, error *err)
+{
+    const struct template *template = plan->template;
+    if (template_language(template, name))
+        return 0;
+    return fail(err, ERR_POLICY,
+                "policy %.40s has language '%.40s', which template %.40s has not; write in "
+                "%.40s.yaml 'languages: [%.40s]', or 'template:' with one that has it",
+                plan->policy->name, name, template->name, plan->policy->name,
+                template->language_count > 0 ? template->languages[0].name : "");
 }
 
 static int find_language(struct run_spec *plan, const struct run_request *request, error *err)
@@ -223,6 +238,8 @@ static int find_language(struct run_spec *plan, const struct run_request *reques
         name = policy_allows_language(policy, default_language) || policy->language_count == 0
                    ? default_language
                    : policy->languages[0];
+    if (!request->language && check_first_language(plan, name, err) < 0)
+        return -1;
     return run_plan_language(plan, name, &plan->language, err);
 }
 

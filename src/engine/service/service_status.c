@@ -72,6 +72,12 @@ int service_check_ready(const struct service *service, error *err)
                : 0;
 }
 
+void service_each_warning(const struct service *service,
+                          void (*each)(void *context, const char *text), void *context)
+{
+    policies_each_fault(service->policies, each, context);
+}
+
 void service_each_pool(const struct service *service,
                        void (*each)(void *context, const struct pool_status *pool), void *context)
 {

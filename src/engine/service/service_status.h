@@ -27,6 +27,10 @@ int service_check_health(const struct service *service, error *err);
  * slot or place of the queue is taken, it is being stopped. */
 int service_check_ready(const struct service *service, error *err);
 
+/* What does not keep runs from beginning, and an operator should mend: one line each. */
+void service_each_warning(const struct service *service,
+                          void (*each)(void *context, const char *text), void *context);
+
 /* Sandboxes that are built ahead of requests and are alike. */
 struct pool_status {
     const char *template_name; /* NULL: it is gone */
