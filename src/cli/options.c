@@ -143,6 +143,7 @@ const struct option_table *options_of_verb(const char *verb)
         { "net", net_option_table },           { "limits", limits_option_table },
         { "receipt", receipt_option_table },   { "replay", replay_option_table },
         { "session", session_option_table },   { "repl", repl_option_table },
+        { "setup", setup_option_table },
     };
     for_each(row, tables)
         if (strcmp(row->verb, verb) == 0)

@@ -65,6 +65,7 @@ const struct option_table *prompt_option_table(void);
 const struct option_table *manifest_option_table(void);
 const struct option_table *mcp_option_table(void);
 const struct option_table *serve_option_table(void);
+const struct option_table *setup_option_table(void);
 const struct option_table *key_option_table(void);
 const struct option_table *approvals_option_table(void);
 const struct option_table *approve_option_table(void);

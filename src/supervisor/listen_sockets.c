@@ -72,8 +72,8 @@ static int listen_unix(const char *path, int *ret_fd, error *err)
     return 0;
 }
 
-/* "127.0.0.1:7070" or "[::1]:7070". */
-static int listen_tcp(const char *text, int *ret_fd, error *err)
+int listen_address_read(const char *text, struct sockaddr_storage *ret_address, socklen_t *ret_size,
+                        error *err)
 {
     char host[64];
     const char *colon = strrchr(text, ':');
@@ -87,22 +87,22 @@ static int listen_tcp(const char *text, int *ret_fd, error *err)
     (void) snprintf(host, sizeof host, "%.*s", (int) length, text);
     struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t) port) };
     struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t) port) };
-    const struct sockaddr *address = (const struct sockaddr *) &v4;
-    socklen_t size = sizeof v4;
     bool is_loopback;
     if (host[0] == '[' && host[length - 1] == ']') {
         host[length - 1] = '\0';
         if (inet_pton(AF_INET6, host + 1, &v6.sin6_addr) != 1)
             return fail(err, ERR_BAD_REQUEST, "'%s' is no address", text);
         is_loopback = IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
-        address = (const struct sockaddr *) &v6;
-        size = sizeof v6;
+        memcpy(ret_address, &v6, sizeof v6);
+        *ret_size = sizeof v6;
     } else {
         if (inet_pton(AF_INET, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, &v4.sin_addr) !=
             1)
             return fail(err, ERR_BAD_REQUEST, "'%s' is no address; give numbers: 127.0.0.1:7070",
                         text);
         is_loopback = ntohl(v4.sin_addr.s_addr) >> 24 == 127;
+        memcpy(ret_address, &v4, sizeof v4);
+        *ret_size = sizeof v4;
     }
     if (!is_loopback)
         return fail(
@@ -110,10 +110,19 @@ static int listen_tcp(const char *text, int *ret_fd, error *err)
             "%s is open to other machines, and keys would cross the network unencrypted; listen on "
             "127.0.0.1 behind a proxy that speaks TLS",
             text);
-    auto_fd fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return 0;
+}
+
+static int listen_tcp(const char *text, int *ret_fd, error *err)
+{
+    struct sockaddr_storage address = { 0 };
+    socklen_t size = 0;
+    if (listen_address_read(text, &address, &size, err) < 0)
+        return -1;
+    auto_fd fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int yes = 1;
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
-        bind(fd, address, size) < 0 || listen(fd, BACKLOG) < 0)
+        bind(fd, (const struct sockaddr *) &address, size) < 0 || listen(fd, BACKLOG) < 0)
         return fail_os(err, "%slisten on %s",
                        errno == EADDRINUSE ? "another program has this port: " : "", text);
     *ret_fd = take_fd(&fd);

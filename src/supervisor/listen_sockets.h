@@ -4,6 +4,12 @@
 #include "supervisor/launch.h"
 #include "supervisor/supervisor.h"
 
+#include <sys/socket.h>
+
+/* "127.0.0.1:7070" or "[::1]:7070". Fails  ERR_BAD_REQUEST; ERR_POLICY: it is not loopback. */
+int listen_address_read(const char *text, struct sockaddr_storage *ret_address, socklen_t *ret_size,
+                        error *err);
+
 /* Ours, unless a service manager has opened some for us.
  * Gives  *ret_path  the file to remove in the end; NULL: none. */
 int listen_sockets_open(const struct supervised *service, struct launch_plan *plan, char **ret_path,

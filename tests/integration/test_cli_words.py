@@ -13,7 +13,7 @@ from conftest import TOP
 from serving import let_others_in
 
 VERBS = ["run", "exec", "check", "session", "policy", "prompt", "manifest", "template", "libs", "receipt", "log", "replay",
-         "doctor", "serve", "key", "config", "approvals", "approve", "deny", "top", "completion", "version", "help"]
+         "doctor", "setup", "serve", "key", "config", "approvals", "approve", "deny", "top", "completion", "version", "help"]
 
 
 def test_help_lists_every_verb_and_begins_with_examples(glovebox):

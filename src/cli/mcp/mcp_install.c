@@ -6,16 +6,15 @@
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/common/inputs.h"
+#include "cli/common/replace_file.h"
 #include "cli/options.h"
 #include "supervisor/install_paths.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct install_arguments {
@@ -134,41 +133,6 @@ static bool change(json_object *root, const struct host *host, bool removes)
     return true;
 }
 
-/* The new file takes the place of the old one at once, with its permissions; a link stays one. */
-static int write_config(const char *given, const char *text, error *err)
-{
-    struct stat before;
-    auto_text led = realpath(given, NULL);
-    const char *path = led ? led : given;
-    auto_text fresh = NULL;
-    auto_text folder = NULL;
-    if (format_text(&fresh, err, "%s.glovebox-new", path) < 0 ||
-        format_text(&folder, err, "%.*s", (int) (strrchr(path, '/') - path), path) < 0 ||
-        make_folder(folder, 0700, err) < 0)
-        return -1;
-    mode_t mode = stat(path, &before) == 0 ? before.st_mode & 0777 : 0600;
-    auto_fd fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
-    if (fd < 0)
-        return fail_os(err, "make %.150s", fresh);
-    size_t size = strlen(text);
-    if (write(fd, text, size) == (ssize_t) size && write(fd, "\n", 1) == 1 && fsync(fd) == 0 &&
-        rename(fresh, path) == 0)
-        return 0;
-    (void) fail_os(err, "write %.150s", path);
-    (void) unlink(fresh);
-    return -1;
-}
-
-static bool says_yes(void)
-{
-    char line[16];
-    if (!isatty(STDIN_FILENO))
-        return false;
-    (void) fputs("Write it? [y/N] ", stdout);
-    (void) fflush(stdout);
-    return fgets(line, sizeof line, stdin) && (line[0] == 'y' || line[0] == 'Y');
-}
-
 static int install(const struct install_arguments *arguments, error *err)
 {
     const struct host *host = find_host(arguments->client);
@@ -191,8 +155,8 @@ static int install(const struct install_arguments *arguments, error *err)
                                                                     JSON_C_TO_STRING_NOSLASHESCAPE);
         (void) printf("%s, in \"%s\": %s\"glovebox\": %s\n", path, host->object,
                       arguments->remove ? "without " : "", host->entry);
-        if (arguments->yes || says_yes())
-            result = write_config(path, text, err);
+        if (arguments->yes || says_yes("Write it?"))
+            result = replace_file(path, text, 0600, err);
         else
             result = fail(err, ERR_BAD_REQUEST, "nothing was written; say --yes to write it");
     }
