@@ -30,9 +30,12 @@ def pytest_addoption(parser):
 
 def group_of(path):
     """Tests that pytest-xdist runs in one process: those of a file share its fixtures, those that install packages look
-    for pip and apt, and sandboxes of the escape tests lock the same file of the template."""
+    for pip and apt, sandboxes of the escape tests lock the same file of the template, and Meson keeps one list of what it
+    has installed."""
     if path.parent.name == "escape":
         return "escape"
+    if path.stem in ("test_library", "test_operators_pages"):
+        return "installed"
     return "packages" if path.stem in ("test_libs", "test_sets", "test_build_walls", "test_template") else path.stem
 
 

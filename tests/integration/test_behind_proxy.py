@@ -1,13 +1,16 @@
 """A daemon behind a proxy and called by web pages: names and origins that its operator lists, and /readyz."""
 
+import http.client
 import json
 import shutil
+import socket
+import subprocess
 import time
 
 import pytest
 
-from conftest import BUILD, Glovebox
-from serving import Serving, state_of_its_own
+from conftest import BUILD, TOP, Glovebox
+from serving import Serving, free_port, state_of_its_own
 
 pytestmark = pytest.mark.usefixtures("python_template")
 
@@ -76,6 +79,65 @@ def test_nothing_is_said_without_an_origin(service):
     assert not [name for name in ask(service).headers if name.lower().startswith("access-control")]
     own = ask(service, Origin="http://localhost").headers
     assert "Access-Control-Allow-Origin" not in own
+
+
+@pytest.fixture(name="nginx")
+def nginx_(service, tmp_path):
+    """The lines of the page in a server of its own. Gives  its port."""
+    if not shutil.which("nginx"):
+        pytest.skip("nginx is not installed")
+    page = (TOP / "docs/operating.md").read_text().split("nginx, within")[1]
+    lines = page.split("```\n")[1].replace("127.0.0.1:7070", f"127.0.0.1:{service.port}")
+    port = free_port()
+    (tmp_path / "nginx.conf").write_text(f"""daemon off; master_process off; pid {tmp_path}/pid; error_log {tmp_path}/error.log;
+events {{}}
+http {{ access_log off; client_body_temp_path {tmp_path}/1; proxy_temp_path {tmp_path}/2; fastcgi_temp_path {tmp_path}/3;
+uwsgi_temp_path {tmp_path}/4; scgi_temp_path {tmp_path}/5;
+server {{ listen 127.0.0.1:{port}; server_name box.example.com;
+{lines} }} }}
+""")
+    process = subprocess.Popen(["nginx", "-p", tmp_path, "-c", tmp_path / "nginx.conf", "-e", tmp_path / "error.log"])
+    try:
+        end = time.monotonic() + 30
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                assert process.poll() is None and time.monotonic() < end, (tmp_path / "error.log").read_text()
+                time.sleep(0.02)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def by_proxy(port, key, method, path, body=None, host="box.example.com"):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    headers = {"Host": host, "Authorization": "Bearer " + key["key"]}
+    connection.request(method, path, body if body is None or isinstance(body, bytes) else json.dumps(body), headers)
+    return connection.getresponse()
+
+
+def test_nginx_passes_on_runs_events_and_files(service, nginx):
+    key = service.key("--scope", "run,sessions")
+    done = by_proxy(nginx, key, "POST", "/v1/runs", {"code": "print(6 * 7)", "policy": "minimal"})
+    assert done.status == 200 and json.loads(done.read())["stdout"] == "42\n"
+    assert by_proxy(nginx, key, "GET", "/readyz", host="evil.example").status == 403
+    session = json.loads(by_proxy(nginx, key, "POST", "/v1/sessions", {"policy": "minimal"}).read())["id"]
+    big = bytes(range(256)) * (8 << 12)  # 8 MiB, more than nginx takes without client_max_body_size
+    assert by_proxy(nginx, key, "PUT", f"/v1/sessions/{session}/files/big", big).status in (200, 201, 204)
+    assert by_proxy(nginx, key, "GET", f"/v1/sessions/{session}/files/big").read() == big
+    code = "import os, time\nprint('first', flush=True)\nwhile not os.path.exists('/workspace/go'): time.sleep(0.01)\nprint('last')"
+    ran = by_proxy(nginx, key, "POST", f"/v1/sessions/{session}/contexts/python/run?stream=1", {"code": code})
+    seen = b""
+    while b"first" not in seen:  # the cell waits for what is sent after this
+        line = ran.readline()
+        assert line, seen
+        seen += line
+    assert by_proxy(nginx, key, "PUT", f"/v1/sessions/{session}/files/go", b"").status in (200, 201, 204)
+    assert b"last" in ran.read()
+    assert by_proxy(nginx, key, "DELETE", f"/v1/sessions/{session}").status in (200, 204)
 
 
 class TestReady:
