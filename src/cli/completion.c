@@ -10,9 +10,21 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What a shell runs to know the names or ids that there are: a listing, of each line the word that
+ * begins it or follows what stands before two blanks. No quotes but these, so that every shell
+ * takes them. */
+#define NAMES(listing, word) \
+    "glovebox " listing " 2>/dev/null | sed -n \"s/^\\(" word "\\) .*/\\1/p\" | sed \"s/.* //\""
+#define OFFER_OF(names)                                                       \
+    {                                                                         \
+        "COMPREPLY=($(compgen -W \"$(" names ")\" -- \"$cur\"))",             \
+            "{compadd -- ${(f)\"$(" names ")\"}}", " -a '(" names ")'", names \
+    }
+
 /* What a shell does to offer values, a row for each kind and shell. */
 static const struct {
     const char *bash, *zsh, *fish;
+    const char *names; /* the command alone; NULL: there is none */
 } offers[] = {
     [VALUES_NONE] = { ":", " ", "" },
     [VALUES_FILE] = { "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\"))", "_files",
@@ -22,13 +34,32 @@ static const struct {
     [VALUES_LANGUAGE] = { "COMPREPLY=($(compgen -W 'python bash node r c cpp perl' -- \"$cur\"))",
                           "(python bash node r c cpp perl)",
                           " -a 'python bash node r c cpp perl'" },
-    [VALUES_POLICY] = { "COMPREPLY=($(compgen -W \"$(glovebox policy list 2>/dev/null | cut -d' ' "
-                        "-f1)\" "
-                        "-- \"$cur\"))",
-                        "{compadd -- ${(f)\"$(glovebox policy list 2>/dev/null | cut -d\" \" "
-                        "-f1)\"}}",
-                        " -a '(glovebox policy list 2>/dev/null | string split -f1 \" \")'" },
+    [VALUES_POLICY] = OFFER_OF(NAMES("policy list", "[a-z0-9-]*")),
+    [VALUES_TEMPLATE] = OFFER_OF(NAMES("template list", "[a-z0-9-]*")),
+    [VALUES_SESSION] = OFFER_OF(NAMES("session list", "ses_[0-9a-f]*")),
+    [VALUES_APPROVAL] = OFFER_OF(NAMES("approvals", "apr_[0-9a-f]*")),
+    [VALUES_KEY] = OFFER_OF(NAMES("key list", "[0-9a-f]\\{16\\}")),
+    [VALUES_RECEIPT] = OFFER_OF(NAMES("log tail", ".*  rcp_[0-9a-f]*")),
 };
+
+/* What may follow the verb, or the verb of a noun, beside files. */
+static const struct {
+    const char *verb;
+    enum option_values values;
+} operands[] = {
+    { "session", VALUES_SESSION },   { "repl", VALUES_SESSION },   { "policy", VALUES_POLICY },
+    { "template", VALUES_TEMPLATE }, { "libs", VALUES_TEMPLATE },  { "approvals", VALUES_APPROVAL },
+    { "approve", VALUES_APPROVAL },  { "deny", VALUES_APPROVAL },  { "key", VALUES_KEY },
+    { "receipt", VALUES_RECEIPT },   { "replay", VALUES_RECEIPT },
+};
+
+static const char *names_for(const struct command *command) /* NULL: there are none */
+{
+    for_each(row, operands)
+        if (strcmp(row->verb, command->name) == 0)
+            return offers[row->values].names;
+    return NULL;
+}
 
 /* Text between single quotes, with `special` characters behind a backslash. */
 static void print_quoted(const char *text, const char *special)
@@ -81,7 +112,11 @@ static void print_bash_verb(const struct command *command, const struct option_t
             (void) printf("--%s ", table->rows[index].name);
     (void) fputs("--help' words='", stdout);
     print_words(command);
-    (void) puts("' ;;");
+    (void) puts("'");
+    if (names_for(command)) /* asked for only where one can stand */
+        (void) printf("        [ \"$COMP_CWORD\" -lt %d ] || ids=$(%s)\n",
+                      has_words(command->arguments) ? 3 : 2, names_for(command));
+    (void) puts("        ;;");
 }
 
 static void print_bash(void)
@@ -91,7 +126,7 @@ static void print_bash(void)
         "# bash completion for glovebox; source it, or put it where bash-completion looks.\n"
         "_glovebox() {\n"
         "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} flags='' "
-        "words=''\n"
+        "words='' ids=''\n"
         "    COMPREPLY=()\n"
         "    if [ \"$COMP_CWORD\" -eq 1 ]; then");
     (void) fputs("        COMPREPLY=($(compgen -W '", stdout);
@@ -104,7 +139,7 @@ static void print_bash(void)
                 "    case $cur in\n"
                 "    -*) COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\")) ;;\n"
                 "    *)  compopt -o filenames\n"
-                "        COMPREPLY=($(compgen -W \"$words\" -- \"$cur\") "
+                "        COMPREPLY=($(compgen -W \"$words $ids\" -- \"$cur\") "
                 "$(compgen -f -- \"$cur\")) ;;\n"
                 "    esac\n"
                 "}\n"
@@ -153,7 +188,11 @@ static void print_zsh(void)
             print_words(command);
             (void) fputs(")'", stdout);
         }
-        (void) puts(" '*:file:_files' ;;");
+        if (names_for(command))
+            (void) printf(" '*:what:{compadd -- ${(f)\"$(%s)\"}; _files}' ;;\n",
+                          names_for(command));
+        else
+            (void) puts(" '*:file:_files' ;;");
     }
     /* Sourced it registers itself; from a folder of fpath it is the function. */
     (void) puts("    esac\n}\n"
@@ -187,6 +226,9 @@ static void print_fish(void)
             print_words(command);
             (void) puts("'");
         }
+        if (names_for(command))
+            (void) printf("complete -c glovebox -n '__fish_seen_subcommand_from %s' -a '(%s)'\n",
+                          command->name, names_for(command));
     }
 }
 

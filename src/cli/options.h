@@ -14,7 +14,18 @@ struct option_row;
 typedef int option_take(void *into, const struct option_row *row, const char *value, error *err);
 
 /* What the shell offers for a value. */
-enum option_values { VALUES_NONE, VALUES_FILE, VALUES_FOLDER, VALUES_LANGUAGE, VALUES_POLICY };
+enum option_values {
+    VALUES_NONE,
+    VALUES_FILE,
+    VALUES_FOLDER,
+    VALUES_LANGUAGE,
+    VALUES_POLICY,
+    VALUES_TEMPLATE,
+    VALUES_SESSION,
+    VALUES_APPROVAL,
+    VALUES_KEY,
+    VALUES_RECEIPT
+};
 
 struct option_row {
     const char *name;  /* "policy" for --policy */

@@ -420,13 +420,15 @@ def repl(daemon, tmp_path):
     """A prompt on a terminal of the test's own; its history and its pictures lie in tmp_path."""
     def repl(*words, **env):
         made = Shell(daemon, *words, verb=("repl",), env={"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")} | env)
-        made.until(b"In [1]: ")
+        made.banner = made.until(b"In [1]: ").decode()
         return made
     return repl
 
 
 def test_repl_is_a_prompt_like_a_notebooks(repl, cli, tmp_path):
     ours = repl("--policy", "data", "--images", str(tmp_path / "figures"))
+    began = re.search(r"python in a sandbox, policy data\. Session (ses_\w+), which ends with this prompt\.\r\n.*Ctrl-D leaves", ours.banner)
+    assert began and began[1].encode() in cli("list").stdout, ours.banner
     ours.type("x = 6 * 7\r")
     ours.until(b"In [2]: ")
     ours.type("def f(a):\r    return a + '''\r")
@@ -548,8 +550,19 @@ def test_repl_corrects_lines_and_keeps_a_history(repl, session):
     again.end()
 
 
+def test_repl_goes_on_with_words_that_were_typed(repl, session):
+    ours = repl(session)
+    ours.type("quite_long = 6; quite_low = 7\r")
+    ours.until(b"In [2]: ")
+    ours.type("qui\tng * qui\tw\r")  # both begin with quite_lo
+    assert b"\n42\r\n" in ours.until(b"In [3]: ")
+    ours.type("[\t1, zz\b\b 2]\r")  # no word: an indent
+    assert b"[1, 2]" in ours.until(b"In [4]: ")
+
+
 def test_repl_goes_on_in_a_shell_and_finds_entries_whole(repl, session):
-    ours = repl("-l", "bash", session)
+    ours = repl("-l", "sh", session)
+    assert f"bash in a sandbox, policy data. Session {session}, which stays." in ours.banner, ours.banner
     ours.size(24, 100)
     ours.type("for x in 1 2; do\r")
     ours.until(b"...: ")

@@ -9,8 +9,8 @@ import subprocess
 import pytest
 import yaml
 
-from conftest import TOP
-from serving import let_others_in
+from conftest import BUILD, TOP
+from serving import Serving, let_others_in, state_of_its_own, with_policies
 
 VERBS = ["run", "exec", "check", "session", "policy", "prompt", "manifest", "template", "libs", "receipt", "log", "replay",
          "doctor", "setup", "serve", "key", "config", "approvals", "approve", "deny", "top", "completion", "version", "help"]
@@ -38,6 +38,37 @@ def test_every_verb_stands_in_the_manual(glovebox):
     verbs = re.findall(r"^  (\w+) +\w", glovebox("help").stdout.decode().partition("Usage:")[2], re.MULTILINE)
     assert set(VERBS) <= set(verbs), verbs
     assert [verb for verb in verbs if not re.search(rf"^\*.*\*?{verb}\*", page, re.MULTILINE)] == []
+
+
+def test_every_verb_has_a_page_of_the_manual(glovebox):
+    """Made from what the verb says of itself, so that it says the same."""
+    verbs = re.findall(r"^  (\w+) +\w", glovebox("help").stdout.decode().partition("Usage:")[2], re.MULTILINE)
+    pages = {verb: BUILD / f"glovebox-{verb}.1" for verb in verbs}
+    assert [verb for verb, page in pages.items() if not page.exists()] == []
+    text = pages["key"].read_text()
+    assert ".SH SYNOPSIS\nglovebox key create|list|rotate|revoke" in text and "\\fB\\-\\-grace\\fR \\fI1h\\fR\nrotate: how long" in text
+    if not shutil.which("man"):
+        pytest.skip("man is not installed")
+    for page in pages.values():
+        done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", page], capture_output=True, check=True,
+                              env=os.environ | {"LC_ALL": "C.UTF-8"})
+        assert done.stderr == b"", page
+
+
+@pytest.mark.usefixtures("python_template")
+def test_moments_are_iso_8601_for_people(glovebox):
+    state_of_its_own(glovebox)
+    iso = r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z"
+    with Serving(glovebox, tcp=False) as service:
+        receipt = service.run("1").json["receipt"]
+        service.call("POST", "/v1/sessions", {"policy": "minimal"})
+        assert glovebox("key", "create", "--expires", "1h").returncode == 0
+        listed = glovebox("session", "list", "--daemon", service.socket).stdout.decode().splitlines()[1]
+    shown = glovebox("receipt", "show", receipt).stdout.decode()
+    assert all(re.search(rf"^(times)? +{name} {iso}$", shown, re.MULTILINE) for name in ("submitted", "started", "ended", "written")), shown
+    tail = glovebox("log", "tail").stdout.decode().splitlines()
+    assert tail and all(re.match(rf" +\d+  {iso}  rcp_", line) for line in tail), tail
+    assert re.search(iso, listed) and re.search(iso, glovebox("key", "list").stdout.decode().splitlines()[1])
 
 
 @pytest.mark.usefixtures("python_template")
@@ -116,11 +147,11 @@ def test_version(glovebox):
     assert glovebox("--version").stdout.decode() == plain
 
 
-def bash_offers(glovebox, *words):
+def bash_offers(glovebox, *words, env=None):
     script = glovebox("completion", "bash").stdout.decode()
     script += f"\ncompopt() {{ :; }}; COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}\n"
     script += "_glovebox; printf '%s\\n' \"${COMPREPLY[@]}\"\n"
-    done = subprocess.run(["bash", "-c", script], capture_output=True, check=True, cwd=glovebox.folder)
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=True, cwd=glovebox.folder, env=env)
     assert done.stderr == b""
     return done.stdout.decode().split()
 
@@ -136,6 +167,33 @@ def test_bash_completion_offers_what_fits(glovebox, tmp_path):
     assert bash_offers(glovebox, "glovebox", "session", "--la") == ["--label"]
     assert bash_offers(glovebox, "glovebox", "log", "ver") == ["verify"]
     assert bash_offers(glovebox, "glovebox", "exec", "--cod") == []
+
+
+@pytest.mark.usefixtures("python_template")
+def test_ids_and_names_are_completed(glovebox):
+    """Of what there is now, by what the listings say: bash and fish are asked, zsh reads the same lines."""
+    state_of_its_own(glovebox)
+    with Serving(glovebox, tcp=False, env=with_policies(glovebox, {"asked": "approval: {when: [always]}"})) as service:
+        env = glovebox.environment({"GLOVEBOX_SOCKET": service.socket, "PATH": f"{BUILD}:{os.environ['PATH']}"})
+        session = service.call("POST", "/v1/sessions", {"policy": "minimal"}).json["id"]
+        receipt = service.run("1").json["receipt"]
+        approval = service.run("1", policy="asked").json["approval"]
+        key = json.loads(glovebox("key", "create", "--json").stdout)["id"]
+        asked = [("session show ses", session), ("session new --template mini", "minimal"), ("repl ses", session),
+                 ("receipt show rcp", receipt), ("replay rcp", receipt), ("approve apr", approval), ("deny apr", approval),
+                 ("approvals apr", approval), ("key revoke " + key[:6], key), ("template show mini", "minimal"),
+                 ("libs mini", "minimal"), ("policy show exten", "extended"), ("run --policy exten", "extended")]
+        for words, offered in asked:
+            assert offered in bash_offers(glovebox, "glovebox", *words.split(), env=env), words
+        assert session not in bash_offers(glovebox, "glovebox", "session", "s", env=env)
+        zsh = glovebox("completion", "zsh").stdout.decode()
+        assert all(zsh.count(f"glovebox {listing} 2>/dev/null") for listing in ("session list", "approvals", "key list", "log tail"))
+        if shutil.which("fish"):
+            (glovebox.folder / "g.fish").write_bytes(glovebox("completion", "fish").stdout)
+            lines = "; ".join(f"complete -C 'glovebox {words}'" for words, _ in asked)
+            told = subprocess.run(["fish", "--no-config", "-c", f"source g.fish; {lines}"], capture_output=True, text=True, check=True,
+                                  env=env | {"HOME": str(glovebox.folder)}, cwd=glovebox.folder, timeout=120).stdout
+            assert [offered for _, offered in asked if offered not in told] == [], told
 
 
 def test_validate_refuses_what_the_daemon_would(glovebox, tmp_path):
@@ -170,7 +228,7 @@ def test_nouns_alone_list_and_verbs_have_their_usual_names(glovebox, words, mean
 def test_aliases_are_completed(glovebox):
     text = glovebox("completion", "bash").stdout.decode()
     for noun, aliases in (("session", "ls rm remove create"), ("key", "ls rm remove new"), ("template", "ls rm"), ("policy", "ls")):
-        words = re.search(rf"^    {noun}\)\n.*?words='(.*?)' ;;", text, re.DOTALL | re.MULTILINE)[1]
+        words = re.search(rf"^    {noun}\)\n.*?words='(.*?)'", text, re.DOTALL | re.MULTILINE)[1]
         assert words.endswith(f" {aliases}"), (noun, words)
 
 

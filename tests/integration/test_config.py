@@ -35,6 +35,12 @@ def test_the_later_wins_and_the_origin_is_told(glovebox):
     assert shown["log_level"] == {"value": "debug", "origin": f"{file}:4:12"}
 
 
+def test_keys_are_listed_for_programs(glovebox):
+    keys = json.loads(glovebox("config", "keys", "--json").stdout)
+    assert [key["key"] for key in keys] == list(json.loads(glovebox("config", "show", "--json").stdout))
+    assert {"key": "queue", "default": "32", "reloads": True, "text": "runs that may wait for a sandbox, of all keys together"} in keys
+
+
 def test_a_file_of_comments_changes_nothing(glovebox):
     """As the one that comes with glovebox, before anything in it is touched."""
     for text in ((TOP / "data/glovebox.yaml").read_text(), "", "  # nothing\n\n#"):

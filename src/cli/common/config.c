@@ -153,10 +153,22 @@ static int validate(const struct config_arguments *arguments, const char *file, 
 
 static int keys(const struct config_arguments *arguments, const char *file, error *err)
 {
-    (void) arguments;
     (void) file;
     (void) err;
-    for_each(row, setting_rows)
+    json_object *every = json_object_new_array();
+    for_each(row, setting_rows) {
+        json_object *one = json_object_new_object();
+        (void) json_object_object_add(one, "key", json_object_new_string(row->key));
+        (void) json_object_object_add(one, "default", json_object_new_string(row->start));
+        (void) json_object_object_add(one, "reloads", json_object_new_boolean(row->reloads));
+        (void) json_object_object_add(one, "text", json_object_new_string(row->text));
+        (void) json_object_array_add(every, one);
+    }
+    if (arguments->json)
+        (void) puts(json_object_to_json_string_ext(every, JSON_C_TO_STRING_NOSLASHESCAPE));
+    (void) json_object_put(every);
+    for (const struct setting_row *row = setting_rows;
+         !arguments->json && row < setting_rows + SETTINGS; row++)
         (void) printf("%-24s %-10s %-8s %s\n", row->key, row->start[0] ? row->start : "\"\"",
                       row->reloads ? "SIGHUP" : "restart", row->text);
     return 0;

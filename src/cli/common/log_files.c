@@ -375,20 +375,12 @@ int64_t number_at(json_object *object, const char *path)
     return json_object_get_int64(member_at(object, path));
 }
 
-/* "2026-11-21 08:14:34.120" of milliseconds since 1970, UTC. */
-static void print_moment(int64_t at_ms, char ret_text[32])
-{
-    char text[TIMESTAMP_SIZE];
-    (void) timestamp_write_ms(at_ms, text);
-    (void) snprintf(ret_text, 32, "%.10s %.12s", text, text[0] ? text + 11 : "");
-}
-
 void print_record_line(uint64_t index, json_object *payload)
 {
-    char moment[32];
+    char moment[TIMESTAMP_SIZE];
     const char *event = text_at(payload, "event");
     if (*event) {
-        print_moment(number_at(payload, "at_ms"), moment);
+        (void) timestamp_write_ms(number_at(payload, "at_ms"), moment);
         (void) printf(
             "%8" PRIu64 "  %s  %s  event    %s  %s\n", index, moment, text_at(payload, "id"), event,
             json_object_to_json_string_ext(member_at(payload, "facts"), JSON_C_TO_STRING_PLAIN));
@@ -397,7 +389,7 @@ void print_record_line(uint64_t index, json_object *payload)
     bool is_lost = strcmp(text_at(payload, "predicateType"), PREDICATE_LOST) == 0;
     json_object *execution =
         member_at(payload, is_lost ? "predicate.opened.execution" : "predicate.execution");
-    print_moment(number_at(payload, "predicate.times.written_ms"), moment);
+    (void) timestamp_write_ms(number_at(payload, "predicate.times.written_ms"), moment);
     (void) printf("%8" PRIu64 "  %s  %s  %-8s %-9s %s  %s\n", index, moment,
                   text_at(payload, "predicate.id"), text_at(execution, "kind"),
                   text_at(payload, "predicate.outcome.status"), text_at(execution, "id"),

@@ -19,7 +19,7 @@
 
 /* clang-format off */
 static const struct option_row rows[] = {
-    { "template", 0, "NAME",   VALUES_NONE,   "request: for which template; default: python, of npm node", store_text,   FIELD(template_name) },
+    { "template", 0, "NAME",   VALUES_TEMPLATE,   "request: for which template; default: python, of npm node", store_text,   FIELD(template_name) },
     { "pip",      0, NULL,     VALUES_NONE,   "request: a package of Python; the default",     store_switch, FIELD(pip) },
     { "apt",      0, NULL,     VALUES_NONE,   "request: a package of Debian",                  store_switch, FIELD(apt) },
     { "npm",      0, NULL,     VALUES_NONE,   "request: a package of npm",                      store_switch, FIELD(npm) },

@@ -76,7 +76,7 @@ static const struct option_row own_rows[] = {
     { "code",     'c', "CODE",       VALUES_NONE,     "run this text",                                   store_text,    FIELD(code_text) },
     { "language", 'l', "LANGUAGE",   VALUES_LANGUAGE, "of the code; default: by name or first line, else python, or the first of the policy", store_text, FIELD(language) },
     { "policy",   'p', "NAME",       VALUES_POLICY,   "what the run may do; default: the daemon's, which is data where its template is built", store_text, FIELD(policy) },
-    { "template", 0,   "NAME",       VALUES_NONE,     "root file system; default: what the policy says", store_text,    FIELD(template_name) },
+    { "template", 0,   "NAME",       VALUES_TEMPLATE,     "root file system; default: what the policy says", store_text,    FIELD(template_name) },
     { "file",     'f', "FILE[:PATH][:ro]", VALUES_FILE, "copy a file or folder to /workspace (or PATH there); :ro makes it read-only", take_file, 0 },
     { "out",      'o', "FOLDER",     VALUES_FOLDER,   "write the files that the run makes here",         store_text,    FIELD(out) },
     { "receipt",  0,   "FILE",       VALUES_FILE,     "write the signed receipt of the run here",        store_text,    FIELD(receipt) },

@@ -37,7 +37,7 @@ struct repl {
 /* clang-format off */
 static const struct option_row rows[] = {
     { "policy",   'p', "NAME",   VALUES_POLICY, "what the session may do; default: as run",               store_text, FIELD(arguments.policy) },
-    { "template", 0,   "NAME",   VALUES_NONE,   "root file system; default: what the policy says",        store_text, FIELD(arguments.template_name) },
+    { "template", 0,   "NAME",   VALUES_TEMPLATE,   "root file system; default: what the policy says",        store_text, FIELD(arguments.template_name) },
     { "context",  'l', "NAME",   VALUES_NONE,   "a language, or the id of a context; default: python",    store_text, FIELD(arguments.in) },
     { "images",   0,   "FOLDER", VALUES_FOLDER, "where pictures are kept; default: drawn where the terminal can, else a folder in /tmp", store_text, FIELD(folder) },
     { "daemon",   0,   "SOCKET", VALUES_FILE,   "the daemon's socket; default: where it is looked for",   store_text, FIELD(arguments.daemon) },
@@ -55,7 +55,8 @@ const struct option_table *repl_option_table(void)
         .usage = "[OPTIONS] [SESSION]",
         .more = "An entry that is not finished goes on in the next line: as python's do, where an "
                 "empty line ends a\nblock; in bash, javascript and r with what is open, or two "
-                "empty lines. The history has entries\nwhole, with ↵ between their lines. Ctrl-C "
+                "empty lines. The history has entries\nwhole, with ↵ between their lines; Tab goes "
+                "on with a word of it. Ctrl-C "
                 "interrupts a cell, Ctrl-D or exit ends. Needs a daemon:\nglovebox serve.\n",
         .rows = rows,
         .count = COUNT_OF(rows),
@@ -237,6 +238,18 @@ static void stay_in_use(struct repl *repl, json_object *session)
     repl->beat_ms = beat_ms > BEAT_MIN_MS ? (int64_t) beat_ms : BEAT_MIN_MS;
 }
 
+/* What a person at a terminal should know: where the code runs, and how to leave. */
+static void print_banner(const struct repl *repl, json_object *session, const char *context)
+{
+    json_object *policy = NULL;
+    (void) json_object_object_get_ex(session, "policy", &policy);
+    (void) printf("glovebox " GLOVEBOX_VERSION
+                  ": %s in a sandbox, policy %s. Session %s, which %s.\n"
+                  "Ctrl-C interrupts, Ctrl-D leaves; glovebox session cp copies files.\n",
+                  language_name(context), policy ? text_of(policy, "name") : "", repl->session,
+                  repl->arguments.count > 0 ? "stays" : "ends with this prompt");
+}
+
 /* Before anything is typed in vain. */
 static int look_at_session(struct repl *repl, error *err)
 {
@@ -254,6 +267,8 @@ static int look_at_session(struct repl *repl, error *err)
         !has(contexts, "id", name))
         result = no_such_context(root, languages, name, err);
     stay_in_use(repl, root);
+    if (result == 0 && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+        print_banner(repl, root, name);
     (void) json_object_put(root);
     glb_text_free(json);
     return result;

@@ -71,7 +71,7 @@ static int take_label(void *into, const struct option_row *row, const char *valu
 /* clang-format off */
 static const struct option_row rows[] = {
     { "policy",   'p', "NAME",       VALUES_POLICY, "new: what it may do; default: as run",             store_text,    FIELD(policy) },
-    { "template", 0,   "NAME",       VALUES_NONE,   "new: root file system; default: what the policy says",   store_text,    FIELD(template_name) },
+    { "template", 0,   "NAME",       VALUES_TEMPLATE,   "new: root file system; default: what the policy says",   store_text,    FIELD(template_name) },
     { "idle",     0,   "TIME",       VALUES_NONE,   "new, branch: it ends when nobody has used it for so long; default: 10m, as its parent", take_time, FIELD(idle_ms) },
     { "ttl",      0,   "TIME",       VALUES_NONE,   "new, branch: it ends after so long in any case; default: 24h", take_time,     FIELD(lifetime_ms) },
     { "limit",    0,   "NAME=VALUE", VALUES_NONE,   "new, run: a limit, such as memory=1GiB or wall=5s",      take_limit,    FIELD(limit_count) },

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"
+#include "base/timestamp.h"
 #include "cli/common/inputs.h"
 #include "cli/common/log_files.h"
 #include "cli/common/log_head.h"
@@ -82,6 +83,19 @@ static void print_value(const char *title, json_object *value)
                                                                   JSON_C_TO_STRING_NOSLASHESCAPE));
 }
 
+/* "ended_ms": 1795353037476 is read by programs, "ended 2026-11-22T…" by people. */
+static void print_times(const char *title, json_object *times)
+{
+    bool is_first = true;
+    json_object_object_foreach(times, name, value)
+    {
+        char text[TIMESTAMP_SIZE];
+        (void) printf("%-12s %.*s %s\n", is_first ? title : "", (int) strlen(name) - 3, name,
+                      timestamp_write_ms(json_object_get_int64(value), text));
+        is_first = false;
+    }
+}
+
 static int show(const struct log_arguments *arguments, struct found_receipt *found, error *err)
 {
     (void) err;
@@ -92,7 +106,9 @@ static int show(const struct log_arguments *arguments, struct found_receipt *fou
     for_each(line, lines) {
         json_object *value = member_at(found->payload, line->path);
         bool is_list = json_object_is_type(value, json_type_array);
-        if (value && !is_list)
+        if (value && strcmp(line->title, "times") == 0)
+            print_times(line->title, value);
+        else if (value && !is_list)
             print_value(line->title, value);
         for (size_t i = 0; is_list && i < json_object_array_length(value); i++)
             print_value(i == 0 ? line->title : "", json_object_array_get_idx(value, i));

@@ -3,6 +3,7 @@
 #include "cli/tty/entry_scanner.h"
 
 #include "base/table.h"
+#include "model/languages.h"
 
 #include <ctype.h>
 #include <stddef.h>
@@ -311,10 +312,10 @@ static bool is_whole(const struct manner *manner, const char *entry)
 
 bool entry_is_whole(const char *language, const char *entry)
 {
-    if (!language || strcmp(language, "python") == 0)
+    if (!language || language_is(language, "python"))
         return python_is_whole(entry);
     for_each(manner, manners)
-        if (strcmp(manner->language, language) == 0)
+        if (language_is(manner->language, language))
             return is_whole(manner, entry);
     return true;
 }

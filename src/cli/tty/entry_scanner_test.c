@@ -139,8 +139,16 @@ TEST(an_entry_of_another_language_is_a_line)
     check("ctx_1", facts, COUNT_OF(facts));
 }
 
+TEST(a_language_has_its_usual_names)
+{
+    static const struct fact facts[] = { { "f(\n", false }, { "f()\n", true } };
+    static const char *const names[] = { "py", "node", "js", "R" };
+    for_each(name, names)
+        check(*name, facts, COUNT_OF(facts));
+}
+
 TESTS(CASE(python_goes_on_in_brackets_texts_and_blocks),
       CASE(a_shell_goes_on_in_blocks_quotes_and_here_documents),
       CASE(javascript_goes_on_in_brackets_templates_and_behind_operators),
       CASE(r_goes_on_in_brackets_and_behind_operators),
-      CASE(an_entry_of_another_language_is_a_line))
+      CASE(an_entry_of_another_language_is_a_line), CASE(a_language_has_its_usual_names))

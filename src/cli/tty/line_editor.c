@@ -2,6 +2,7 @@
  * that is wider than the terminal the part around the cursor is shown. */
 #include "cli/tty/line_editor.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -262,6 +263,54 @@ static size_t word_before(size_t at)
     return at;
 }
 
+/* --- words that were typed before ---------------------------------------------------------------
+ */
+
+static bool is_of_word(char byte)
+{
+    return byte == '_' || isalnum((unsigned char) byte) || (unsigned char) byte >= 0x80;
+}
+
+/* What all words of a text that begin as the `size` bytes of `begun` have in common, and what
+ * `*common` had: *common_size is 0 before the first. */
+static void find_words(const char *text, const char *begun, size_t size, const char **common,
+                       size_t *common_size)
+{
+    for (const char *at = text; *at;) {
+        size_t length = 0;
+        while (is_of_word(at[length]))
+            length++;
+        if (length > size && strncmp(at, begun, size) == 0) {
+            size_t same = *common_size > 0 ? size : length;
+            while (*common_size > 0 && same < length && same < *common_size &&
+                   at[same] == (*common)[same])
+                same++;
+            *common = at;
+            *common_size = same;
+        }
+        at += length > 0 ? length : 1;
+    }
+}
+
+/* Goes on with the word before the cursor as far as all words of the history that begin so do;
+ * indents where there is none. */
+static void complete(struct editor *editor)
+{
+    const struct line_reader *reader = editor->reader;
+    size_t begin = editor->cursor;
+    const char *common = "";
+    size_t common_size = 0;
+    while (begin > 0 && is_of_word(line[begin - 1]))
+        begin--;
+    size_t size = editor->cursor - begin;
+    for (int i = 0; size == 0 && i < 4; i++)
+        put(editor, ' ');
+    for (size_t i = 0; size > 0 && i < reader->history_count; i++)
+        find_words(reader->history[i], line + begin, size, &common, &common_size);
+    for (size_t i = size; i < common_size; i++)
+        put(editor, common[i]);
+}
+
 static void change(struct editor *editor, int key)
 {
     switch (key) {
@@ -301,8 +350,7 @@ static void change(struct editor *editor, int key)
         look_back(editor, key == CTRL_P);
         break;
     case TAB:
-        for (int i = 0; i < 4; i++)
-            put(editor, ' ');
+        complete(editor);
         break;
     case ESCAPE:
         escape(editor);

@@ -1,8 +1,9 @@
 /* line_editor.h - one line typed at a prompt: moved in, corrected, found again in the history,
  * which may hold entries of several lines.
  *
- * Keys: arrows, Home, End, Delete, Backspace; Ctrl-A E B F K U W L P N; Ctrl-C throws the line
- * away, Ctrl-D ends an empty one. Where stdin is no terminal, lines are read as they come. */
+ * Keys: arrows, Home, End, Delete, Backspace; Ctrl-A E B F K U W L P N; Tab goes on with a word of
+ * the history; Ctrl-C throws the line away, Ctrl-D ends an empty one. Where stdin is no terminal,
+ * lines are read as they come. */
 #pragma once
 
 #include "base/clock.h"
