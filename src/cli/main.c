@@ -7,6 +7,7 @@
 #include <string.h>
 
 static const struct command commands[] = {
+#define GROUP(title)                            { NULL, NULL, NULL, title },
 #define COMMAND(name, handler, arguments, text) { #name, handler, arguments, text },
 #include "cli/commands.def"
 };
@@ -29,11 +30,14 @@ static void print_usage(FILE *out)
                  "                                               give a file, keep what is made\n"
                  "  glovebox exec -- ls -l                       run a command\n"
                  "\n"
-                 "Usage: glovebox VERB [OPTIONS] …\n\n",
+                 "Usage: glovebox VERB [OPTIONS] …\n",
                  out);
-    const struct command *command;
-    for (unsigned index = 0; (command = command_at(index)); index++)
-        (void) fprintf(out, "  %-11s %s\n", command->name, command->text);
+    for_each(command, commands) {
+        if (!command->name)
+            (void) fprintf(out, "\n%s\n", command->text);
+        else if (command->handler)
+            (void) fprintf(out, "  %-11s %s\n", command->name, command->text);
+    }
     (void) fputs(
         "\nEverywhere ls, rm and new mean list, remove and create; a noun alone lists what there "
         "is.\n"

@@ -3,6 +3,7 @@
 
 #include "base/table.h"
 #include "cli/commands.h"
+#include "model/limits.h"
 
 #include <string.h>
 
@@ -50,6 +51,9 @@ static int no_such_flag(const struct option_table *table, const char *flag, size
     (void) snprintf(wrong, sizeof wrong, "%.*s", (int) length, flag);
     for (size_t index = 0; index < table->count && index < NAMES_MAX - 1; index++)
         names[index] = table->rows[index].name;
+    if (find_name(table, "limit", 5) && length > 2 && limit_find(wrong + 2) != LIMITS)
+        return fail(err, ERR_BAD_REQUEST, "there is no option %s here; write --limit %s=VALUE",
+                    wrong, wrong + 2);
     const char *meant = flag[0] == '-' ? nearest_word(wrong + 2, names) : NULL;
     if (meant)
         return fail(err, ERR_BAD_REQUEST, "there is no option %s; did you mean --%s?", wrong,

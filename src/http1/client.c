@@ -196,7 +196,9 @@ static int receive_head(struct http *http, error *err)
         return outcome;
     http->status = http_status_read(line, strlen(line));
     if (http->status < 0)
-        return fail(err, ERR_PROTOCOL, "what answers on the socket is not gloveboxd");
+        return fail(err, ERR_PROTOCOL,
+                    "another program answers there, and not gloveboxd; give the daemon's socket or "
+                    "port: --daemon, GLOVEBOX_SOCKET");
     http->events = http->chunked = http->until_close = false;
     http->chunks = (struct http_chunks){ 0 };
     http->keep = true;

@@ -109,11 +109,21 @@ def test_cells_keep_their_names_and_show_values(cli, session):
 def test_sessions_are_listed_shown_and_killed(cli, session):
     assert session.encode() in cli("list").stdout and b'"user":"a"' in cli("list").stdout.replace(b" ", b"")
     assert json.loads(cli("show", "--json", session).stdout)["metadata"] == {"user": "a"}
+    for label, is_there in (("user=a", True), ("user=b", False), ("team=a", False)):
+        assert (session.encode() in cli("list", "--label", label).stdout) == is_there, label
+    assert session.encode() not in cli("list", "--label", "user=a", "--label", "team=a").stdout
+    assert all(b"\\/" not in line and json.loads(line)["id"] for line in cli("list", "--json").stdout.splitlines())
     assert cli("kill", session).returncode == 0
     assert session.encode() not in cli("list").stdout and session.encode() in cli("list", "--all").stdout
     gone = cli("run", session, "-c", "1")
     assert gone.returncode != 0 and b"has ended" in gone.stderr
     assert b"begins with" in cli("show", "ses_zzz").stderr
+
+
+def test_slips_are_answered_with_what_to_write(cli, session):
+    assert b"there is no option --wall here; write --limit wall=VALUE" in cli("run", session, "--wall", "1s", "-c", "1").stderr
+    said = cli("run", session, "--context", "perl", "-c", "1").stderr
+    assert b"the session has no context 'perl': template " in said and b"has no language 'perl'; it has: python, bash\n" in said
 
 
 def test_programs_pass_everything_through(cli, session):
@@ -234,7 +244,7 @@ def test_branches_and_marks(cli, session):
     (("rollback", "ID"), "the id of a session, and a checkpoint"),
     (("checkpoint", "ID", "--checkpoint", "before"), "session checkpoint takes no --checkpoint"),
     (("new", "python"), "session new takes no 'python'"),
-    (("list", "--label", "a=b"), "session list takes no --label"),
+    (("list", "--idle", "5m"), "session list takes no --idle"),
     (("run", "ID", "--env", "A=b", "-c", "1"), "session run takes no --env"),
     (("run", "ID", "-c", "1", "file.py"), "session run takes no 'file.py'"),
     (("exec", "ID", "--limit", "wall=1s", "--", "true"), "session exec takes no --limit"),

@@ -4,7 +4,9 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
+import threading
 
 import pytest
 import yaml
@@ -23,6 +25,27 @@ def test_help_lists_every_verb_and_begins_with_examples(glovebox):
     for verb in VERBS:
         assert re.search(rf"^  {verb} ", text, re.MULTILINE), verb
     assert text.index("glovebox run script.py") < text.index("Usage:")
+    groups = re.findall(r"^\n([A-Z][\w ]+)\n((?:  \w+ +\S.*\n)+)", text, re.MULTILINE)
+    assert [group for group, _ in groups] == ["Run code", "Sessions", "Policies and templates", "Run a service", "Decisions and receipts", "Help"]
+    assert "  setup " in groups[3][1] and "  status " in groups[3][1]
+
+
+def test_another_program_at_the_socket_is_said(glovebox):
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(glovebox.folder / "s"))
+        other.listen()
+
+        def answer():
+            peer = other.accept()[0]
+            peer.recv(65536)
+            peer.sendall(b"220 mail\r\n\r\n")
+            peer.close()
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        done = glovebox("status", "--daemon", glovebox.folder / "s")
+        thread.join()
+    assert done.returncode == 125 and b"another program answers there, and not gloveboxd; give the daemon's socket" in done.stderr, done
 
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "help"])

@@ -161,14 +161,32 @@ struct listing {
     bool has_begun;
 };
 
+static bool has_labels(const struct session_arguments *arguments, json_object *session)
+{
+    json_object *metadata = NULL;
+    (void) json_object_object_get_ex(session, "metadata", &metadata);
+    for (size_t i = 0; i < arguments->label_count; i++) {
+        const char *equals = strchr(arguments->labels[i], '=');
+        char name[128];
+        (void) snprintf(name, sizeof name, "%.*s",
+                        equals ? (int) (equals - arguments->labels[i]) : 0, arguments->labels[i]);
+        if (!metadata || !equals || strcmp(text_of(metadata, name), equals + 1) != 0)
+            return false;
+    }
+    return true;
+}
+
 static bool print_each(void *context, json_object *session)
 {
     struct listing *listing = context;
+    if (!has_labels(listing->arguments, session))
+        return false;
     if (!listing->has_begun)
         print_heads(listing->arguments);
     listing->has_begun = true;
     if (listing->arguments->json)
-        print_text(json_object_to_json_string_ext(session, JSON_C_TO_STRING_PLAIN));
+        print_text(json_object_to_json_string_ext(session, JSON_C_TO_STRING_PLAIN |
+                                                               JSON_C_TO_STRING_NOSLASHESCAPE));
     else
         print_session(session);
     return false;

@@ -76,7 +76,7 @@ static const struct option_row rows[] = {
     { "ttl",      0,   "TIME",       VALUES_NONE,   "new, branch: it ends after so long in any case; default: 24h", take_time,     FIELD(lifetime_ms) },
     { "limit",    0,   "NAME=VALUE", VALUES_NONE,   "new, run: a limit, such as memory=1GiB or wall=5s",      take_limit,    FIELD(limit_count) },
     { "env",      'e', "NAME=VALUE", VALUES_NONE,   "new, exec, shell: an environment variable",              take_variable, FIELD(variable_count) },
-    { "label",    0,   "NAME=VALUE", VALUES_NONE,   "new, branch: metadata, which list shows; default: that of the parent", take_label,    FIELD(label_count) },
+    { "label",    0,   "NAME=VALUE", VALUES_NONE,   "new, branch: metadata, which list shows; default: that of the parent; list: those that have it", take_label,    FIELD(label_count) },
     { "cwd",      0,   "FOLDER",     VALUES_NONE,   "new, exec, shell: working folder inside",                store_text,    FIELD(folder) },
     { "code",     'c', "CODE",       VALUES_NONE,   "run: this text",                                         store_text,    FIELD(code) },
     { "context",  0,   "NAME",       VALUES_NONE,   "run, branch, checkpoint: a language, or the id of a context; default: python", store_text,  FIELD(in) },
@@ -155,7 +155,7 @@ static const struct verb {
 } verbs[] = {
     /* clang-format off */
     { "new",      " policy template idle ttl limit env label cwd ", 0, 0,         session_new },
-    { "list",     " all ",                                          0, 0,         session_list },
+    { "list",     " all label ",                                          0, 0,         session_list },
     { "show",     " ",                                              1, 1,         session_show },
     { "run",      " limit code context no-wait expect ",            1, 2,         session_run },
     { "exec",     " env cwd attach ",                               1, WORDS_ANY, session_exec },

@@ -369,9 +369,9 @@ int context_find(struct session *session, const char *id, struct context **ret_c
             *ret_context = each;
     if (*ret_context || session_check_running(session, err) < 0)
         return *ret_context ? 0 : -1;
-    if (!language)
-        return fail(err, ERR_NOT_FOUND,
-                    "the session has no context '%.40s'; make one, or name a language", id);
+    error cause;
+    if (!language && run_plan_language(&session->plan, id, &language, &cause) < 0)
+        return fail(err, ERR_NOT_FOUND, "the session has no context '%.40s': %s", id, cause.text);
     struct context_request request = { .given = &(struct run_request){ .language = id } };
     *ret_context = context_new(session, id, &request, err);
     return *ret_context ? 0 : -1;
