@@ -204,7 +204,8 @@ class TestRestart:
         alive = second.session(policy="minimal")
         second.stop()
         third = started(own_state)
-        assert third.call("GET", alive.place)[1]["ended"]["why"] == "stopped"
+        gone = third.call("GET", alive.place)[1]
+        assert gone["ended"]["why"] == "stopped" and gone["idle_seconds"] is None
         third.stop()
 
 

@@ -117,8 +117,11 @@ void session_write(struct session *session, struct bytes *out)
                       : session->is_over_day ? "cpu_seconds_per_day"
                                              : "request");
     json_key(out, "idle_seconds");
-    bytes_print(out, "%llu.%03llu", (unsigned long long) (session->idle_ms / 1000),
-                (unsigned long long) (session->idle_ms % 1000));
+    if (session->idle_ms > 0)
+        bytes_print(out, "%llu.%03llu", (unsigned long long) (session->idle_ms / 1000),
+                    (unsigned long long) (session->idle_ms % 1000));
+    else /* it ended under an earlier daemon */
+        bytes_print(out, "null");
     write_end(session, out);
     write_origin(session, out);
     json_key(out, "metadata");

@@ -58,7 +58,7 @@ static const struct property session[] = {
     { "paused_at",     "moment?",  "" },
     { "paused_for",    "=request,cpu_seconds_per_day?", "whether it was asked for, or the quota of the key that is used up" },
     { "held_by",       "=freezer,signals?", "what its programs stand still by while it is paused; null: there are none" },
-    { "idle_seconds",  "number",   "how long nothing may happen" },
+    { "idle_seconds",  "number?",  "how long nothing may happen; null: it ended before the daemon was started again" },
     { "ended",         "SessionEnd?", "null: it has not" },
     { "parent",        "string?",  "the session that it is a branch of" },
     { "branched_from", "SessionOrigin?", "" },
