@@ -60,6 +60,7 @@ void reload_apply(struct reload *reload)
     reload->pool->pool_classes.min = number(settings, SETTING_pool_min);
     reload->pool->pool_classes.max = number(settings, SETTING_pool_max);
     log_until((enum log_level) number(settings, SETTING_log_level));
+    log_one_in(number(settings, SETTING_log_sample));
     log_as_json(number(settings, SETTING_log_format) != 0);
 }
 

@@ -218,6 +218,24 @@ def test_runs_are_lines_of_level_info(glovebox):
     assert not [line for line in lines if line["level"] == "debug"]
 
 
+def test_lines_of_level_info_are_sampled(glovebox):
+    """One run in three has a line, which says so; what is wrong is always told."""
+    state_of_its_own(glovebox)
+    file = glovebox.folder / "g.yaml"
+    file.write_text("log_level: info\nlog_format: json\nlog_sample: 3\n")
+    with Serving(glovebox, "--config", file, tcp=False) as service:
+        for _ in range(7):
+            assert service.run("1").status == 200
+        file.write_text("log_level: info\nlog_format: json\nqueue: none\n")
+        service.reload()
+        file.write_text("log_level: info\nlog_format: json\n")
+        service.reload()
+        assert service.run("1").status == 200
+    runs = [line for line in lines_of(service.log) if line["event"] == "run.ended"]
+    assert [line.get("sample") for line in runs] == [3, 3, 3, None], runs
+    assert any(line["event"] == "config.reloaded" for line in lines_of(service.log))
+
+
 def word_of(told):
     """The next message to the service manager other than WATCHDOG=1."""
     while (word := told.recv(100)) == b"WATCHDOG=1":

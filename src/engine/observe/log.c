@@ -16,6 +16,7 @@ enum { ROOM = 1020 };
 
 static enum log_level max = LOG_NOTICE;
 static bool is_json;
+static uint32_t sample = 1, skipped; /* of level info: one in so many; lines since the last one */
 
 struct line {
     size_t size;
@@ -97,6 +98,20 @@ void log_as_json(bool wanted)
     is_json = wanted;
 }
 
+void log_one_in(uint32_t count)
+{
+    sample = count;
+    skipped = 0;
+}
+
+/* Is it the turn of a line that is written only now and then? */
+static bool is_next(void)
+{
+    bool is_turn = skipped == 0;
+    skipped = (skipped + 1) % sample;
+    return is_turn;
+}
+
 void log_until(enum log_level level)
 {
     max = level;
@@ -137,12 +152,15 @@ static void tell_dropped(void)
 
 void log_fields(enum log_event event, enum log_level level, const struct log_field *fields)
 {
-    if (level > max)
+    bool is_sampled = level == LOG_INFO && sample > 1;
+    if (level > max || (is_sampled && !is_next()))
         return;
     struct line line = { 0 };
     log_writer_flush();
     tell_dropped();
     begin_line(&line, event, level);
+    if (is_sampled)
+        put_field(&line, &COUNT("sample", sample));
     for (const struct log_field *field = fields; field->name; field++) {
         size_t before = line.size;
         put_field(&line, field);

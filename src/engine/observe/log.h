@@ -33,5 +33,8 @@ void log_fields(enum log_event event, enum log_level level, const struct log_fie
 /* One JSON object a line instead: {"time":…,"level":…,"event":…, and the fields}. */
 void log_as_json(bool wanted);
 
+/* Of the lines of level info one in `count` is written, the first of them. */
+void log_one_in(uint32_t count);
+
 /* Lines above this level are not written; LOG_NOTICE at the start. */
 void log_until(enum log_level level);
