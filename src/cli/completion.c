@@ -15,6 +15,11 @@
  * takes them. */
 #define NAMES(listing, word) \
     "glovebox " listing " 2>/dev/null | sed -n \"s/^\\(" word "\\) .*/\\1/p\" | sed \"s/.* //\""
+#define OFFER_WORDS(words)                                                                     \
+    {                                                                                          \
+        "COMPREPLY=($(compgen -W '" words "' -- \"$cur\"))", "(" words ")", " -a '" words "'", \
+            NULL                                                                               \
+    }
 #define OFFER_OF(names)                                                       \
     {                                                                         \
         "COMPREPLY=($(compgen -W \"$(" names ")\" -- \"$cur\"))",             \
@@ -31,9 +36,10 @@ static const struct {
                       " -F" },
     [VALUES_FOLDER] = { "compopt -o filenames; COMPREPLY=($(compgen -d -- \"$cur\"))", "_files -/",
                         " -a '(__fish_complete_directories)'" },
-    [VALUES_LANGUAGE] = { "COMPREPLY=($(compgen -W 'python bash node r c cpp perl' -- \"$cur\"))",
-                          "(python bash node r c cpp perl)",
-                          " -a 'python bash node r c cpp perl'" },
+    [VALUES_LANGUAGE] = OFFER_WORDS("python bash node r c cpp perl"),
+    [VALUES_SCOPE] = OFFER_WORDS("run sessions approve audit admin"),
+    [VALUES_FORMAT] = OFFER_WORDS("openai anthropic mcp openapi"),
+    [VALUES_VERB] = OFFER_OF(NAMES("help", "  [a-z]*")),
     [VALUES_POLICY] = OFFER_OF(NAMES("policy list", "[a-z0-9-]*")),
     [VALUES_TEMPLATE] = OFFER_OF(NAMES("template list", "[a-z0-9-]*")),
     [VALUES_SESSION] = OFFER_OF(NAMES("session list", "ses_[0-9a-f]*")),
@@ -50,7 +56,7 @@ static const struct {
     { "session", VALUES_SESSION },   { "repl", VALUES_SESSION },   { "policy", VALUES_POLICY },
     { "template", VALUES_TEMPLATE }, { "libs", VALUES_TEMPLATE },  { "approvals", VALUES_APPROVAL },
     { "approve", VALUES_APPROVAL },  { "deny", VALUES_APPROVAL },  { "key", VALUES_KEY },
-    { "receipt", VALUES_RECEIPT },   { "replay", VALUES_RECEIPT },
+    { "receipt", VALUES_RECEIPT },   { "replay", VALUES_RECEIPT }, { "help", VALUES_VERB },
 };
 
 static const char *names_for(const struct command *command) /* NULL: there are none */

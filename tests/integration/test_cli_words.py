@@ -190,6 +190,8 @@ def test_bash_completion_offers_what_fits(glovebox, tmp_path):
     assert bash_offers(glovebox, "glovebox", "session", "--la") == ["--label"]
     assert bash_offers(glovebox, "glovebox", "log", "ver") == ["verify"]
     assert bash_offers(glovebox, "glovebox", "exec", "--cod") == []
+    assert bash_offers(glovebox, "glovebox", "key", "create", "--scope", "s") == ["sessions"]
+    assert bash_offers(glovebox, "glovebox", "manifest", "--format", "open") == ["openai", "openapi"]
 
 
 @pytest.mark.usefixtures("python_template")
@@ -205,7 +207,8 @@ def test_ids_and_names_are_completed(glovebox):
         asked = [("session show ses", session), ("session new --template mini", "minimal"), ("repl ses", session),
                  ("receipt show rcp", receipt), ("replay rcp", receipt), ("approve apr", approval), ("deny apr", approval),
                  ("approvals apr", approval), ("key revoke " + key[:6], key), ("template show mini", "minimal"),
-                 ("libs mini", "minimal"), ("policy show exten", "extended"), ("run --policy exten", "extended")]
+                 ("libs mini", "minimal"), ("policy show exten", "extended"), ("run --policy exten", "extended"),
+                 ("help appro", "approvals")]
         for words, offered in asked:
             assert offered in bash_offers(glovebox, "glovebox", *words.split(), env=env), words
         assert session not in bash_offers(glovebox, "glovebox", "session", "s", env=env)

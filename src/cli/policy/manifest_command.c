@@ -17,7 +17,7 @@ struct manifest_arguments {
 #define FIELD(name) offsetof(struct manifest_arguments, name)
 
 static const struct option_row rows[] = {
-    { "format", 'f', "FORMAT", VALUES_NONE, "openai, anthropic, mcp or openapi", store_text,
+    { "format", 'f', "FORMAT", VALUES_FORMAT, "openai, anthropic, mcp or openapi", store_text,
       FIELD(format) },
     { "policy", 'p', "NAME", VALUES_POLICY, "whose constraints; default: as run", store_text,
       FIELD(policy) },

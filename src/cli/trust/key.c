@@ -41,7 +41,7 @@ static int store_number(void *into, const struct option_row *row, const char *va
 
 /* clang-format off */
 static const struct option_row rows[] = {
-    { "scope",               0, "run,…",   VALUES_NONE,   "create: what it is good for: run, sessions, approve, audit, admin; default: run", store_text, FIELD(scope) },
+    { "scope",               0, "run,…",   VALUES_SCOPE,   "create: what it is good for: run, sessions, approve, audit, admin; default: run", store_text, FIELD(scope) },
     { "policy",              0, "NAME,…",  VALUES_POLICY, "create: policies that its runs may have; default: every one", store_text, FIELD(policy) },
     { "name",                0, "TEXT",    VALUES_NONE,   "create: whose it is, for people",                            store_text, FIELD(name) },
     { "tenant",              0, "NAME",    VALUES_NONE,   "create: keys of one tenant see the same runs and files; default: this key alone", store_text, FIELD(tenant) },
