@@ -92,7 +92,7 @@ static int spend(const struct head *head, const struct account *account)
     bool is_used = false;
     for (size_t i = 0; i < used_count; i++) {
         is_used |= memcmp(used[i].head.nonce, head->nonce, NONCE_SIZE) == 0;
-        if (used[i].head.expires_ms <= now_ms())
+        if (used[i].head.expires_ms < now_ms())
             continue;
         own += used[i].account == account;
         used[kept++] = used[i];

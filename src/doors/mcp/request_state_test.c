@@ -1,6 +1,8 @@
+#include "base/table.h"
 #include "base/test.h"
 #include "doors/mcp/mcp.h"
 
+#include <inttypes.h>
 #include <sodium.h>
 #include <string.h>
 
@@ -11,6 +13,13 @@ struct sent {
 };
 
 static struct account *account; /* whose key it comes with */
+static int64_t now = 1000;
+
+int64_t __wrap_now_ms(void);
+int64_t __wrap_now_ms(void)
+{
+    return now;
+}
 
 static void send_call(struct sent *sent, const char *params)
 {
@@ -57,6 +66,72 @@ TEST(a_state_is_good_for_its_call_and_once)
     expect(read_state(params, bytes_text(&state), text) < 0, "it was used");
 }
 
+TEST(a_state_with_another_character_anywhere_is_refused)
+{
+    struct sent sent;
+    char text[MCP_STATE_SIZE];
+    auto_bytes state = { 0 };
+    expect(sodium_init() >= 0, "libsodium");
+    send_call(&sent, "{}");
+    mcp_state_write(&sent.call, "apr_1", &state);
+    (void) json_object_put(sent.call.params);
+    for (size_t i = 0; i < state.size; i++) {
+        char was = state.data[i];
+        state.data[i] = was == 'A' ? 'B' : 'A';
+        expect(read_state("{}", bytes_text(&state), text) < 0, "character %zu", i);
+        state.data[i] = was;
+    }
+    expect(read_state("{}", bytes_text(&state), text) == 1, "as it was");
+}
+
+TEST(a_state_is_good_for_fifteen_minutes)
+{
+    static const struct {
+        int64_t after_ms;
+        int result;
+    } facts[] = {
+        { 0, 1 },
+        { 15 * 60 * 1000, 1 },
+        { 15 * 60 * 1000 + 1, -1 },
+        { 24 * 60 * 60 * 1000, -1 },
+    };
+    expect(sodium_init() >= 0, "libsodium");
+    for_each(fact, facts) {
+        struct sent sent;
+        char text[MCP_STATE_SIZE];
+        auto_bytes state = { 0 };
+        send_call(&sent, "{}");
+        mcp_state_write(&sent.call, "apr_1", &state);
+        (void) json_object_put(sent.call.params);
+        now += fact->after_ms;
+        int result = read_state("{}", bytes_text(&state), text);
+        expect(result == fact->result, "after %" PRId64 " ms: %d", fact->after_ms, result);
+        expect(read_state("{}", bytes_text(&state), text) < 0, "again after %" PRId64 " ms",
+               fact->after_ms);
+    }
+}
+
+/* What was used is forgotten once it has expired, and no sooner. */
+TEST(an_expired_state_makes_room_and_stays_used)
+{
+    static char one;
+    char text[MCP_STATE_SIZE];
+    struct sent sent;
+    auto_bytes state = { 0 };
+    expect(sodium_init() >= 0, "libsodium");
+    account = (void *) &one;
+    send_call(&sent, "{}");
+    mcp_state_write(&sent.call, "apr_1", &state);
+    (void) json_object_put(sent.call.params);
+    expect(read_state("{}", bytes_text(&state), text) == 1, "good");
+    now += 15 * 60 * 1000;
+    for (int i = 1; i <= 3; i++)
+        expect(read_state("{}", bytes_text(&state), text) < 0, "used, in its last moment: %d", i);
+    now++;
+    expect(read_state("{}", bytes_text(&state), text) < 0, "used and expired");
+    account = NULL;
+}
+
 static int go_round(void)
 {
     struct sent sent;
@@ -79,8 +154,13 @@ TEST(many_states_of_one_account_leave_room_for_those_of_another)
     expect(good == 256, "%d were taken", good);
     account = (void *) &accounts[1];
     expect(go_round() == 1, "the other's");
+    account = (void *) &accounts[0];
+    now += 15 * 60 * 1000 + 1;
+    expect(go_round() == 1, "its own, after the others have expired");
     account = NULL;
 }
 
 TESTS(CASE(a_state_is_good_for_its_call_and_once),
+      CASE(a_state_with_another_character_anywhere_is_refused),
+      CASE(a_state_is_good_for_fifteen_minutes), CASE(an_expired_state_makes_room_and_stays_used),
       CASE(many_states_of_one_account_leave_room_for_those_of_another))
