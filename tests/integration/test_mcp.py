@@ -4,6 +4,7 @@ import base64
 import hashlib
 import http.client
 import json
+import re
 import threading
 import time
 
@@ -181,6 +182,21 @@ def test_what_a_program_prints_stays_text(client):
     assert [message.get("method", "result") for message in told] == ["notifications/progress"] * (len(told) - 1) + ["result"]
     assert [part["type"] for part in told[-1]["result"]["content"]] == ["text"]
     assert all(line in text_of(told[-1]["result"]) for line in lines) and b"\x1b" not in answer.body
+
+
+@pytest.mark.parametrize("session", [{}, {"session": "mine"}])
+def test_progress_says_what_runs_and_what_it_has_used(client, session):
+    code = "import time\nheld = b'x' * (64 << 20)\nwhile time.process_time() < 3: pass\nprint('done')"
+    arguments = {"name": "run_code", "arguments": {"code": code} | session}
+    told = messages_of(client.post(client.message("tools/call", arguments, progressToken="p")))
+    assert told[-1]["result"]["structuredContent"]["stdout"] == "done\n"
+    run = told[-1]["result"]["structuredContent"]["id"]
+    words = [re.fullmatch(rf"{run}: running, (\d+\.\d) s of processor time, at most (\d+) MiB of memory", message["params"]["message"])
+             for message in told[:-1]]
+    assert words and all(words), told[:-1]
+    used = [float(word[1]) for word in words]
+    assert used == sorted(used) and 0 < used[-1] < 60, told[:-1]
+    assert 64 <= int(words[-1][2]) < 1024, told[:-1]
 
 
 def test_names_of_files_are_shown_escaped(client):

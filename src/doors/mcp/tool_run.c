@@ -4,6 +4,7 @@
 #include "engine/service/service_contexts.h"
 #include "json/writer.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -115,10 +116,26 @@ static void conclude(struct mcp_call *call)
     mcp_run_tell(call, watch);
 }
 
+/* Where the run stands, and what it has used so far. */
+static void tell_progress(struct mcp_call *call)
+{
+    const struct watch *watch = call->work.watch;
+    uint64_t cpu_us = 0, memory_bytes = 0;
+    char message[160];
+    int size = snprintf(message, sizeof message, "%s: %s", watch_id(watch), watch_state(watch));
+    if (watch_usage(watch, &cpu_us, &memory_bytes))
+        size += snprintf(message + size, sizeof message - (size_t) size,
+                         ", %" PRIu64 ".%" PRIu64 " s of processor time", cpu_us / 1000000,
+                         cpu_us / 100000 % 10);
+    if (memory_bytes > 0)
+        (void) snprintf(message + size, sizeof message - (size_t) size,
+                        ", at most %" PRIu64 " MiB of memory", (memory_bytes >> 20) + 1);
+    mcp_progress(call, message);
+}
+
 static void follow(struct mcp_call *call)
 {
     struct mcp_work *work = &call->work;
-    char message[96];
     if (call->is_cancelled && !work->is_told) {
         work->is_told = true;
         watch_cancel(work->watch);
@@ -127,9 +144,8 @@ static void follow(struct mcp_call *call)
         conclude(call);
         return;
     }
-    (void) snprintf(message, sizeof message, "%s: %s", watch_id(work->watch),
-                    watch_state(work->watch));
-    mcp_progress(call, message);
+    if (call->is_stream && call->progress_token)
+        tell_progress(call);
     if (call->is_stream && call->progress_token)
         mcp_call_look_at(call, deadline_in(PROGRESS_MS));
 }

@@ -68,6 +68,9 @@ void watch_cancel(struct watch *watch); /* ends the run, if it has not ended */
 
 const char *watch_id(const struct watch *watch);
 const char *watch_state(const struct watch *watch); /* queued, building … as it may be reported */
+/* What its code has used so far, while it runs; memory at its peak, 0: not counted here. False: it
+ * does not run. */
+bool watch_usage(const struct watch *watch, uint64_t *ret_cpu_us, uint64_t *ret_memory_bytes);
 bool watch_is_over(const struct watch *watch);
 bool watch_is_lost(
     const struct watch *watch); /* with the daemon before: it is over, and has a result only */

@@ -103,6 +103,19 @@ const char *watch_state(const struct watch *watch)
     return run_state_name(watch->run ? run_state_shown(watch->run) : RUN_DONE);
 }
 
+bool watch_usage(const struct watch *watch, uint64_t *ret_cpu_us, uint64_t *ret_memory_bytes)
+{
+    const struct run *run = watch->run;
+    struct counters counters;
+    if (!run || run->state != RUN_RUNNING)
+        return false;
+    counters_read(run->kind->groups(run), &counters);
+    counters_subtract(&counters, &run->counters_before);
+    *ret_cpu_us = counters.cpu_us;
+    *ret_memory_bytes = counters.memory_peak_bytes;
+    return true;
+}
+
 bool watch_is_over(const struct watch *watch)
 {
     return !watch->run || watch->run->state == RUN_DONE;
