@@ -19,6 +19,7 @@ pytestmark = pytest.mark.usefixtures("python_template")
 POLICIES = {
     "asked": "approval: {when: [always], expires: 1h}",
     "elsewhere": "approval: {when: [always], by: out_of_band, scopes: [once]}",
+    "brief": "approval: {when: [always], expires: 1s}",
 }
 TOOLS = {"run_code", "execute_python", "run_command", "session_open", "session_close", "file_write", "file_read", "file_list",
          "run_status", "run_cancel", "policy_explain"}
@@ -381,6 +382,32 @@ def test_a_question_that_is_put_off_leaves_it_waiting(service, owner):
     assert result["isError"] and "glovebox approve apr_" in text_of(result)
     approval = text_of(result).split("glovebox approve ")[1].split(".")[0]
     assert service.call("GET", f"/v1/approvals/{approval}").json["state"] == "pending"
+
+
+def test_an_answer_to_a_question_that_has_expired_approves_nothing(service, owner):
+    code = "print('too late')"
+    first = asked(owner, code, "brief")
+    wait_for(lambda: service.call("GET", "/v1/approvals?state=expired").json["approvals"])
+    result = owner.tool("run_code", answered(first, "accept", decision="approve"), code=code, policy="brief")
+    told = result["structuredContent"]
+    assert result["isError"] and told["status"] == "pending_approval" and told["stdout"] == "", result
+    assert "The decision was not taken: approval apr_" in text_of(result) and "is expired already" in text_of(result)
+    state = service.call("GET", f"/v1/approvals/{told['approval']}").json
+    assert state["state"] in ("pending", "expired"), "what is asked for anew is not approved by the old answer"
+
+
+def test_an_accepted_question_finds_what_was_decided_elsewhere(service):
+    tenant = ("--tenant", "mcp-elsewhere")
+    client = Stateless(service, service.key(*tenant, "--scope", "run,sessions"), {"elicitation": {}})
+    decider = service.key(*tenant, "--scope", "approve")
+    for decision, status in (("approve", "ok"), ("deny", "denied")):
+        code = f"print({decision!r})"
+        first = asked(client, code, "elsewhere")
+        approval = service.call("GET", "/v1/approvals?state=pending", key=decider).json["approvals"][0]["id"]
+        assert service.call("POST", f"/v1/approvals/{approval}:decide", {"decision": decision}, key=decider).status == 200
+        result = client.tool("run_code", answered(first, "accept"), code=code, policy="elsewhere")
+        assert result["structuredContent"]["status"] == status
+        assert result["structuredContent"]["stdout"] == ("approve\n" if decision == "approve" else "")
 
 
 def test_a_client_that_accepts_everything_does_not_decide_elsewhere(service):
