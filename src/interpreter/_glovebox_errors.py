@@ -16,10 +16,10 @@ CHAIN_MOST = 8
 
 # module: the package's name where it is another one, and modules that do the like
 KNOWN = {
-    "aiohttp": ("", "httpx requests urllib.request"), "altair": ("", "matplotlib seaborn"),
-    "bokeh": ("", "matplotlib seaborn"), "bs4": ("beautifulsoup4", "lxml html.parser"),
+    "aiohttp": ("", "httpx requests urllib.request"), "altair": ("", "plotly matplotlib seaborn"),
+    "bokeh": ("", "plotly matplotlib seaborn"), "bs4": ("beautifulsoup4", "lxml html.parser"),
     "cv2": ("opencv-python-headless", "skimage PIL scipy.ndimage"), "docx": ("python-docx", "zipfile"),
-    "duckdb": ("", "sqlite3 pandas"), "fastparquet": ("", "sqlite3 openpyxl csv"), "httpx": ("", "requests urllib.request"),
+    "duckdb": ("", "sqlite3 pandas"), "fastparquet": ("", "pyarrow sqlite3 openpyxl csv"), "httpx": ("", "requests urllib.request"),
     "jinja2": ("", "string"), "lightgbm": ("", "sklearn"), "networkx": ("", "graphlib scipy.sparse"), "nltk": ("", "re"),
     "PIL": ("pillow", "matplotlib"), "plotly": ("", "matplotlib seaborn"), "polars": ("", "pandas"),
     "pptx": ("python-pptx", "zipfile"), "pyarrow": ("", "sqlite3 openpyxl csv"), "pytest": ("", "unittest"),

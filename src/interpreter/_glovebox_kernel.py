@@ -263,6 +263,22 @@ def prewarm_one(code, is_whole):
     os.unlink(PLACE)
 
 
+def spare_redraw(pyplot):
+    """pyplot.savefig() ends with draw_idle(): a window that shows the figure is to be drawn again. There is no window, and
+    Agg would draw at once, which is a third of the whole."""
+    agg = sys.modules.get("matplotlib.backends.backend_agg")
+    if agg is None:
+        return
+    draw_idle = agg.FigureCanvasAgg.draw_idle
+
+    def draw_idle_but_for_savefig(canvas, *arguments, **options):
+        caller = sys._getframe(1)
+        if caller.f_code.co_name != "savefig" or caller.f_globals is not pyplot.__dict__:
+            draw_idle(canvas, *arguments, **options)
+
+    agg.FigureCanvasAgg.draw_idle = draw_idle_but_for_savefig
+
+
 def prewarm_in_zygote():
     """The same once for all children: modules that are imported late, caches, specialised bytecode."""
     gc.freeze()
@@ -273,6 +289,7 @@ def prewarm_in_zygote():
     if "matplotlib.pyplot" in sys.modules:
         _glovebox_script.run(PLACE, [], FIGURE)
         _glovebox_script.forget_main()
+        spare_redraw(sys.modules["matplotlib.pyplot"])
     _glovebox_cell.prewarm()
     if "matplotlib.font_manager" in sys.modules:
         # Fonts are open files; a child closes every descriptor that it was not given.

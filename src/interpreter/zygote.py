@@ -129,9 +129,7 @@ def main():
     began = time.monotonic_ns()
     gc.disable()
     open_streams()
-    # One thread: fork copies no other, and a lock that another thread held would never be released.
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_MAX_THREADS"):
-        os.environ[name] = "1"
+    load_ours("_glovebox_threads").allow_one_thread()
     native = import_native()
     native.private_scratch()
     is_zygote = [True]

@@ -114,13 +114,11 @@ static int copy_file(int from, const char *name, int to, error *err)
     auto_fd out = in < 0 ? -1 : openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0555);
     if (out < 0)
         return fail_os(err, "copy '%s' for the zygote", name);
-    for (;;) {
-        ssize_t got = read(in, block, sizeof block);
-        if (got == 0)
-            return 0;
-        if (got < 0 || write(out, block, (size_t) got) != got)
-            return fail_os(err, "copy '%s' for the zygote", name);
-    }
+    ssize_t got;
+    while ((got = read(in, block, sizeof block)) > 0)
+        if (write(out, block, (size_t) got) != got)
+            break;
+    return got == 0 ? 0 : fail_os(err, "copy '%s' for the zygote", name);
 }
 
 /* The zygote's files become inodes of this fork server alone, in memory. */

@@ -102,8 +102,11 @@ static const struct step {
     { "strip", strip_tree },
     { "furnish", furnish_tree },
     { "hand over", hand_over_tree }, /* from here on code of packages runs in it */
+    { "fetch wheels", fetch_wheels },
+    { "unpack wheels", unpack_wheels },
     { "add approved packages", add_approved },
     { "prepare", prepare_tree },
+    { "try imports", try_imports },
     { "settle", settle_tree },
     { "digest", digest_tree },
 };
@@ -220,5 +223,6 @@ int template_build(const struct build_request *request, struct json_object **ret
     (void) json_object_put(build.packages);
     (void) json_object_put(build.distributions);
     (void) json_object_put(build.approved);
+    (void) json_object_put(build.wheels);
     return result < 0 ? under(err, "build template %s", build.name) : 0;
 }

@@ -8,12 +8,15 @@
 
 #include <json-c/json.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What to build, and whom to tell about it. */
 struct build_request {
     struct json_object *recipe; /* from recipe_read() */
     const char *state;          /* the state directory */
+    const char *lock;           /* path of the file that pins the recipe's wheels; may be NULL */
+    bool is_offline;            /* wheels come from the cache alone */
     const char *base;           /* "debian" or "host-copy"; NULL = as the recipe says */
     /* Called when a step begins, and again with what it is doing now; may be NULL. */
     void (*progress)(void *context, unsigned step, unsigned steps, const char *name,
@@ -33,6 +36,8 @@ struct build {
     struct json_object *packages;      /* [{"name","version"}], Debian's */
     struct json_object *distributions; /* the same of Python's */
     struct json_object *approved;      /* rows of approved_read() */
+    struct json_object *wheels;        /* {file: sha256} of what the recipe lists; NULL: nothing */
+    const struct walls_bind *binds; /* what a command in the new root sees besides; may be NULL */
     uint64_t bytes, files;
     char digest[72]; /* "sha256:" and 64 digits */
     unsigned step;
@@ -56,8 +61,12 @@ int prepare_tree(struct build *build,
                  error *err);                     /* prepare.c: .pyc files, the recipe's commands */
 int digest_tree(struct build *build, error *err); /* digest.c */
 int check_archives(struct build *build, error *err); /* install.c: are they what was approved? */
+int fetch_wheels(struct build *build, error *err);   /* wheels.c: those that the recipe lists */
+int unpack_wheels(struct build *build, error *err);  /* wheels.c */
 int add_approved(struct build *build, error *err);   /* install.c: what people have approved */
 int check_approved(struct build *build, error *err); /* install.c: Debian's have their versions */
+
+int try_imports(struct build *build, error *err); /* prepare.c: what zygotes will load */
 
 /* build.c: writes manifest and digest, and puts the template where others find it. */
 int build_publish(struct build *build, struct json_object **ret_manifest, error *err);

@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ARGUMENTS_MAX = 192 };
+enum { ARGUMENTS_MAX = 320 };
 
 #define SCRIPT_START                                                               \
     "set -e; umask 022\n"                                                          \
@@ -166,26 +166,41 @@ static int run_line(struct build *build, struct line *line, char **ret_text, err
     return tool_interrupted || !*tool.tail ? -1 : explain(line->arguments[0], tool.tail, err);
 }
 
-/* All in the order in which apt would install it: "Inst NAME (…", "Conf NAME (…". */
-static int read_order(struct build *build, const char *architecture, bool all, char **ret_text,
-                      error *err)
+/* The name behind "Inst " or "Conf ", without an architecture. */
+static int name_length(const char *line)
+{
+    return (int) strcspn(line, " :");
+}
+
+/* What essential packages come with is named: a package of the recipe may stand in for one of them
+ * (gawk for mawk), which is then not fetched, and is unpacked before dpkg runs. */
+static void add_all(struct line *line, const struct build *build, const char *essential)
+{
+    for (const char *at = essential; (at = strstr(at, "Inst ")); at += 5)
+        add_argument(line, "%.*s", name_length(at + 5), at + 5);
+    add_packages(line, build);
+}
+
+/* All in the order in which apt would install it: "Inst NAME (…", "Conf NAME (…". Without
+ * `essential`: only the packages that are essential, and what these need. */
+static int read_order(struct build *build, const char *architecture, const char *essential,
+                      char **ret_text, error *err)
 {
     auto_line line = { .count = 0 };
     begin_apt(&line, build, architecture);
     add_argument(&line, "--simulate");
     add_argument(&line, "install");
     add_argument(&line, "?essential");
-    if (all)
-        add_packages(&line, build);
+    if (essential)
+        add_all(&line, build, essential);
     return run_line(build, &line, ret_text, err);
 }
 
-static int fetch(struct build *build, const char *architecture, error *err)
+static int fetch_lists(struct build *build, const char *architecture, error *err)
 {
     static const char *const folders[] = { "root.apt/state/lists/partial",
                                            "root.apt/archives/partial", "root.apt/cache" };
     auto_line update = { .count = 0 };
-    auto_line download = { .count = 0 };
     for_each(folder, folders)
         if (tree_make_directory(build->place, *folder, err) < 0)
             return -1;
@@ -194,19 +209,21 @@ static int fetch(struct build *build, const char *architecture, error *err)
     begin_apt(&update, build, architecture);
     add_argument(&update, "--error-on=any");
     add_argument(&update, "update");
+    build_says(build, "fetching lists");
+    return run_line(build, &update, NULL, err);
+}
+
+static int fetch_packages(struct build *build, const char *architecture, const char *essential,
+                          error *err)
+{
+    auto_line download = { .count = 0 };
     begin_apt(&download, build, architecture);
     add_argument(&download, "--download-only");
     add_argument(&download, "install");
     add_argument(&download, "?essential");
-    add_packages(&download, build);
-    build_says(build, "fetching lists and packages");
-    return run_line(build, &update, NULL, err) < 0 ? -1 : run_line(build, &download, NULL, err);
-}
-
-/* The name behind "Inst " or "Conf ", without an architecture. */
-static int name_length(const char *line)
-{
-    return (int) strcspn(line, " :");
+    add_all(&download, build, essential);
+    build_says(build, "fetching packages");
+    return run_line(build, &download, NULL, err);
 }
 
 static bool has_name(const char *order, const char *name, int length)
@@ -379,9 +396,10 @@ int unpack_debian(struct build *build, error *err)
             err, ERR_UNAVAILABLE,
             "this machine has no apt; build from copies of its own files: --base host-copy");
     if (read_architecture(architecture, err) < 0 || make_root(build, err) < 0 ||
-        fetch(build, architecture, err) < 0 ||
-        read_order(build, architecture, false, &essential, err) < 0 ||
-        read_order(build, architecture, true, &order, err) < 0)
+        fetch_lists(build, architecture, err) < 0 ||
+        read_order(build, architecture, NULL, &essential, err) < 0 ||
+        fetch_packages(build, architecture, essential, err) < 0 ||
+        read_order(build, architecture, essential, &order, err) < 0)
         return -1;
     error unheard;
     int result = install(build, essential, order, err);

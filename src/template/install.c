@@ -138,7 +138,7 @@ static int add_wheels(struct build *build, error *err)
     if (faccessat(build->root, "usr/bin/python3", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return fail(err, ERR_CONFLICT,
                     "packages of pip are approved for it, and it has no python3");
-    return build_run_python(build, install_wheels, arguments, NULL, err);
+    return build_run_python(build, install_wheels_code, arguments, NULL, err);
 }
 
 /* Into NODE_PATH: with a /node_modules npm would take "/" for the project. The

@@ -7,6 +7,7 @@
 #include "template/tool.h"
 #include "template/tree.h"
 #include "template/walls.h"
+#include "try_imports.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -94,13 +95,27 @@ static void collect_variables(const struct build *build, char **variables, char 
     variables[count] = NULL;
 }
 
+/* Without its end, which is taken off the text. */
+static const char *last_line(char *text)
+{
+    size_t length = strlen(text);
+    while (length > 0 && text[length - 1] == '\n')
+        text[--length] = '\0';
+    const char *line = strrchr(text, '\n');
+    return line ? line + 1 : text;
+}
+
 /* Runs one command in the new root. With `ret_text` its stdout is given. */
 static int run_inside(struct build *build, char **arguments, char **ret_text, error *err)
 {
     char room[8192];
     char *variables[VARIABLES_MAX + 1];
     collect_variables(build, variables, room, sizeof(room));
-    const struct walls walls = { .root = build->root_path, .disk = build->root_path };
+    const struct walls walls = {
+        .root = build->root_path,
+        .disk = build->root_path,
+        .binds = build->binds,
+    };
     struct tool tool = {
         .arguments = arguments,
         .variables = variables,
@@ -110,8 +125,7 @@ static int run_inside(struct build *build, char **arguments, char **ret_text, er
     };
     int result = ret_text ? tool_read(&tool, ret_text, err) : tool_run(&tool, err);
     if (result < 0 && !tool_interrupted && *tool.tail) {
-        size_t length = strlen(tool.tail);
-        return under(err, "in the new root: …%s", tool.tail + (length > 100 ? length - 100 : 0));
+        return under(err, "in the new root: %.300s", last_line(tool.tail));
     }
     return result;
 }
@@ -210,5 +224,30 @@ int prepare_tree(struct build *build, error *err)
     for (size_t index = 0; index < json_object_array_length(commands); index++)
         if (run_recipe_command(build, json_object_array_get_idx(commands, index), err) < 0)
             return under(err, "command %zu", index + 1);
+    return 0;
+}
+
+/* As its zygote will start it, with site-packages: the template of before stays if one fails. */
+static int try_set(struct build *build, const char *name, struct json_object *modules, error *err)
+{
+    const char *arguments[ARGUMENTS_MAX + 1] = { "/usr/bin/python3", "-c", try_imports_code, name };
+    size_t count = json_object_array_length(modules);
+    if (count > ARGUMENTS_MAX - 4)
+        return fail(err, ERR_TOO_LARGE, "zygote set '%s' has more than %d modules", name,
+                    ARGUMENTS_MAX - 4);
+    for (size_t index = 0; index < count; index++)
+        arguments[4 + index] = json_object_get_string(json_object_array_get_idx(modules, index));
+    return build_run(build, arguments, err);
+}
+
+int try_imports(struct build *build, error *err)
+{
+    if (!has_program(build, "usr/bin/python3"))
+        return 0;
+    json_object_object_foreach(build_key(build, "zygotes"), name, modules)
+    {
+        if (json_object_array_length(modules) > 0 && try_set(build, name, modules, err) < 0)
+            return -1;
+    }
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "policy/yaml.h"
+#include "template/recipe_words.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -122,36 +123,27 @@ static struct json_object *read_list(struct reading *reading, const struct yaml_
     return list;
 }
 
-static bool is_package(const char *text)
-{
-    size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+-.");
-    return length >= 2 && length < 128 && text[length] == '\0' && isalnum((unsigned char) *text);
-}
-
 static struct json_object *read_packages(struct reading *reading, const struct yaml_node *node)
 {
-    return read_list(reading, node, "package", is_package, "the name of a Debian package");
+    return read_list(reading, node, "package", recipe_is_package, "the name of a Debian package");
 }
 
-static bool is_inner_path(const char *text)
+static struct json_object *read_requirements(struct reading *reading, const struct yaml_node *node)
 {
-    return *text && *text != '/' && strlen(text) < 250 && !strstr(text, "..");
+    return read_list(reading, node, "requirement", recipe_is_requirement,
+                     "a name in the package index with its versions, as in pandas>=2.2,<3");
 }
 
 static struct json_object *read_paths(struct reading *reading, const struct yaml_node *node)
 {
-    return read_list(reading, node, "pattern", is_inner_path, "a path without a leading '/'");
-}
-
-static bool is_argument(const char *text)
-{
-    return strlen(text) < 8192;
+    return read_list(reading, node, "pattern", recipe_is_inner_path,
+                     "a path without a leading '/'");
 }
 
 static struct json_object *read_command(struct reading *reading, const struct yaml_node *node)
 {
     struct json_object *list =
-        read_list(reading, node, "argument", is_argument, "a text of at most 8 KiB");
+        read_list(reading, node, "argument", recipe_is_argument, "a text of at most 8 KiB");
     if (!list)
         return NULL;
     const char *program = json_object_array_length(list) > 0
@@ -217,15 +209,10 @@ static struct json_object *read_mapping(struct reading *reading, const struct ya
     return mapping;
 }
 
-static bool is_file_name(const char *text)
-{
-    return *text && *text != '.' && !strchr(text, '/') && strlen(text) < 64;
-}
-
 static struct json_object *read_file_name(struct reading *reading, const struct yaml_node *node)
 {
     const char *text = read_text(reading, node, "file");
-    if (text && !is_file_name(text))
+    if (text && !recipe_is_file_name(text))
         return wrong(reading, node, "file must be the name of a file, as in main.py");
     return text ? json_object_new_string(text) : NULL;
 }
@@ -313,25 +300,10 @@ static struct json_object *read_language(struct reading *reading, const struct y
     return read_known(reading, node, keys, COUNT_OF(keys));
 }
 
-static bool is_language(const char *text)
-{
-    size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+#-");
-    return length > 0 && length < 32 && text[length] == '\0';
-}
-
 static struct json_object *read_languages(struct reading *reading, const struct yaml_node *node)
 {
-    return read_mapping(reading, node, is_language, "the name of a language in small letters",
-                        read_language);
-}
-
-static bool is_variable(const char *text)
-{
-    if (isdigit((unsigned char) *text) || strncmp(text, "LD_", 3) == 0 ||
-        strcmp(text, "GLIBC_TUNABLES") == 0)
-        return false;
-    size_t length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
-    return length > 0 && length < 64 && text[length] == '\0';
+    return read_mapping(reading, node, recipe_is_language,
+                        "the name of a language in small letters", read_language);
 }
 
 static struct json_object *read_value(struct reading *reading, const struct yaml_node *node)
@@ -342,20 +314,13 @@ static struct json_object *read_value(struct reading *reading, const struct yaml
 
 static struct json_object *read_variables(struct reading *reading, const struct yaml_node *node)
 {
-    return read_mapping(reading, node, is_variable,
+    return read_mapping(reading, node, recipe_is_variable,
                         "[A-Za-z_][A-Za-z0-9_]*, and not one that steers the loader", read_value);
-}
-
-static bool is_module(const char *text)
-{
-    size_t length =
-        strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.");
-    return length > 0 && length < 128 && text[length] == '\0' && *text != '.';
 }
 
 static struct json_object *read_imports(struct reading *reading, const struct yaml_node *node)
 {
-    return read_list(reading, node, "import", is_module, "the name of a Python module");
+    return read_list(reading, node, "import", recipe_is_module, "the name of a Python module");
 }
 
 static struct json_object *read_zygotes(struct reading *reading, const struct yaml_node *node)
@@ -380,6 +345,7 @@ static const struct key recipe_keys[] = {
     { "base", true, read_base, NULL },
     { "disk", false, read_size, usual_disk },
     { "packages", true, read_packages, NULL },
+    { "pip", false, read_requirements, json_object_new_array },
     { "leave_out", false, read_paths, json_object_new_array },
     { "languages", true, read_languages, NULL },
     { "env", false, read_variables, json_object_new_object },

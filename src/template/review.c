@@ -16,7 +16,9 @@
 
 static const struct {
     const char *name, *helper;
-} managers[] = { { "pip", review_pip }, { "apt", review_apt }, { "npm", review_npm } };
+} managers[] = { { "pip", review_pip_code },
+                 { "apt", review_apt_code },
+                 { "npm", review_npm_code } };
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 

@@ -114,6 +114,8 @@ static int run_helper(const struct review_run *run, const struct walls *walls, c
         .arguments = (char *const *) (uintptr_t) arguments, /* execvp(3) does not write */
         .variables = walls ? (char *const *) (uintptr_t) variables : NULL,
         .walls = walls,
+        .line = run->line,
+        .context = run->context,
     };
     if (tool_read(&tool, ret_text, err) == 0)
         return 0;
@@ -134,7 +136,12 @@ static int run_apart(const struct review_run *run, const char *home, char **ret_
         { is_elsewhere ? resolver : NULL, resolver + 1, false },
         { 0 },
     };
-    const struct walls walls = { .binds = binds, .disk = run->folder, .has_network = true };
+    const struct walls walls = {
+        .root = run->root,
+        .binds = binds,
+        .disk = run->folder,
+        .has_network = true,
+    };
     return run_helper(run, &walls, ret_text, err);
 }
 

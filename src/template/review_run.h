@@ -1,4 +1,4 @@
-/* review_run.h - runs the helper that looks at a package which nobody has approved yet. */
+/* review_run.h - runs a helper that fetches packages: of a review, or of a build. */
 #pragma once
 
 #include "base/error.h"
@@ -11,6 +11,9 @@ struct review_run {
         *folder;  /* paths of the template's manifest and of the archives' folder */
     int archives; /* the folder, open */
     const char *name, *version;
+    const char *root; /* a new template's root, whose Python runs it; NULL: the host's programs */
+    void (*line)(void *context, const char *text); /* is given stderr, a line at a time; or NULL */
+    void *context;
     bool
         on_host; /* apt fetches from an index whose signatures it checks, as it does for the host */
 };

@@ -102,6 +102,22 @@ int store_begin(int store, const char *template, char *ret_name, size_t size, er
     return take_fd(&fd);
 }
 
+static int previous_name(const char *template, char ret_name[NAME_MAX])
+{
+    return snprintf(ret_name, NAME_MAX, ".previous-%s", template) < NAME_MAX ? 0 : -1;
+}
+
+/* Removes a directory, or has it removed by a later sweep while it is in use. */
+static int let_leave(int store, const char *name, const char *template, error *err)
+{
+    char leaving[NAME_MAX];
+    if (working_name("leaving", template, leaving, sizeof(leaving)) < 0)
+        return fail_os(err, "name what leaves");
+    if (renameat(store, name, store, leaving) < 0)
+        return errno == ENOENT ? 0 : fail_os(err, "remove '%s'", name);
+    return remove_if_unlocked(store, leaving, err);
+}
+
 int store_publish(int store, int place, const char *working, const char *template, error *err)
 {
     /* A process that finds it under its name may use it at once, and shares the lock. */
@@ -111,28 +127,48 @@ int store_publish(int store, int place, const char *working, const char *templat
         return 0;
     if (errno != EEXIST)
         return fail_os(err, "put the template in its place");
-    char leaving[NAME_MAX];
-    if (working_name("leaving", template, leaving, sizeof(leaving)) < 0 ||
-        renameat2(store, working, store, template, RENAME_EXCHANGE) < 0 ||
-        renameat(store, working, store, leaving) < 0)
+    char previous[NAME_MAX];
+    if (previous_name(template, previous) < 0 ||
+        renameat2(store, working, store, template, RENAME_EXCHANGE) < 0)
         return fail_os(err, "put the template in its place");
-    return remove_if_unlocked(store, leaving, err);
+    if (let_leave(store, previous, template, err) < 0)
+        return -1;
+    return renameat(store, working, store, previous) < 0
+               ? fail_os(err, "keep the template of before")
+               : 0;
+}
+
+int store_rollback(int store, const char *template, error *err)
+{
+    char previous[NAME_MAX];
+    if (!recipe_name_is_valid(template))
+        return fail(err, ERR_BAD_REQUEST, "'%.80s' is no name of a template", template);
+    if (previous_name(template, previous) < 0)
+        return fail_os(err, "name the template of before");
+    if (renameat2(store, previous, store, template, RENAME_EXCHANGE) == 0)
+        return 0;
+    struct stat status;
+    if (errno == ENOENT && fstatat(store, previous, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        renameat2(store, previous, store, template, RENAME_NOREPLACE) == 0)
+        return 0; /* it had been removed */
+    return errno == ENOENT
+               ? fail(err, ERR_NOT_FOUND,
+                      "there is no earlier template '%s': one is kept from the second build on",
+                      template)
+               : fail_os(err, "bring back template '%s'", template);
 }
 
 int store_remove(int store, const char *template, error *err)
 {
-    char leaving[NAME_MAX];
-    if (!recipe_name_is_valid(template))
+    char previous[NAME_MAX];
+    if (!recipe_name_is_valid(template) || previous_name(template, previous) < 0)
         return fail(err, ERR_BAD_REQUEST, "'%.80s' is no name of a template", template);
-    if (working_name("leaving", template, leaving, sizeof(leaving)) < 0)
-        return fail_os(err, "name what leaves");
-    if (renameat(store, template, store, leaving) < 0) {
-        if (errno == ENOENT)
-            return fail(err, ERR_NOT_FOUND, "there is no template '%s'; see glovebox template list",
-                        template);
-        return fail_os(err, "remove template '%s'", template);
-    }
-    return remove_if_unlocked(store, leaving, err);
+    if (faccessat(store, template, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return fail(err, ERR_NOT_FOUND, "there is no template '%s'; see glovebox template list",
+                    template);
+    return let_leave(store, template, template, err) < 0
+               ? -1
+               : let_leave(store, previous, template, err);
 }
 
 int store_manifest(int store, const char *template, struct json_object **ret_manifest, error *err)

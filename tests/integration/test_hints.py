@@ -4,15 +4,15 @@ interface."""
 import pytest
 
 MODULES = [
-    ("import polars", "glovebox: this template has no polars; it has pandas; its operator can add it: "
-                      "glovebox libs request polars\n"),
-    ("import yaml.nodes", "glovebox: this template has no yaml; it has json, tomllib; its operator can add it: "
-                          "glovebox libs request pyyaml\n"),
+    ("import xgboost", "glovebox: this template has no xgboost; it has sklearn; its operator can add it: "
+                       "glovebox libs request xgboost\n"),
+    ("import skimage.io", "glovebox: this template has no skimage; it has PIL, scipy.ndimage; its operator can add it: "
+                          "glovebox libs request scikit-image\n"),
     ("import no_such_module", "glovebox: this template has no no_such_module; its operator can add it: glovebox libs request "
                               "no_such_module; a file of your own is sent along (run --file no_such_module.py)\n"),
-    ("import pandas; pandas.DataFrame({'a': [1]}).to_parquet('x')",
-     "glovebox: this template has no pyarrow; it has sqlite3, openpyxl, csv; its operator can add it: "
-     "glovebox libs request pyarrow\n"),
+    ("import pandas; pandas.DataFrame({'a': [1]}).to_parquet('x', engine='fastparquet')",
+     "glovebox: this template has no fastparquet; it has pyarrow, sqlite3, openpyxl, csv; its operator can add it: "
+     "glovebox libs request fastparquet\n"),
 ]
 OTHERS = ["import json.nowhere", "raise ModuleNotFoundError('mine')", "raise ModuleNotFoundError(name='a b')",
           "raise ModuleNotFoundError(name=7)", "from json import nothing", "open('/etc/nowhere')", "open('../x')", "open(b'x')", "open('a\\nb')",
@@ -40,9 +40,9 @@ class TestHints:
         assert "Error" in answer["stderr"] and "glovebox: " not in answer["stderr"]
 
     def test_caught_errors_are_as_ever(self, daemon):
-        code = "try: import polars\nexcept ImportError as error: print(error, getattr(error, '__notes__', None))"
+        code = "try: import xgboost\nexcept ImportError as error: print(error, getattr(error, '__notes__', None))"
         _status, answer = daemon.call("POST", "/v1/runs", {"policy": "data", "code": code})
-        assert answer["stdout"] == "No module named 'polars' None\n"
+        assert answer["stdout"] == "No module named 'xgboost' None\n"
 
     def test_cells(self, daemon):
         session = daemon.session()

@@ -364,8 +364,9 @@ DENIED = {"unchecked", "syntax", "subprocess", "native", "internals"}
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_ordinary_data_programs_are_not_denied(checker):
     """The examples of pandas, numpy and scipy: of 1,000, at most five."""
-    libraries = STATE / "templates/python/root/usr/lib/python3/dist-packages"
-    programs = [code for name in ("pandas", "numpy", "scipy") for code in examples_of(pathlib.Path(libraries, name))]
+    root = STATE / "templates/python/root/usr"
+    places = [*root.glob("local/lib/python3.*/dist-packages"), root / "lib/python3/dist-packages"] # of wheels, of Debian
+    programs = [code for name in ("pandas", "numpy", "scipy") for place in places for code in examples_of(place / name)]
     if len(programs) < 1000:
         pytest.skip("template python is not built: its libraries' examples are the ordinary programs")
     denied = [(code, found) for code in programs if (found := rules(checker, code) & DENIED)]

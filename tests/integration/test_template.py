@@ -212,7 +212,7 @@ def test_build_leaves_the_work_of_another_alone(built, tmp_path):
     wait_for(lambda: list(state.glob("templates/.building-*/root/usr")))
     second = built("template", "build", "minimal", "--offline", "--state", state, timeout=600)
     assert second.returncode == 0 and first.wait(600) == 0
-    assert os.listdir(state / "templates") == ["minimal"]
+    assert sorted(os.listdir(state / "templates")) == [".previous-minimal", "minimal"]
 
 
 def test_template_in_use_stays_until_it_is_let_go(built, tmp_path):
@@ -228,12 +228,13 @@ def test_template_in_use_stays_until_it_is_let_go(built, tmp_path):
     user = os.open(templates / "small", os.O_RDONLY)
     fcntl.flock(user, fcntl.LOCK_SH | fcntl.LOCK_NB) # a new template can be used at once
     build()
-    assert len(os.listdir(templates)) == 2 and (templates / "small/root/bin/bash").exists()
+    build() # the one in use is no longer the one of before
+    assert len(os.listdir(templates)) == 3 and (templates / "small/root/bin/bash").exists()
     os.stat("root/usr/bin/bash", dir_fd=user)
     assert len(json.loads(built("template", "list", "--json", "--state", tmp_path).stdout)) == 1
     os.close(user)
     build()
-    assert os.listdir(templates) == ["small"]
+    assert sorted(os.listdir(templates)) == [".previous-small", "small"]
 
 
 @pytest.mark.parametrize("text, place, word", [
@@ -248,6 +249,9 @@ def test_template_in_use_stays_until_it_is_let_go(built, tmp_path):
     ("name: x\nbase: debian\npackages: [bash]\nlanguages: {}\nleave_out: [../../etc]\n", "5:13", "../../etc"),
     ("name: x\nbase: debian\npackages: [bash]\nlanguages: {}\ndisk: many\n", "5:7", "many"),
     ("name: x\nbase: debian\n", "1:1", "packages"),
+    ("name: x\nbase: debian\npackages: [bash]\nlanguages: {}\npip: [\"x @ https://e.example/x.whl\"]\n", "5:7", "index"),
+    ("name: x\nbase: debian\npackages: [bash]\nlanguages: {}\npip: [./x.whl]\n", "5:7", "index"),
+    ("name: x\nbase: debian\npackages: [bash]\nlanguages: {}\npip: [\"-r list.txt\"]\n", "5:7", "index"),
     ("name: [x\n", "", "YAML"),
     ("", "1:1", "empty"),
 ])

@@ -157,7 +157,7 @@ def test_an_import_replaces_the_template_of_that_name_in_one_move(glovebox, tmp_
         done.set()
         watcher.join()
     assert not missing and (glovebox.state / "templates/small/root/etc/new").exists()
-    assert templates_in(glovebox) == ["small"]
+    assert templates_in(glovebox) == [".previous-small", "small"]
 
 
 HOSTILE = {

@@ -1,6 +1,8 @@
-/* template.c - `glovebox template build|list|show|remove`: root file systems, made and kept by
- * name. */
+/* template.c - `glovebox template build|list|show|remove|rollback`: root file systems, made and
+ * kept by name. */
 #include "cli/commands.h"
+
+#include "cli/operate/template_view.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -12,6 +14,7 @@
 #include "template/store.h"
 #include "template/tool.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <glob.h>
@@ -34,6 +37,7 @@ static const char help_text[] =
     "                                         without network, from this machine's packages\n"
     "  glovebox template list                 what has been built, and what can be\n"
     "  glovebox template show python          digest, runners, packages and versions\n"
+    "  glovebox template rollback python      the one that was in use before the last build\n"
     "  glovebox template remove python\n"
     "  glovebox template export python python.tar.gz\n"
     "                                         one file, for a machine without network (or "
@@ -42,24 +46,30 @@ static const char help_text[] =
     "  glovebox template import python.tar.gz\n"
     "\n"
     "  --base debian|host-copy   where packages come from (instead of what the file says)\n"
-    "  --offline                 the same as --base host-copy\n"
+    "  --offline                 --base host-copy, and wheels from the cache of earlier builds\n"
+    "  --name NAME               build it under this name instead of the file's\n"
     "  --state DIR               where templates are kept\n"
     "  --json                    print JSON\n";
 
 /* What the command line says. */
 struct wishes {
     const char *state; /* --state */
-    const char *base;  /* --base, --offline */
-    bool json, help;
+    const char *base;  /* --base */
+    const char *name;  /* --name */
+    bool is_offline, json, help;
     const char *verb, *what, *file; /* what stands behind the options */
 };
 
 static int parse_wishes(int argc, char **argv, struct wishes *ret_wishes)
 {
     static const struct option options[] = {
-        { "state", required_argument, NULL, 's' }, { "base", required_argument, NULL, 'b' },
-        { "offline", no_argument, NULL, 'o' },     { "json", no_argument, NULL, 'j' },
-        { "help", no_argument, NULL, 'h' },        { NULL, 0, NULL, 0 },
+        { "state", required_argument, NULL, 's' },
+        { "base", required_argument, NULL, 'b' },
+        { "offline", no_argument, NULL, 'o' },
+        { "json", no_argument, NULL, 'j' },
+        { "help", no_argument, NULL, 'h' },
+        { "name", required_argument, NULL, 'n' },
+        { NULL, 0, NULL, 0 },
     };
     struct wishes wishes = { .json = false };
     int option;
@@ -74,7 +84,11 @@ static int parse_wishes(int argc, char **argv, struct wishes *ret_wishes)
         case 'b':
             wishes.base = optarg;
             break;
+        case 'n':
+            wishes.name = optarg;
+            break;
         case 'o':
+            wishes.is_offline = true;
             wishes.base = "host-copy";
             break;
         case 'j':
@@ -95,23 +109,14 @@ static int parse_wishes(int argc, char **argv, struct wishes *ret_wishes)
                         argv[optind + words]);
     if (wishes.base && strcmp(wishes.base, "debian") != 0 && strcmp(wishes.base, "host-copy") != 0)
         return complain("--base must be debian or host-copy, not '%s'", wishes.base);
+    if (wishes.name && !recipe_name_is_valid(wishes.name))
+        return complain("--name must be 1 to %d of a-z, 0-9 and '-', not '%.80s'", RECIPE_NAME_MAX,
+                        wishes.name);
     wishes.verb = argc > optind ? argv[optind] : NULL;
     wishes.what = argc > optind + 1 ? argv[optind + 1] : NULL;
     wishes.file = argc > optind + 2 ? argv[optind + 2] : NULL;
     *ret_wishes = wishes;
     return 0;
-}
-
-static void print_json(struct json_object *object)
-{
-    (void) puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY |
-                                                           JSON_C_TO_STRING_NOSLASHESCAPE));
-}
-
-static const char *text_of(struct json_object *object, const char *key)
-{
-    struct json_object *value = json_object_object_get(object, key);
-    return value ? json_object_get_string(value) : "";
 }
 
 /* How a build is shown: on a terminal one line that is written over, else one line a step. */
@@ -196,23 +201,38 @@ static int find_recipe(const char *what, char **ret_path, error *err)
         what);
 }
 
+/* RECIPE.yaml pins its wheels in RECIPE.lock. */
+static int find_lock(const char *recipe, char **ret_path, error *err)
+{
+    assert(recipe);
+    size_t length = strlen(recipe);
+    bool is_yaml = length > 5 && strcmp(recipe + length - 5, ".yaml") == 0;
+    return format_text(ret_path, err, "%.*s.lock", (int) (is_yaml ? length - 5 : length), recipe);
+}
+
 static int build(const struct wishes *wishes, const char *state, error *err)
 {
     auto_text path = NULL;
+    auto_text lock = NULL;
     struct json_object *recipe = NULL, *manifest = NULL;
     if (!wishes->what)
         return complain("which template? as in: glovebox template build minimal");
-    if (find_recipe(wishes->what, &path, err) < 0 || recipe_read(path, &recipe, err) < 0)
+    if (find_recipe(wishes->what, &path, err) < 0 || find_lock(path, &lock, err) < 0 ||
+        recipe_read(path, &recipe, err) < 0)
         return complain_of(err);
+    if (wishes->name)
+        (void) json_object_object_add(recipe, "name", json_object_new_string(wishes->name));
     struct display display = {
         .terminal = isatty(STDERR_FILENO) == 1,
         .started_ms = now_ms(),
-        .template = text_of(recipe, "name"),
+        .template = template_text(recipe, "name"),
     };
     struct build_request request = {
         .recipe = recipe,
         .state = state,
         .base = wishes->base,
+        .lock = lock,
+        .is_offline = wishes->is_offline,
         .progress = show_progress,
         .context = &display,
     };
@@ -221,10 +241,10 @@ static int build(const struct wishes *wishes, const char *state, error *err)
     int result = template_build(&request, &manifest, err);
     end_progress(&display);
     if (result == 0 && wishes->json)
-        print_json(manifest);
+        template_print_json(manifest);
     else if (result == 0)
         (void) printf("%s %s\n%" PRId64 " MiB in %" PRId64 " files, %zu packages, %.1f s\n",
-                      text_of(manifest, "name"), text_of(manifest, "digest"),
+                      template_text(manifest, "name"), template_text(manifest, "digest"),
                       json_object_get_int64(json_object_object_get(manifest, "bytes")) >> 20,
                       json_object_get_int64(json_object_object_get(manifest, "files")),
                       json_object_array_length(json_object_object_get(manifest, "packages")),
@@ -235,14 +255,6 @@ static int build(const struct wishes *wishes, const char *state, error *err)
         return 0;
     int status = complain_of(err);
     return tool_interrupted ? EXIT_CANCELLED : status;
-}
-
-static void print_row(struct json_object *manifest)
-{
-    (void) printf("%-12s %-19.19s %6" PRId64 " MiB  %.10s  %s\n", text_of(manifest, "name"),
-                  text_of(manifest, "digest"),
-                  json_object_get_int64(json_object_object_get(manifest, "bytes")) >> 20,
-                  text_of(manifest, "created"), text_of(manifest, "description"));
 }
 
 /* The templates that come with glovebox and have not been built. */
@@ -291,52 +303,14 @@ static int list(const struct wishes *wishes, const char *state, error *err)
     else if (store_list(store, &manifests, err) < 0)
         return complain_of(err);
     if (wishes->json) {
-        print_json(without_packages(manifests));
+        template_print_json(without_packages(manifests));
     } else {
         for (size_t index = 0; index < json_object_array_length(manifests); index++)
-            print_row(json_object_array_get_idx(manifests, index));
+            template_print_row(json_object_array_get_idx(manifests, index));
         print_unbuilt(store);
     }
     (void) json_object_put(manifests);
     return 0;
-}
-
-static void print_pairs(const char *title, struct json_object *list)
-{
-    if (!list || json_object_array_length(list) == 0)
-        return;
-    (void) printf("%s:\n", title);
-    for (size_t index = 0; index < json_object_array_length(list); index++) {
-        struct json_object *one = json_object_array_get_idx(list, index);
-        (void) printf("  %-32s %s\n", text_of(one, "name"), text_of(one, "version"));
-    }
-}
-
-static void print_command(const char *name, struct json_object *words)
-{
-    (void) printf("%-12s %s:", "language", name);
-    for (size_t index = 0; index < json_object_array_length(words); index++)
-        (void) printf(" %s", json_object_get_string(json_object_array_get_idx(words, index)));
-    (void) putchar('\n');
-}
-
-static void print_manifest(struct json_object *manifest)
-{
-    static const char *const lines[] = { "name", "digest", "description", "created", "source" };
-    for_each(line, lines)
-        (void) printf("%-12s %s\n", *line, text_of(manifest, *line));
-    struct json_object *languages = json_object_object_get(manifest, "languages");
-    if (languages) {
-        json_object_object_foreach(languages, name, language)
-            print_command(name, json_object_object_get(language, "command"));
-    }
-    struct json_object *variables = json_object_object_get(manifest, "env");
-    if (variables) {
-        json_object_object_foreach(variables, name, value)(void)
-            printf("%-12s %s=%s\n", "env", name, json_object_get_string(value));
-    }
-    print_pairs("python", json_object_object_get(manifest, "python"));
-    print_pairs("packages", json_object_object_get(manifest, "packages"));
 }
 
 /* Who has mistaken the name is not told to build it. */
@@ -359,9 +333,9 @@ static int show(const struct wishes *wishes, const char *state, error *err)
     if (store < 0 || store_manifest(store, wishes->what, &manifest, err) < 0)
         return complain_of_missing(wishes->what, err);
     if (wishes->json)
-        print_json(manifest);
+        template_print_json(manifest);
     else
-        print_manifest(manifest);
+        template_print(manifest);
     (void) json_object_put(manifest);
     return 0;
 }
@@ -375,6 +349,23 @@ static int remove_one(const struct wishes *wishes, const char *state, error *err
         return complain_of(err);
     if (wishes->json)
         (void) printf("{\"removed\": \"%s\"}\n", wishes->what);
+    return 0;
+}
+
+static int rollback(const struct wishes *wishes, const char *state, error *err)
+{
+    struct json_object *manifest = NULL;
+    if (!wishes->what)
+        return complain("which template? see glovebox template list");
+    auto_fd store = store_open(state, false, err);
+    if (store < 0 || store_rollback(store, wishes->what, err) < 0 ||
+        store_manifest(store, wishes->what, &manifest, err) < 0)
+        return complain_of(err);
+    if (wishes->json)
+        template_print_json(manifest);
+    else
+        template_print_row(manifest);
+    (void) json_object_put(manifest);
     return 0;
 }
 
@@ -407,9 +398,9 @@ static int import_one(const struct wishes *wishes, const char *state, error *err
         return tool_interrupted ? EXIT_CANCELLED : status;
     }
     if (wishes->json)
-        print_json(manifest);
+        template_print_json(manifest);
     else
-        print_row(manifest);
+        template_print_row(manifest);
     (void) json_object_put(manifest);
     return 0;
 }
@@ -422,6 +413,7 @@ int command_template(int argc, char **argv)
     } verbs[] = {
         { "build", build },       { "list", list },         { "show", show },
         { "remove", remove_one }, { "export", export_one }, { "import", import_one },
+        { "rollback", rollback },
     };
     struct wishes wishes = { .json = false };
     error err;
@@ -440,8 +432,9 @@ int command_template(int argc, char **argv)
         if (meant && strcmp(meant, verb->name) == 0)
             return verb->act(&wishes, state, &err);
     if (!wishes.verb)
-        return complain("what to do? build, list, show, remove, export or import; see "
+        return complain("what to do? build, list, show, remove, rollback, export or import; see "
                         "glovebox template --help");
-    return complain("there is no 'template %s'; it is build, list, show, remove, export or import",
-                    wishes.verb);
+    return complain(
+        "there is no 'template %s'; it is build, list, show, remove, rollback, export or import",
+        wishes.verb);
 }

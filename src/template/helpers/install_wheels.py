@@ -1,5 +1,6 @@
-# install_wheels.py - puts approved wheels into a new template, from inside it: install_wheels.py FOLDER. Nothing of a
-# wheel is run: its files are checked against its own record and written where Python looks before Debian's packages.
+# install_wheels.py - puts wheels into a new template, from inside it: install_wheels.py FOLDER [ORDER]. Nothing of a wheel
+# is run: its files are checked against its own record and written where Python looks before Debian's packages. ORDER is
+# JSON: `files`, the only ones that are taken, each with its sha256, and `leave_out`, patterns of paths not to write.
 
 import base64
 import collections
@@ -7,7 +8,9 @@ import configparser
 import csv
 import hashlib
 import io
+import json
 import os
+import re
 import sys
 import sysconfig
 import zipfile
@@ -53,6 +56,12 @@ def target_of(path, name, where):
     if len(parts) < 3 or parts[1] not in where:
         return None, False
     return os.path.join(where[parts[1]], *parts[2:]), parts[1] == "scripts"
+
+
+def is_left_out(target):
+    """By a pattern, in which '*' stops at '/', of itself or of a folder above it."""
+    parts = target.strip("/").split("/")
+    return any(LEFT_OUT.fullmatch("/".join(parts[:count])) for count in range(1, len(parts) + 1)) if LEFT_OUT else False
 
 
 def write(path, target, chunks, mode):
@@ -131,7 +140,7 @@ def install(path, where, room):
             target, is_script = target_of(path, entry.filename, where)
             is_record = entry.filename.startswith(f"{folder}/RECORD")
             chunks = chunks_of(path, wheel, entry, None if is_record else record, is_script)
-            if target:
+            if target and not is_left_out(target):
                 write(path, target, chunks, 0o755 if is_script or entry.external_attr >> 16 & 0o111 else 0o644)
             else:
                 collections.deque(chunks, maxlen=0)
@@ -140,6 +149,22 @@ def install(path, where, room):
     return room
 
 
+def check_digest(path, wanted):
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        for chunk in iter(lambda: file.read(CHUNK), b""):
+            digest.update(chunk)
+    if digest.hexdigest() != wanted:
+        give_up(path, "is not the archive that was fetched")
+
+
+order = json.loads(sys.argv[2]) if len(sys.argv) > 2 else {"files": dict.fromkeys(os.listdir(sys.argv[1])), "leave_out": []}
+patterns = ["".join("[^/]*" if sign == "*" else "[^/]" if sign == "?" else re.escape(sign) for sign in pattern)
+            for pattern in order["leave_out"]]
+LEFT_OUT = re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else None
 left = BYTES_MOST
-for name in sorted(os.listdir(sys.argv[1])):
+for number, (name, wanted) in enumerate(sorted(order["files"].items())):
+    print(f"unpacking wheels, {number} of {len(order['files'])}", file=sys.stderr, flush=True)
+    if wanted:
+        check_digest(os.path.join(sys.argv[1], name), wanted)
     left = install(os.path.join(sys.argv[1], name), places(), left)

@@ -1,0 +1,65 @@
+/* template_view.c - the manifest of a template, for people and for programs. */
+#include "cli/operate/template_view.h"
+
+#include "base/table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+void template_print_json(struct json_object *object)
+{
+    (void) puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY |
+                                                           JSON_C_TO_STRING_NOSLASHESCAPE));
+}
+
+const char *template_text(struct json_object *manifest, const char *key)
+{
+    struct json_object *value = json_object_object_get(manifest, key);
+    return value ? json_object_get_string(value) : "";
+}
+
+void template_print_row(struct json_object *manifest)
+{
+    (void) printf("%-12s %-19.19s %6" PRId64 " MiB  %.10s  %s\n", template_text(manifest, "name"),
+                  template_text(manifest, "digest"),
+                  json_object_get_int64(json_object_object_get(manifest, "bytes")) >> 20,
+                  template_text(manifest, "created"), template_text(manifest, "description"));
+}
+
+static void print_pairs(const char *title, struct json_object *list)
+{
+    if (!list || json_object_array_length(list) == 0)
+        return;
+    (void) printf("%s:\n", title);
+    for (size_t index = 0; index < json_object_array_length(list); index++) {
+        struct json_object *one = json_object_array_get_idx(list, index);
+        (void) printf("  %-32s %s\n", template_text(one, "name"), template_text(one, "version"));
+    }
+}
+
+static void print_command(const char *name, struct json_object *words)
+{
+    (void) printf("%-12s %s:", "language", name);
+    for (size_t index = 0; index < json_object_array_length(words); index++)
+        (void) printf(" %s", json_object_get_string(json_object_array_get_idx(words, index)));
+    (void) putchar('\n');
+}
+
+void template_print(struct json_object *manifest)
+{
+    static const char *const lines[] = { "name", "digest", "description", "created", "source" };
+    for_each(line, lines)
+        (void) printf("%-12s %s\n", *line, template_text(manifest, *line));
+    struct json_object *languages = json_object_object_get(manifest, "languages");
+    if (languages) {
+        json_object_object_foreach(languages, name, language)
+            print_command(name, json_object_object_get(language, "command"));
+    }
+    struct json_object *variables = json_object_object_get(manifest, "env");
+    if (variables) {
+        json_object_object_foreach(variables, name, value)(void)
+            printf("%-12s %s=%s\n", "env", name, json_object_get_string(value));
+    }
+    print_pairs("python", json_object_object_get(manifest, "python"));
+    print_pairs("packages", json_object_object_get(manifest, "packages"));
+}

@@ -1,0 +1,11 @@
+/* template_view.h - the manifest of a template, for people and for programs. */
+#pragma once
+
+#include <json-c/json.h>
+
+/* A text of the manifest, "" if it has none. It lives as long as the manifest. */
+const char *template_text(struct json_object *manifest, const char *key);
+
+void template_print_json(struct json_object *object);
+void template_print_row(struct json_object *manifest); /* one line of a list */
+void template_print(struct json_object *manifest);     /* languages, variables, packages */

@@ -1,0 +1,13 @@
+/* recipe_words.h - which texts a recipe may have in which place. */
+#pragma once
+
+#include <stdbool.h>
+
+bool recipe_is_package(const char *text);     /* the name of a Debian package */
+bool recipe_is_requirement(const char *text); /* a name in the package index, with its versions */
+bool recipe_is_inner_path(const char *text);  /* in the root, without the leading '/' */
+bool recipe_is_argument(const char *text);
+bool recipe_is_file_name(const char *text);
+bool recipe_is_language(const char *text);
+bool recipe_is_variable(const char *text);
+bool recipe_is_module(const char *text);

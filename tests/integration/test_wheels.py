@@ -1,0 +1,162 @@
+"""Templates from wheels: what a recipe lists under `pip` is fetched by the new root's own pip, pinned by a lock, and tried
+before the template takes its place. The index is a folder that a server of the test's own shows on loopback."""
+
+import json
+import os
+import shutil
+import threading
+
+import pytest
+
+from conftest import Glovebox
+from package_index import Index, wheel_of
+from web_server import WebServer
+
+pytestmark = pytest.mark.skipif(not shutil.which("dpkg-query"), reason="this machine has no dpkg to copy packages of")
+
+RECIPE = """\
+name: {name}
+base: host-copy
+packages: [bash, coreutils, python3{packages}]
+pip: {pip}
+leave_out: [{places}/*/tests, {places}/greet.json]
+languages:
+  python: {{command: [/usr/bin/python3, "{{file}}"], file: main.py}}
+zygotes: {zygotes}
+"""
+PLACES = "usr/local/lib/python3.*/dist-packages"
+THREAD = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("index")
+    server = WebServer(("127.0.0.1", 0), Index)
+    server.folder, server.registry, server.fetchers = folder, {}, set()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    wheel_of(folder, "greet", "1.0", {"greet.py": "import helper\nWORD = helper.WORD\n", "greet.json": "{}",
+                                      "greet_data/__init__.py": "", "greet_data/tests/__init__.py": ""}, needs=["helper>=1"])
+    wheel_of(folder, "helper", "1.1", {"helper.py": "WORD = 'one'\n"})
+    wheel_of(folder, "threaded", "1.0", {"threaded.py": THREAD})
+    wheel_of(folder, "broken", "1.0", {"broken.py": "import a_module_that_is_missing\n"})
+    wheel_of(folder, "byaddress", "1.0", {"byaddress.py": ""}, needs=["built @ https://127.0.0.1:1/b.tar.gz"])
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory, index):
+    """Builds a recipe; what does not end well gives its last line."""
+    glovebox = Glovebox(tmp_path_factory.mktemp("wheels"))
+    glovebox.state = glovebox.folder / "state"
+    recipe = glovebox.folder / "mine.yaml"
+    env = {"PIP_CONFIG_FILE": os.devnull, "PIP_EXTRA_INDEX_URL": "", "PIP_FIND_LINKS": "",
+           "PIP_INDEX_URL": f"http://127.0.0.1:{index.server_port}/simple"}
+
+    def build(*wanted, words=(), zygotes="{}", packages=", python3-pip", env=env):
+        recipe.write_text(RECIPE.format(name="theirs", pip=json.dumps(wanted), zygotes=zygotes, packages=packages, places=PLACES))
+        done = glovebox("template", "build", recipe, "--name", "mine", "--json", *words, env=env, timeout=300)
+        return json.loads(done.stdout) if done.returncode == 0 else done.stderr.decode().splitlines()[-1]
+
+    build.glovebox, build.env, build.lock = glovebox, env, recipe.with_suffix(".lock")
+    build.cache = glovebox.state / "wheels/mine/archives"
+    build.root = glovebox.state / "templates/mine/root"
+    yield build
+
+
+def versions(manifest):
+    assert isinstance(manifest, dict), manifest
+    return {one["name"]: one["version"] for one in manifest["python"]}
+
+
+def in_place(wheels):
+    """What the template that stands under the name is."""
+    return json.loads(wheels.glovebox("template", "show", "mine", "--json").stdout)["digest"]
+
+
+@pytest.fixture(scope="module")
+def story(wheels, index):
+    """Three builds, since each takes seconds: the first of a list, a second from the lock, one of a longer list."""
+    found = {"first": wheels("greet>=1"), "lock": wheels.lock.read_text(), "cached": {one.name for one in wheels.cache.iterdir()}}
+    folder = next(wheels.root.glob(PLACES))
+    found["files"] = {str(path.relative_to(folder)) for path in folder.rglob("*")}
+    wheel_of(index.folder, "helper", "1.2", {"helper.py": "WORD = 'two'\n"})
+    wheels.away = {**wheels.env, "PIP_INDEX_URL": "http://127.0.0.1:1/simple"}
+    found["again"] = wheels("greet>=1", env=wheels.away, words=["--offline"])
+    found["longer"] = wheels("greet>=1", "helper")
+    found["longer_lock"] = wheels.lock.read_text()
+    return found
+
+
+def test_the_first_build_pins_what_it_has_fetched(wheels, story):
+    assert (versions(story["first"])["greet"], versions(story["first"])["helper"]) == ("1.0", "1.1")
+    rows = [line for line in story["lock"].splitlines() if not line.startswith("#")]
+    assert [row.split(" ")[0] for row in rows] == ["greet==1.0", "helper==1.1"] and all("--hash=sha256:" in row for row in rows)
+    assert story["cached"] == {"greet-1.0-py3-none-any.whl", "helper-1.1-py3-none-any.whl"}
+    assert "greet_data/__init__.py" in story["files"]
+    assert "greet_data/tests" not in story["files"] and "greet.json" not in story["files"], "left out by the recipe"
+    assert not (wheels.root / "usr/share/glovebox/archives").exists()
+    assert story["first"]["name"] == "mine", "--name stands for the recipe's own"
+
+
+def test_a_lock_outlives_newer_versions_and_a_lost_index(story):
+    assert story["again"]["digest"] == story["first"]["digest"]
+
+
+def test_another_list_is_resolved_anew(story):
+    assert versions(story["longer"])["helper"] == "1.2" and "helper==1.2" in story["longer_lock"]
+
+
+def test_what_is_not_in_the_cache_is_said(wheels, story):
+    shutil.rmtree(wheels.cache)
+    text = wheels("greet>=1", "helper", env=wheels.away)
+    assert "the package index cannot be reached" in text and "python-small" in text, text
+    assert "2 of 2 wheels are not in the cache" in wheels("greet>=1", "helper", words=["--offline"])
+    assert "there is no lock for this list" in wheels("greet", words=["--offline"])
+
+
+def test_other_bytes_than_the_lock_names_are_refused(wheels, index, story):
+    wheel_of(index.folder, "helper", "1.2", {"helper.py": "WORD = 'another'\n"})
+    shutil.rmtree(wheels.cache, ignore_errors=True)
+    text = wheels("greet>=1", "helper")
+    assert "other archives than the lock names" in text and "helper" in text, text
+    shutil.copy(index.folder / "helper-1.2-py3-none-any.whl", wheels.cache)
+    assert "other archives than the lock names" in wheels("greet>=1", "helper"), "what lies in the cache is compared as well"
+    assert in_place(wheels) == story["longer"]["digest"], "the template of before stays"
+
+
+@pytest.mark.parametrize("wanted, more, words", [
+    (["byaddress"], {}, ["byaddress", "built", "only packages of the index"]),
+    (["nosuchpackage"], {}, ["no wheel of nosuchpackage"]),
+    (["helper ;;"], {}, ["helper ;;", "cannot be read"]),
+    (["helper"], {"packages": ""}, ["python3-pip"]),
+])
+def test_what_cannot_be_fetched_is_said(wheels, story, wanted, more, words):
+    text = wheels(*wanted, **more)
+    assert isinstance(text, str) and all(word in text for word in words), text
+
+
+def test_zygote_sets_are_tried_before_the_template_takes_its_place(wheels, story):
+    text = wheels("threaded", zygotes="{data: [json, threaded]}")
+    assert "import threaded leaves a thread running" in text and "zygote set 'data'" in text, text
+    text = wheels("broken", zygotes="{data: [broken]}")
+    assert "import broken fails" in text and "a_module_that_is_missing" in text, text
+    assert in_place(wheels) == story["longer"]["digest"]
+
+
+def test_a_template_is_rolled_back_and_back_again(wheels, story):
+    for wanted in ("first", "longer", "first"):
+        done = wheels.glovebox("template", "rollback", "mine")
+        assert done.returncode == 0 and in_place(wheels) == story[wanted]["digest"], done.stderr
+    assert wheels.glovebox("template", "remove", "mine").returncode == 0
+    done = wheels.glovebox("template", "rollback", "mine")
+    assert done.returncode != 0 and b"no earlier template 'mine'" in done.stderr, "a removal takes both"
+    assert os.listdir(wheels.glovebox.state / "templates") == []
+
+
+def test_names_that_are_none_are_refused(wheels):
+    done = wheels.glovebox("template", "build", "minimal", "--name", "Bad/Name")
+    assert done.returncode == 125 and b"--name must be" in done.stderr
