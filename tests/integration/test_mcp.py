@@ -4,13 +4,14 @@ import base64
 import hashlib
 import http.client
 import json
+import os
 import re
 import threading
 import time
 
 import jsonschema
 import pytest
-from conftest import TOP, Glovebox
+from conftest import BUILD, TOP, Glovebox
 from mcp_client import ACCEPT, META, NEWEST, Bridge, Handshake, Stateless, messages_of, text_of
 from serving import Serving, let_others_in, state_of_its_own, with_policies
 
@@ -664,7 +665,9 @@ def test_install_keeps_what_stands_there(service, tmp_path):
     before = json.loads(config.read_text())
     assert install().returncode == 125 and json.loads(config.read_text()) == before, "nobody has said yes"
     assert install("--yes").returncode == 0
-    entry = {"type": "stdio", "command": "glovebox", "args": ["mcp"]}
+    # The test's program is in no folder of the system's PATH, which is what a host has.
+    entry = {"type": "stdio", "command": str(BUILD / "glovebox"), "args": ["mcp"]}
+    assert os.access(entry["command"], os.X_OK)
     assert json.loads(config.read_text()) == before | {"mcpServers": before["mcpServers"] | {"glovebox": entry}}
     assert b"already" in install("--yes").stdout and config.is_symlink()
     assert install("--yes", "--remove").returncode == 0 and json.loads(config.read_text()) == before

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <json-c/json.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,13 +107,43 @@ static int read_config(const char *path, json_object **ret_root, error *err)
                 "%.150s is no plain JSON, or may have comments; write the entry by hand", path);
 }
 
-/* Gives  whether there is anything to write. */
-static bool change(json_object *root, const struct host *host, bool removes)
+/* A host has a PATH of its own, often the system's alone: a program elsewhere is named by its path.
+ */
+static int find_program(char **ret_program, error *err)
+{
+    static const char *const folders[] = { "/usr/local/bin/", "/usr/bin/", "/bin/" };
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length < 0)
+        return fail_os(err, "find this program: read /proc/self/exe");
+    path[length] = '\0';
+    const char *name = path;
+    for_each(folder, folders)
+        if (strncmp(path, *folder, strlen(*folder)) == 0 && !strchr(path + strlen(*folder), '/'))
+            name = path + strlen(*folder);
+    return format_text(ret_program, err, "%s", name);
+}
+
+/* What a host is told; the caller puts it. */
+static json_object *make_entry(const struct host *host, const char *program)
+{
+    json_object *entry = json_tokener_parse(host->entry);
+    json_object *command = NULL;
+    if (json_object_object_get_ex(entry, "command", &command) &&
+        json_object_is_type(command, json_type_array))
+        (void) json_object_array_put_idx(command, 0, json_object_new_string(program));
+    else
+        (void) json_object_object_add(entry, "command", json_object_new_string(program));
+    return entry;
+}
+
+/* Takes `entry`; NULL removes what is there. Gives  whether there is anything to write. */
+static bool change(json_object *root, const struct host *host, json_object *entry)
 {
     json_object *servers = NULL;
     bool has_servers = json_object_object_get_ex(root, host->object, &servers) &&
                        json_object_is_type(servers, json_type_object);
-    if (removes) {
+    if (!entry) {
         if (!has_servers || !json_object_object_get_ex(servers, "glovebox", NULL))
             return false;
         json_object_object_del(servers, "glovebox");
@@ -122,7 +153,6 @@ static bool change(json_object *root, const struct host *host, bool removes)
         servers = json_object_new_object();
         (void) json_object_object_add(root, host->object, servers);
     }
-    json_object *entry = json_tokener_parse(host->entry);
     json_object *before = NULL;
     if (json_object_object_get_ex(servers, "glovebox", &before) &&
         json_object_equal(before, entry)) {
@@ -138,6 +168,7 @@ static int install(const struct install_arguments *arguments, error *err)
     const struct host *host = find_host(arguments->client);
     json_object *root = NULL;
     auto_text path = NULL;
+    auto_text program = NULL;
     const char *home = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe): nobody sets variables */
     if (!host)
         return fail(
@@ -145,21 +176,26 @@ static int install(const struct install_arguments *arguments, error *err)
             "--client is claude-code, claude-desktop, cursor, vscode, gemini, zed or opencode");
     if (!home || *home != '/')
         return fail(err, ERR_BAD_REQUEST, "HOME is not set; it says where hosts are configured");
-    if (format_text(&path, err, "%s/%s", home, host->file) < 0 || read_config(path, &root, err) < 0)
+    if (format_text(&path, err, "%s/%s", home, host->file) < 0 || find_program(&program, err) < 0 ||
+        read_config(path, &root, err) < 0)
         return -1;
     int result = 0;
-    if (!change(root, host, arguments->remove)) {
+    json_object *entry = make_entry(host, program);
+    json_object *wanted = arguments->remove ? NULL : json_object_get(entry);
+    if (!change(root, host, wanted)) {
         (void) printf("%s has it so already.\n", path);
     } else {
         const char *text = json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
                                                                     JSON_C_TO_STRING_NOSLASHESCAPE);
         (void) printf("%s, in \"%s\": %s\"glovebox\": %s\n", path, host->object,
-                      arguments->remove ? "without " : "", host->entry);
+                      arguments->remove ? "without " : "",
+                      json_object_to_json_string_ext(entry, JSON_C_TO_STRING_NOSLASHESCAPE));
         if (arguments->yes || says_yes("Write it?"))
             result = replace_file(path, text, 0600, err);
         else
             result = fail(err, ERR_BAD_REQUEST, "nothing was written; say --yes to write it");
     }
+    (void) json_object_put(entry);
     (void) json_object_put(root);
     return result;
 }
