@@ -1,6 +1,8 @@
 """Tells an exception: as the text that python3 prints, without the kernel's own frames, and as data. An ImportError gets
-a note on what the template has instead, a FileNotFoundError how the file can be had; message and attributes stay."""
+a note on what the template has instead, a FileNotFoundError how the file can be had, a failed connection why that is;
+message and attributes stay."""
 
+import errno
 import importlib.util
 import os
 import re
@@ -29,6 +31,8 @@ KNOWN = {
 }
 OPTIONAL = re.compile(r"Missing optional dependency '([A-Za-z_][\w.]*)'")  # pandas: "Use pip or conda to install …"
 NAME_MOST = 100
+NETWORK = ("glovebox: a sandbox reaches the hosts that its policy allows, often none: the denials of the result say which; "
+           "data is sent along as files (run --file)")
 
 
 def tell(error, send):
@@ -144,7 +148,22 @@ def is_here(name):
         return False
 
 
+def is_of_network(error):
+    """A name that was not found, or an address that is not reached: the error itself, or what a library wraps."""
+    socket = sys.modules.get("socket")
+    for _ in range(CHAIN_MOST):
+        if socket is None or not isinstance(error, BaseException):
+            return False
+        if isinstance(error, socket.gaierror) or (isinstance(error, OSError) and error.errno == errno.ENETUNREACH):
+            return True
+        reason = error.reason if type(error).__name__ == "URLError" else None  # urllib.request
+        error = reason or error.__cause__ or error.__context__
+    return False
+
+
 def hint_of(error):
+    if is_of_network(error):
+        return NETWORK
     if type(error) is FileNotFoundError:
         return hint_of_file(error)
     if type(error) is ModuleNotFoundError:

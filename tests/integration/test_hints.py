@@ -15,9 +15,20 @@ MODULES = [
      "glovebox libs request fastparquet\n"),
 ]
 OTHERS = ["import json.nowhere", "raise ModuleNotFoundError('mine')", "raise ModuleNotFoundError(name='a b')",
-          "raise ModuleNotFoundError(name=7)", "from json import nothing", "open('/etc/nowhere')", "open('../x')", "open(b'x')", "open('a\\nb')",
+          "raise ModuleNotFoundError(name=7)", "raise OSError(111, 'refused')", "raise ConnectionError('mine')",
+          "from json import nothing", "open('/etc/nowhere')", "open('../x')", "open(b'x')", "open('a\\nb')",
           "raise FileNotFoundError('mine')", "raise FileNotFoundError(2, 'mine', 7)", "open('x' * 200)", "import os; os.rmdir('a' * 101)",
           "open('x', 'x'); raise FileNotFoundError(2, 'it is there', 'x')"]
+
+
+REACHED = ("glovebox: a sandbox reaches the hosts that its policy allows, often none: the denials of the result say which; "
+           "data is sent along as files (run --file)\n")
+NETWORK = [
+    ("import urllib.request; urllib.request.urlopen('http://example.com/', timeout=2)", REACHED),
+    ("import socket; socket.create_connection(('192.0.2.1', 80), 2)", REACHED),
+    ("import pandas; pandas.read_csv('https://example.com/a.csv')", REACHED),
+    ("import requests; requests.get('https://example.com/', timeout=2)", REACHED),
+]
 
 
 SENT = "a file of the caller's is sent along (run --file {})\n"
@@ -29,7 +40,7 @@ FILES = [
 
 
 class TestHints:
-    @pytest.mark.parametrize("code, hint", MODULES + FILES)
+    @pytest.mark.parametrize("code, hint", MODULES + FILES + NETWORK)
     def test_script(self, daemon, code, hint):
         _status, answer = daemon.call("POST", "/v1/runs", {"policy": "data", "code": code})
         assert answer["stderr"].endswith(hint), answer["stderr"]
@@ -47,7 +58,7 @@ class TestHints:
     def test_cells(self, daemon):
         session = daemon.session()
         try:
-            for code, hint in MODULES + FILES[:2]:
+            for code, hint in MODULES + FILES[:2] + NETWORK:
                 error = session.run(code)["error"]
                 assert error["traceback"].endswith(hint) and hint.strip() not in error["value"]
         finally:
