@@ -276,8 +276,10 @@ def test_files_run_by_their_suffix(glovebox, tmp_path, name, language, policy):
 
 
 def test_a_policy_without_python_has_its_first_language(glovebox, tmp_path):
-    assert glovebox("run", "--private", "--policy", "shell", "-c", "echo $((6 * 7)) | tr 4 5").stdout == b"52\n"
-    assert glovebox("run", "--private", "--policy", "shell", "-", stdin=b"echo $((6 * 7))").stdout == b"42\n"
+    done = glovebox("run", "--private", "--policy", "shell", "-c", "echo $((6 * 7)) | tr 4 5")
+    assert done.stdout == b"52\n", done
+    done = glovebox("run", "--private", "--policy", "shell", "-", stdin=b"echo $((6 * 7))")
+    assert done.stdout == b"42\n", done
 
 
 def test_a_language_of_a_policy_has_its_usual_names(glovebox, tmp_path):
