@@ -127,7 +127,9 @@ def test_what_is_not_intercepted_stays_opaque(world):
             connect(world, "files.example.org").close()
         end_to_end = ssl.create_default_context(cafile=world.folder / "ca.pem")
         assert "hello from files.example.org" in ask(world, "/anything", "files.example.org", context=end_to_end)
-    assert [(one["reason"], one["method"], one["is_tls"], one["is_intercepted"]) for one in records] == 2 * [("ALLOWED", "", 1, 0)]
+    assert [(one["method"], one["is_tls"], one["is_intercepted"]) for one in records] == 2 * [("", 1, 0)]
+    # The end of the channel may come before the server has closed the last of them.
+    assert [one["reason"] for one in records] in (["ALLOWED", "ALLOWED"], ["ALLOWED", "ENDED"])
 
 
 @pytest.mark.parametrize("name, words, reason", [(HOST, "names another host", "OTHER_NAME"),
