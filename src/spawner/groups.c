@@ -66,18 +66,21 @@ static void enable_controllers(int directory)
         (void) write_text(directory, "cgroup.subtree_control", *controller);
 }
 
+/* An instance that ends removes the root if nothing is in it, so it may go until open_groups() has
+ * put a group there (ENOENT). */
 static int open_root(struct group_root *root, error *err)
 {
     bool unified = root->kind == GROUP_UNIFIED;
-    if (mkdir(root->path, 0755) < 0 && errno != EEXIST)
-        return fail_os(err, "make control group '%s'", root->path);
-    root->directory = open(root->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    do {
+        if (mkdir(root->path, 0755) < 0 && errno != EEXIST)
+            return fail_os(err, "make control group '%s'", root->path);
+        root->directory = open(root->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    } while (root->directory < 0 && errno == ENOENT);
     if (root->directory < 0)
         return fail_os(err, "open control group '%s'", root->path);
     if (unified) {
         auto_fd above = openat(root->directory, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (above >= 0)
-            enable_controllers(above);
+        enable_controllers(above);
         enable_controllers(root->directory);
     }
     return 0;
@@ -99,8 +102,9 @@ int open_groups(struct spawner *spawner, error *err)
         struct group_root *root = &spawner->roots[i];
         char name[NAME_SIZE];
         parent_name(name, spawner->first_slot);
-        if (mkdirat(root->directory, name, 0755) < 0 && errno != EEXIST)
-            return fail_os(err, "make control group '%s/%s'", root->path, name);
+        while (mkdirat(root->directory, name, 0755) < 0 && errno != EEXIST)
+            if (errno != ENOENT || close(root->directory) < 0 || open_root(root, err) < 0)
+                return fail_os(err, "make control group '%s/%s'", root->path, name);
         auto_fd group = openat(root->directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         /* Inits have little to do, but a program that eats every processor must not keep them from
          * ending it: they come first. One of the two files exists where there is the controller. */
@@ -304,13 +308,10 @@ static void kill_group(int group)
     char text[4096];
     ssize_t got = procs < 0 ? -1 : read(procs, text, sizeof text - 1);
     for (ssize_t i = 0, pid = 0; i < got; i++) {
-        if (text[i] >= '0' && text[i] <= '9')
-            pid = pid * 10 + (text[i] - '0');
-        else {
-            if (pid > 1)
-                (void) kill((pid_t) pid, SIGKILL);
-            pid = 0;
-        }
+        bool is_digit = text[i] >= '0' && text[i] <= '9';
+        if (!is_digit && pid > 1)
+            (void) kill((pid_t) pid, SIGKILL);
+        pid = is_digit ? pid * 10 + (text[i] - '0') : 0;
     }
 }
 

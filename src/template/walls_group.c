@@ -92,16 +92,18 @@ static int make_in(struct build_group *group, const char *place, error *err)
         return 0;
     char *folder = group->folder[group->count];
     int made;
-    if (mkdir(above, 0755) < 0 && errno != EEXIST)
-        return fail_os(err, "make control group '%s'", above);
-    sweep(above);
-    if (strcmp(kind, "unified") == 0)
-        enable_controllers(above);
-    do { /* one that was killed in another pid namespace may have had our pid */
+    do {
+        if (mkdir(above, 0755) < 0 && errno != EEXIST)
+            return fail_os(err, "make control group '%s'", above);
+        sweep(above);
+        if (strcmp(kind, "unified") == 0)
+            enable_controllers(above);
         (void) snprintf(folder, sizeof group->folder[0], "%.280s/%s%d.%u", above, prefix, getpid(),
                         number++);
         made = mkdir(folder, 0755);
-    } while (made < 0 && errno == EEXIST);
+        /* EEXIST: one that was killed in another pid namespace may have had our pid. ENOENT: an
+         * instance that ended has removed the group above, which was empty. */
+    } while (made < 0 && (errno == EEXIST || errno == ENOENT));
     if (made < 0)
         return fail_os(err, "make control group '%s'", folder);
     group->count++;

@@ -77,6 +77,8 @@ static int group_make(struct trial_group *group, const char *v1_kind, const char
                       error *err)
 {
     struct group_places places;
+    char leaf[PATH_MAX];
+    int made;
     groups_find(&places);
     const char *place = find_place(&places, v1_kind, &group->unified);
     if (!place)
@@ -84,19 +86,22 @@ static int group_make(struct trial_group *group, const char *v1_kind, const char
                     v2_name);
     (void) snprintf(group->above, sizeof group->above, "%s", place);
     (void) snprintf(group->name, sizeof group->name, "doctor-%d", getpid());
-    group->made_above = mkdir(group->above, 0755) == 0;
-    if (!group->made_above && errno != EEXIST)
-        return fail_os(err, "make '%s'", group->above);
+    (void) snprintf(leaf, sizeof leaf, "%s/%s", place, group->name);
+    do { /* an instance that ends removes the group above if it is empty: ENOENT */
+        group->made_above = mkdir(group->above, 0755) == 0;
+        if (!group->made_above && errno != EEXIST)
+            return fail_os(err, "make '%s'", group->above);
+        made = mkdir(leaf, 0755);
+    } while (made < 0 && errno == ENOENT);
+    if (made < 0 && errno != EEXIST)
+        return fail_os(err, "make a group in '%s'", group->above);
     if (group->unified) {
         char parent[PATH_MAX];
         (void) snprintf(parent, sizeof parent, "%s", place);
         *strrchr(parent, '/') = '\0';
         hand_down(place, parent, v2_name);
     }
-    auto_fd above = open(group->above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (above < 0 || (mkdirat(above, group->name, 0755) < 0 && errno != EEXIST))
-        return fail_os(err, "make a group in '%s'", group->above);
-    group->leaf = openat(above, group->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    group->leaf = open(leaf, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return group->leaf < 0 ? fail_os(err, "open a group in '%s'", group->above) : 0;
 }
 
