@@ -40,7 +40,7 @@ struct build_sandbox {
     struct spawn_route route;
 };
 
-/* Starts one of the zygotes that stand on the fork server's command line. */
+/* Starts one of the zygotes whose modules came with the template. */
 struct build_zygote {
     uint32_t index;
     uint32_t reserved;

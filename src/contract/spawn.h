@@ -1,7 +1,7 @@
 /* spawn.h - what gloveboxd asks of glovebox-spawner, and what it answers.
  *
  * One SEQPACKET socket, one peer. A message is a packet (base/packet.h): a kind, a body of exactly
- * the size of its struct, and exactly the descriptors named here. Numbers only: no text is parsed.
+ * the size of its struct, and exactly the descriptors named here. Numbers only: no text is read.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-enum { SPAWN_VERSION = 1, SPAWN_TEMPLATES_MAX = 16, SPAWN_PORTS_MAX = 8 };
+enum { SPAWN_VERSION = 2, SPAWN_TEMPLATES_MAX = 32, SPAWN_PORTS_MAX = 8 };
 
 /* Walls, as bits: those that stand are in `walls`, those that this machine or this user cannot have
  * are in `degraded`. The names for people are in model/walls.def. */
@@ -43,17 +43,28 @@ enum spawn_kind {
     SPAWN_THAW,       /* struct spawn_slot */
     SPAWN_INJECT,     /* struct spawn_inject: one more interpreter of the sandbox's own zygote. Init
                          reports the outcome: STARTED, or DONE with an error (agent.h) */
+    SPAWN_TEMPLATE, /* struct spawn_template; fds: a directory of the templates' folder, which holds
+                       `root`, and the modules of its zygotes (sealed memory). Without fds there is
+                       no template of that index any more. What stood in its place ends, with every
+                       sandbox of it */
 };
 
 struct spawn_hello {
     uint32_t version;
-    uint32_t templates; /* how many; a build names one by its index on the command line */
-    uint32_t slots;     /* sandboxes that may exist at once */
+    uint32_t slots; /* sandboxes that may exist at once */
     uint32_t first_slot;
-    uint64_t walls;    /* bits of enum wall: those that the control groups here give */
-    uint64_t reserved; /* 0; missing walls are reported with each sandbox */
     uint32_t groups;   /* bits of enum group_kind */
+    uint64_t walls;    /* bits of enum wall: those that the control groups here give */
     uint32_t swept;    /* sandboxes that a dead instance had left and that have been removed */
+    uint32_t reserved; /* 0 */
+};
+
+/* The modules: for each zygote its names with a comma between them, ended by NUL. */
+enum { SPAWN_SETS_MAX = 4, SPAWN_MODULES_MAX = 4096 };
+
+struct spawn_template {
+    uint32_t template; /* index by which builds name it, below SPAWN_TEMPLATES_MAX */
+    uint32_t sets;     /* how many zygotes it can have, at most SPAWN_SETS_MAX */
 };
 
 /* Network of a sandbox. */

@@ -7,11 +7,13 @@
 #include "base/error.h"
 #include "base/open_files.h"
 #include "base/signals.h"
+#include "base/table.h"
 #include "daemon/config.h"
 #include "daemon/confine.h"
 #include "daemon/idle_exit.h"
 #include "daemon/liveness.h"
 #include "daemon/options.h"
+#include "daemon/template_watch.h"
 #include "doors/http/authenticate.h"
 #include "doors/http/request_guard.h"
 #include "doors/rest/rest.h"
@@ -72,6 +74,7 @@ static struct daemon {
     struct service service;
     struct takeover takeover;
     struct idle_exit idle_exit;
+    struct template_watch template_watch;
     uv_signal_t terminated, interrupted;
     uv_timer_t drained;
     deadline drain_ends;
@@ -106,6 +109,7 @@ static void end(void)
     loop_monitor_close();
     liveness_close();
     idle_exit_close(&daemon_.idle_exit);
+    template_watch_close(&daemon_.template_watch);
     uv_close((uv_handle_t *) &daemon_.drained, NULL);
     uv_close((uv_handle_t *) &daemon_.terminated, NULL);
     uv_close((uv_handle_t *) &daemon_.interrupted, NULL);
@@ -230,26 +234,6 @@ static int open_doors(error *err)
     return 0;
 }
 
-/* What most runs ask for is parked before the first of them comes: each policy with its own limits,
- * with the lightest interpreter of its template and the richest. */
-static void keep_common_shapes(void)
-{
-    for (size_t i = 0; !settings.is_private && i < daemon_.policies.count; i++) {
-        const struct policy *policy = policies_at(&daemon_.policies, i);
-        int index = policy ? templates_find(&daemon_.templates, policy->template) : -1;
-        if (index < 0 || strcmp(policy->name, "extended") == 0)
-            continue;
-        size_t sets = daemon_.templates.list[index].set_count;
-        for (size_t set = 0; set < sets; set++) {
-            struct lease lease = { .template = (uint32_t) index,
-                                   .network = SPAWN_NETWORK_NONE,
-                                   .set = (int) set,
-                                   .limits = &policy->limits };
-            pool_keep(&daemon_.pool, &lease);
-        }
-    }
-}
-
 static struct blob_bounds blob_bounds(const struct settings *from)
 {
     return (struct blob_bounds){ .bytes = from->list[SETTING_artifacts_mib].number << 20,
@@ -347,9 +331,6 @@ static int prepare_process(error *err)
     (void) mallopt(M_ARENA_MAX, 1);
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return fail_os(err, "become untraceable");
-    bool is_for_one = settings.is_private && !settings.is_warm;
-    for (size_t i = 0; is_for_one && i < daemon_.templates.count; i++)
-        daemon_.templates.list[i].set_count = 0; /* nobody warms an interpreter for one run */
     if (sodium_init() < 0)
         return fail(err, ERR_SYSTEM, "libsodium cannot start");
     return 0;
@@ -382,7 +363,10 @@ static int open_engine(error *err)
 
 static int begin(error *err)
 {
-    if (prepare_process(err) < 0)
+    bool is_for_one = settings.is_private && !settings.is_warm;
+    if (prepare_process(err) < 0 ||
+        templates_open(&daemon_.templates, settings.templates, settings.first_template, err) < 0 ||
+        template_watch_tell(&daemon_.templates, settings.spawner, !is_for_one, err) < 0)
         return -1;
     if (policies_load(&daemon_.policies, settings.policies, err) < 0 || open_loop(err) < 0 ||
         open_log(err) < 0 || read_settings(err) < 0 || open_blobs(err) < 0)
@@ -391,7 +375,12 @@ static int begin(error *err)
     if (pool_open(&daemon_.pool, &daemon_.spawner, &daemon_.loop, settings.spawner, err) < 0)
         return -1;
     reload_apply(&daemon_.reload);
-    keep_common_shapes();
+    daemon_.template_watch = (struct template_watch){ .templates = &daemon_.templates,
+                                                      .policies = &daemon_.policies,
+                                                      .pool = &daemon_.pool,
+                                                      .spawner = settings.spawner };
+    if (!settings.is_private)
+        template_watch_keep(&daemon_.template_watch);
     if (accounts_open(&daemon_.accounts, &daemon_.loop, settings.is_private ? NULL : settings.state,
                       err) < 0)
         return -1;
@@ -404,6 +393,8 @@ static int begin(error *err)
         return -1;
     if (settings.control >= 0)
         liveness_open(&daemon_.loop, settings.state, settings.control);
+    if (!settings.is_private)
+        template_watch_open(&daemon_.template_watch, &daemon_.loop);
     if (reload_tell_policies(&daemon_.reload, err) < 0 || open_doors(err) < 0 ||
         confine_daemon(err) < 0)
         return -1;
@@ -420,7 +411,6 @@ static int begin(error *err)
 int main(int argc, char **argv)
 {
     error err;
-    settings.templates = &daemon_.templates;
     if (options_read(argc, argv, &settings, &err) < 0 || begin(&err) < 0) {
         log_event(DAEMON_CANNOT_START, TEXT("cause", err.text));
         log_writer_close();

@@ -67,11 +67,6 @@ static int take_log_keep(struct options *options, char *value, error *err)
     return 0;
 }
 
-static int take_template(struct options *options, char *value, error *err)
-{
-    return templates_add(options->templates, value, err);
-}
-
 static int take_value(struct options *options, const struct option_row *row, char *value,
                       error *err)
 {
@@ -135,12 +130,13 @@ int options_read(int count, char **words, struct options *options, error *err)
         { "--log-keep", .take = take_log_keep },
         { "--filter", .take = add_filter },
         { "--owner", .take = take_owner },
-        { "--template", .take = take_template },
+        { "--templates", .text = &options->templates },
+        { "--first-template", .text = &options->first_template },
     };
     const struct option_table table = { rows, COUNT_OF(rows) };
     if (read_words(count, words, options, &table, err) < 0)
         return -1;
-    if (options->spawner < 0 || !options->policies)
-        return fail(err, ERR_BAD_REQUEST, "--spawner and --policies must be given");
+    if (options->spawner < 0 || !options->policies || !options->templates)
+        return fail(err, ERR_BAD_REQUEST, "--spawner, --policies and --templates must be given");
     return 0;
 }

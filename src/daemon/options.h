@@ -1,13 +1,12 @@
 /* options.h - the command line of gloveboxd, which the supervisor writes.
  *
  *     gloveboxd --spawner FD [--connection FD]… [--listen-fd FD]… --policies PATH
- *               --template NAME=DIRECTORY… --state DIRECTORY [--private] [--verbose] …
+ *               --templates DIRECTORY --state DIRECTORY [--private] [--verbose] …
  *
  * All options stand in one table (options.c). */
 #pragma once
 
 #include "engine/audit/audit_log.h"
-#include "engine/catalog/templates.h"
 
 #include <stdbool.h>
 
@@ -34,7 +33,8 @@ struct options {
     const char *state;
     const char *values; /* "key=value" a line */
     struct receipts_settings receipts;
-    struct templates *templates; /* borrowed: those of the command line are added to it */
+    const char *templates;      /* their folder */
+    const char *first_template; /* the one that most runs use; NULL: none in particular */
 };
 
 /* Texts are borrowed of `words`. What is not given stays as it was. Fails  ERR_BAD_REQUEST. */

@@ -20,10 +20,16 @@
 #include <unistd.h>
 
 /* As spawner/fork_servers.c arranges them. */
-enum { FORK_SOCKET = 3, FORK_FILTERS = 4, FILTERS = SPAWN_NETWORK_KINDS };
+enum {
+    FORK_SOCKET = 3,
+    FORK_FILTERS = 4,
+    FILTERS = SPAWN_NETWORK_KINDS,
+    FORK_MODULES = FORK_FILTERS + FILTERS + 1 /* this program is before it */
+};
 
 static struct filter filters[FILTERS];
-static char **sets; /* modules of each zygote, from the command line */
+static char modules[SPAWN_MODULES_MAX + 1]; /* as in spawn.h */
+static const char *sets[SPAWN_SETS_MAX];    /* of each zygote */
 static unsigned set_count;
 
 static int load_filter(int file, struct filter *filter, error *err)
@@ -33,6 +39,18 @@ static int load_filter(int file, struct filter *filter, error *err)
         return fail(err, ERR_UNAVAILABLE, "the system call filter of %zd bytes is no program", got);
     filter->instructions = (unsigned) ((size_t) got / sizeof filter->code[0]);
     (void) close(file);
+    return 0;
+}
+
+static int load_modules(error *err)
+{
+    ssize_t size = pread(FORK_MODULES, modules, SPAWN_MODULES_MAX, 0);
+    if (size < 0)
+        return fail_os(err, "read the modules of the zygotes");
+    for (const char *at = modules; at < modules + size && set_count < SPAWN_SETS_MAX;
+         at += strlen(at) + 1)
+        sets[set_count++] = at;
+    (void) close(FORK_MODULES);
     return 0;
 }
 
@@ -135,7 +153,7 @@ static int clone_sandbox(struct sandbox *sandbox, const struct build_sandbox *sp
 
 /* The zygote is the template's own python, in the fork server's namespaces: root of nothing but the
  * user namespace, with no file of the host in sight. */
-_Noreturn static void become_zygote(const char *modules, int socket)
+_Noreturn static void become_zygote(const char *imports, int socket)
 {
     enum { ZYGOTE_ARGUMENTS = 4, MODULES_MAX = 64 };
     static char names[4096];
@@ -152,7 +170,7 @@ _Noreturn static void become_zygote(const char *modules, int socket)
                                                "GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
                                                NULL };
     unsigned count = 3;
-    (void) snprintf(names, sizeof names, "%s", modules);
+    (void) snprintf(names, sizeof names, "%s", imports);
     char *rest = names;
     for (char *name = strtok_r(rest, ",", &rest);
          name && count < ZYGOTE_ARGUMENTS - 1 + MODULES_MAX; name = strtok_r(NULL, ",", &rest))
@@ -198,12 +216,10 @@ static int carry_out(struct sandbox *sandbox, struct packet *packet)
     return IS_FORK_SERVER;
 }
 
-int fork_server_main(struct sandbox *sandbox, char **modules, unsigned count, error *err)
+int fork_server_main(struct sandbox *sandbox, error *err)
 {
-    sets = modules;
-    set_count = count;
     struct fork_server_ready ready = { 0 };
-    int done = 0;
+    int done = load_modules(&ready.err);
     if (fcntl(FORK_SOCKET, F_SETFD, FD_CLOEXEC) < 0)
         done = fail_os(&ready.err, "keep the socket of the holder from programs");
     if (signal(SIGCHLD, SIG_IGN) == SIG_ERR)

@@ -99,7 +99,7 @@ int read_build_zygote(const struct packet *packet, unsigned zygotes, struct buil
 
 /* fork_server.c: serves BUILD_SANDBOX; returns only in a clone, as pid 1 that has to walk the
  * recipe. */
-int fork_server_main(struct sandbox *sandbox, char **modules, unsigned count, error *err);
+int fork_server_main(struct sandbox *sandbox, error *err);
 
 /* recipe.c: raises every wall; on return 0 the process is as confined as any program will be. */
 int build_sandbox(struct sandbox *sandbox, error *err);

@@ -61,7 +61,7 @@ int main(int count, char **arguments)
         (void) fprintf(stderr, "glovebox-init: cannot ignore SIGPIPE; nothing is started\n");
         return 1;
     }
-    if (fork_server_main(&sandbox, arguments + 2, (unsigned) count - 2, &err) < 0)
+    if (fork_server_main(&sandbox, &err) < 0)
         return 1; /* the spawner has been told, or is gone */
 
     /* From here on: pid 1 of a new sandbox. */

@@ -91,6 +91,11 @@ int fork_server_start(struct spawner *spawner, uint32_t index, error *err)
     return 0;
 }
 
+void fork_server_lost(struct spawner *spawner, uint32_t index)
+{
+    spawner->templates[index].fork_server = 0;
+}
+
 int fork_interpreter(struct spawner *spawner, struct slot *slot, error *err)
 {
     (void) spawner;

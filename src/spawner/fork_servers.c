@@ -21,7 +21,13 @@
 #include <unistd.h>
 
 /* Descriptors of the fork server, by number: what glovebox-init expects after exec. */
-enum { FORK_SOCKET = 3, FORK_FILTERS = 4, FORK_PROGRAM = FORK_FILTERS + FILTERS };
+enum {
+    FORK_SOCKET = 3,
+    FORK_FILTERS,
+    FORK_PROGRAM = FORK_FILTERS + FILTERS,
+    FORK_MODULES,
+    FORK_END
+};
 
 static int write_map(pid_t pid, const char *file, const char *text)
 {
@@ -68,7 +74,7 @@ static int become_holder_user(bool unprivileged, error *err)
 /* Puts each descriptor at the number where the program looks for it, and closes everything else. */
 static int arrange_descriptors(const int *wanted, unsigned count, error *err)
 {
-    int high[FORK_PROGRAM + 1];
+    int high[FORK_END - FORK_SOCKET];
     for (unsigned i = 0; i < count; i++) {
         high[i] = fcntl(wanted[i], F_DUPFD_CLOEXEC, 64);
         if (high[i] < 0)
@@ -91,35 +97,33 @@ static int become_holder(const struct spawner *spawner, const struct template *t
         return fail(err, ERR_SYSTEM, "the spawner did not map ids");
     if (become_holder_user(spawner->unprivileged, err) < 0)
         return -1;
-    struct template_root root = { .path = template->path,
-                                  .python = spawner->python,
-                                  .disabled_walls = spawner->disabled_walls };
-    if (enter_template_root(&root, err) < 0)
+    if (enter_template_root(spawner, err) < 0)
         return -1;
 
-    int wanted[FORK_PROGRAM - FORK_SOCKET + 1] = { socket };
+    int wanted[FORK_END - FORK_SOCKET] = { socket };
     for (unsigned i = 0; i < FILTERS; i++)
         wanted[FORK_FILTERS - FORK_SOCKET + i] = spawner->filters[i];
     wanted[FORK_PROGRAM - FORK_SOCKET] = spawner->program;
-    if (arrange_descriptors(wanted, FORK_PROGRAM - FORK_SOCKET + 1, err) < 0)
+    wanted[FORK_MODULES - FORK_SOCKET] = template->modules;
+    if (arrange_descriptors(wanted, FORK_END - FORK_SOCKET, err) < 0)
         return -1;
 
     /* It is exec'd here, inside, so that its memory belongs to the new user namespace: the ptrace
      * check behind setns(pidfd) asks for that. Out of sealed memory: CVE-2019-5736. */
     char name[] = "glovebox-init";
     char role[] = "holder";
-    char *arguments[2 + SETS_MAX + 1] = { name, role };
-    for (uint32_t i = 0; i < template->set_count; i++)
-        arguments[2 + i] = (char *) (uintptr_t) template->sets[i];
-    char *environment[] = { NULL };
-    (void) syscall(SYS_execveat, FORK_PROGRAM, "", arguments, environment, AT_EMPTY_PATH);
+    char *arguments[] = { name, role, NULL }; /* no environment either: what is behind */
+    (void) syscall(SYS_execveat, FORK_PROGRAM, "", arguments, arguments + 2, AT_EMPTY_PATH);
     return fail_os(err, "execute glovebox-init");
 }
 
 /* clone(2) as a fork that also makes namespaces; the control groups of the child are joined by
- * itself. */
-static pid_t clone_child(int *ret_pidfd)
+ * itself. The new mount namespace has a mount of its own for the working directory, which the child
+ * so reaches without a path: open_tree(2) copies no mount of another namespace. */
+static pid_t clone_child(int directory, int *ret_pidfd)
 {
+    if (fchdir(directory) < 0)
+        return -1;
     unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
                           CLONE_NEWNET | CLONE_PIDFD | SIGCHLD;
     return (pid_t) syscall(SYS_clone, flags, NULL, ret_pidfd, NULL, NULL);
@@ -157,7 +161,7 @@ int fork_server_start(struct spawner *spawner, uint32_t index, error *err)
     if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
         return fail_os(err, "make a socket for a holder");
     auto_fd pidfd = -1;
-    pid_t child = clone_child(&pidfd);
+    pid_t child = clone_child(template->directory, &pidfd);
     if (child < 0)
         return fail_os(err, "make the namespaces of a holder; `glovebox doctor` names the wall");
     if (child == 0) {

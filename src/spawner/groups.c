@@ -52,11 +52,6 @@ static struct names names_of(const struct spawner *spawner, const struct slot *s
     return names;
 }
 
-static void parent_name(char name[NAME_SIZE], uint32_t first_slot)
-{
-    (void) snprintf(name, NAME_SIZE, "holders-%u", first_slot);
-}
-
 /* cgroup v2: controllers are given to children from above, one by one: one that is missing shall
  * not take the others with it. */
 static void enable_controllers(int directory)
@@ -98,10 +93,10 @@ static int open_members(int group, enum group_kind kind)
 
 int open_groups(struct spawner *spawner, error *err)
 {
+    const char *name = spawner->holders;
+    (void) snprintf(spawner->holders, sizeof spawner->holders, "holders-%u", spawner->first_slot);
     for (unsigned i = 0; i < spawner->root_count; i++) {
         struct group_root *root = &spawner->roots[i];
-        char name[NAME_SIZE];
-        parent_name(name, spawner->first_slot);
         while (mkdirat(root->directory, name, 0755) < 0 && errno != EEXIST)
             if (errno != ENOENT || close(root->directory) < 0 || open_root(root, err) < 0)
                 return fail_os(err, "make control group '%s/%s'", root->path, name);
@@ -289,10 +284,8 @@ int set_frozen(const struct spawner *spawner, const struct slot *slot, bool froz
 
 void close_groups(struct spawner *spawner)
 {
-    char name[NAME_SIZE];
-    parent_name(name, spawner->first_slot);
     for (unsigned i = 0; i < spawner->root_count; i++)
-        (void) unlinkat(spawner->roots[i].directory, name, AT_REMOVEDIR);
+        (void) unlinkat(spawner->roots[i].directory, spawner->holders, AT_REMOVEDIR);
     for (unsigned i = 0; i < spawner->root_count; i++)
         (void) rmdir(spawner->roots[i].path); /* goes only when no other instance is in it */
 }
@@ -399,10 +392,9 @@ uint64_t walls_of_groups(const struct spawner *spawner)
         { GROUP_BLKIO, WALL_cgroup_io, "io.max" },
     };
     uint64_t walls = 0;
-    char name[NAME_SIZE];
-    parent_name(name, spawner->first_slot);
     for (unsigned i = 0; i < spawner->root_count; i++) {
-        auto_fd group = openat(spawner->roots[i].directory, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        auto_fd group =
+            openat(spawner->roots[i].directory, spawner->holders, O_PATH | O_DIRECTORY | O_CLOEXEC);
         for_each(row, rows)
             if (spawner->roots[i].kind == row->kind || (spawner->roots[i].kind == GROUP_UNIFIED &&
                                                         faccessat(group, row->file, F_OK, 0) == 0))

@@ -36,6 +36,7 @@ static struct settings {
     unsigned filter_count;
     const char *python;
     const char *slots_file;
+    const char *templates;
     uint32_t slots;
 } settings = { .slots = 64 };
 
@@ -68,27 +69,6 @@ static int add_group(const char *text, error *err)
     return fail(err, ERR_BAD_REQUEST, "--group knows no kind '%s'", text);
 }
 
-static int add_template(const char *path, error *err)
-{
-    if (spawner.template_count == SPAWN_TEMPLATES_MAX)
-        return fail(err, ERR_BAD_REQUEST, "more than %d templates", SPAWN_TEMPLATES_MAX);
-    spawner.templates[spawner.template_count++] =
-        (struct template){ .path = path, .fork_server_socket = -1 };
-    return 0;
-}
-
-/* --zygote MODULE,MODULE… belongs to the --template before it. */
-static int add_set(const char *modules, error *err)
-{
-    unsigned count = spawner.template_count;
-    struct template *last = &spawner.templates[count > 0 ? count - 1 : 0];
-    if (count == 0 || last->set_count == SETS_MAX)
-        return fail(err, ERR_BAD_REQUEST, "--zygote follows a --template, %d times at most",
-                    SETS_MAX);
-    last->sets[last->set_count++] = modules;
-    return 0;
-}
-
 static int add_filter(const char *path, error *err)
 {
     if (settings.filter_count == FILTERS)
@@ -111,13 +91,12 @@ static int read_count(const char *name, const char *text, uint32_t max, uint32_t
 
 static int take_option(const char *name, const char *value, error *err)
 {
-    uint32_t number = 0;
     if (strcmp(name, "--group") == 0)
         return add_group(value, err);
-    if (strcmp(name, "--template") == 0)
-        return add_template(value, err);
-    if (strcmp(name, "--zygote") == 0)
-        return add_set(value, err);
+    if (strcmp(name, "--daemon") == 0)
+        return read_count(name, value, INT_MAX, (uint32_t *) &spawner.daemon, err);
+    if (strcmp(name, "--slots") == 0)
+        return read_count(name, value, SLOTS_HERE_MAX, &settings.slots, err);
     if (strcmp(name, "--filter") == 0)
         return add_filter(value, err);
     if (strcmp(name, "--disk-major") == 0)
@@ -130,20 +109,13 @@ static int take_option(const char *name, const char *value, error *err)
         settings.python = value;
     else if (strcmp(name, "--slots-file") == 0)
         settings.slots_file = value;
-    else if (strcmp(name, "--slots") == 0) {
-        if (read_count(name, value, SLOTS_HERE_MAX, &settings.slots, err) < 0)
-            return -1;
-        if (settings.slots == 0)
-            return fail(err, ERR_BAD_REQUEST, "--slots must be 1 to %d", SLOTS_HERE_MAX);
-    } else if (strcmp(name, "--daemon") == 0) {
-        if (read_count(name, value, INT_MAX, &number, err) < 0)
-            return -1;
-        spawner.daemon = (int) number;
+    else if (strcmp(name, "--templates") == 0)
+        settings.templates = value;
 #ifdef GLOVEBOX_DISABLE_WALL
-    } else if (strcmp(name, "--disable-wall") == 0) {
+    else if (strcmp(name, "--disable-wall") == 0)
         spawner.disabled_walls = strtoull(value, NULL, 10);
 #endif
-    } else
+    else
         return fail(err, ERR_BAD_REQUEST, "unknown option '%s'", name);
     return 0;
 }
@@ -163,9 +135,10 @@ static int read_command_line(int count, char **arguments, error *err)
         i++;
     }
     if (spawner.daemon < 0 || !settings.init || settings.filter_count != FILTERS ||
-        !settings.slots_file || spawner.template_count == 0)
+        !settings.slots_file || !settings.templates || settings.slots == 0)
         return fail(err, ERR_BAD_REQUEST,
-                    "--daemon, --init, --slots-file, %d --filter and a --template are needed",
+                    "--daemon, --init, --slots-file, --templates and %d --filter are needed, and "
+                    "--slots is not 0",
                     FILTERS);
     return 0;
 }
@@ -285,6 +258,10 @@ static int prepare(int count, char **arguments, error *err)
         return -1;
     for (unsigned i = 0; i < ZYGOTES_MAX; i++)
         spawner.zygotes[i].socket = -1;
+    for (unsigned i = 0; i < SPAWN_TEMPLATES_MAX; i++)
+        spawner.templates[i] = (struct template){ -1, -1, .fork_server_socket = -1 };
+    if (stat(settings.templates, &spawner.folder) < 0)
+        return fail_os(err, "look at the folder of templates '%s'", settings.templates);
     spawner.epoll = epoll_create1(EPOLL_CLOEXEC);
     if (spawner.epoll < 0)
         return fail_os(err, "create epoll");
@@ -295,21 +272,16 @@ static int prepare(int count, char **arguments, error *err)
         lock_slots(&spawner, settings.slots_file, settings.slots, err) < 0 ||
         open_groups(&spawner, err) < 0 || keep_few_capabilities(err) < 0)
         return -1;
-    if (watch(&spawner, spawner.daemon, WATCH_DAEMON, 0, err) < 0)
-        return -1;
-    /* The first template is the one most runs use; the others start when they are asked for. */
-    return fork_server_start(&spawner, 0, err);
+    return watch(&spawner, spawner.daemon, WATCH_DAEMON, 0, err);
 }
 
 static int greet(error *err)
 {
-    uint64_t walls = walls_of_groups(&spawner);
     struct spawn_hello hello = {
         .version = SPAWN_VERSION,
-        .templates = spawner.template_count,
         .slots = spawner.slot_count,
         .first_slot = spawner.first_slot,
-        .walls = walls,
+        .walls = walls_of_groups(&spawner),
         .swept = spawner.swept,
     };
     for (unsigned i = 0; i < spawner.root_count; i++)
@@ -409,7 +381,7 @@ static void leave_nothing(void)
             spawner.slots[i].lost = false;
             slot_leave(&spawner, &spawner.slots[i]);
         }
-    for (uint32_t i = 0; i < spawner.template_count; i++)
+    for (uint32_t i = 0; i < SPAWN_TEMPLATES_MAX; i++)
         if (spawner.templates[i].fork_server > 0)
             fork_server_lost(&spawner, i);
     (void) signal(SIGCHLD, SIG_DFL);

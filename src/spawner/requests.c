@@ -1,8 +1,8 @@
 /* requests.c - everything that the unprivileged side can ask of root.
  *
  * What must hold for any request, no matter which process sent it:
- *   - a sandbox is cloned from the fork server of a template that stands on our command line, and
- * sees no other path of the host (start_sandbox takes an index; template_root.c);
+ *   - a sandbox is cloned from the fork server of a template, a directory of the folder that stands
+ * on our command line, and sees no other path of the host (take_template; template_root.c);
  *   - it gets a user id and a control group that nobody else has now (slots.c, by lock);
  *   - each number lies within the bounds of limits.def (limits_are_sound), whatever gloveboxd
  * checked;
@@ -16,9 +16,11 @@
 #include "spawner/spawner.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { BUILD_MS = 10000 };
@@ -66,13 +68,13 @@ static int limits_are_sound(const struct spawn_build *build, error *err)
 static int request_is_sound(const struct spawner *spawner, const struct spawn_build *build,
                             error *err)
 {
-    if (build->template >= spawner->template_count)
+    if (build->template >= SPAWN_TEMPLATES_MAX || spawner->templates[build->template].directory < 0)
         return fail(err, ERR_PROTOCOL, "template %u does not exist", build->template);
     if (build->network >= SPAWN_NETWORK_KINDS || build->start >= SPAWN_STARTS)
         return fail(err, ERR_PROTOCOL, "network %u or start %u does not exist", build->network,
                     build->start);
     if (build->start == SPAWN_FORKED &&
-        (spawner->python < 0 || build->zygote >= spawner->templates[build->template].set_count))
+        (spawner->python < 0 || build->zygote >= spawner->templates[build->template].sets))
         return fail(err, ERR_PROTOCOL, "template %u has no zygote %u", build->template,
                     build->zygote);
     return limits_are_sound(build, err);
@@ -188,7 +190,7 @@ static int begin_sandbox(struct spawner *spawner, const struct spawn_build *buil
 
 /* SPAWN_BUILD. A failure is answered as SPAWN_BUILT with its cause: the daemon asked well enough.
  */
-static int start_sandbox(struct spawner *spawner, const struct packet *packet, error *err)
+static int start_sandbox(struct spawner *spawner, struct packet *packet, error *err)
 {
     struct spawn_build build;
     memcpy(&build, packet->body, sizeof build);
@@ -307,7 +309,7 @@ static struct slot *slot_named_by(struct spawner *spawner, const struct packet *
 }
 
 /* SPAWN_RELEASE */
-static int end_sandbox(struct spawner *spawner, const struct packet *packet, error *err)
+static int end_sandbox(struct spawner *spawner, struct packet *packet, error *err)
 {
     struct slot *slot = slot_named_by(spawner, packet, err);
     if (!slot)
@@ -318,7 +320,7 @@ static int end_sandbox(struct spawner *spawner, const struct packet *packet, err
 }
 
 /* SPAWN_FREEZE, SPAWN_THAW: the leaf, in which init is not. One that is ending is let alone. */
-static int pause_sandbox(struct spawner *spawner, const struct packet *packet, error *err)
+static int pause_sandbox(struct spawner *spawner, struct packet *packet, error *err)
 {
     struct slot *slot = slot_named_by(spawner, packet, err);
     if (!slot || slot->state != SLOT_STANDING)
@@ -328,7 +330,7 @@ static int pause_sandbox(struct spawner *spawner, const struct packet *packet, e
 }
 
 /* One at a time: the report is heard once, and only when it was asked for. */
-static int inject_interpreter(struct spawner *spawner, const struct packet *packet, error *err)
+static int inject_interpreter(struct spawner *spawner, struct packet *packet, error *err)
 {
     const struct slot *slot = slot_named_by(spawner, packet, err); /* it begins with its slot */
     if (!slot || slot->state != SLOT_STANDING || slot->build.start != SPAWN_FORKED)
@@ -339,16 +341,46 @@ static int inject_interpreter(struct spawner *spawner, const struct packet *pack
     return packet_send(slot->report, BUILD_EXPECT, packet->body, packet->size, NULL, 0, err);
 }
 
+/* A directory right below the folder of templates, and memory that does not change. ".." is no name
+ * that could lead elsewhere. */
+static bool is_of_folder(const struct spawner *spawner, const struct packet *packet)
+{
+    struct stat above;
+    return packet->fds == 2 && fcntl(packet->fd[1], F_GET_SEALS) >= F_SEAL_WRITE &&
+           fstatat(packet->fd[0], "..", &above, AT_SYMLINK_NOFOLLOW) == 0 &&
+           above.st_dev == spawner->folder.st_dev && above.st_ino == spawner->folder.st_ino;
+}
+
+/* SPAWN_TEMPLATE. The first is the one that most runs use: its fork server starts at once. */
+static int take_template(struct spawner *spawner, struct packet *packet, error *err)
+{
+    struct spawn_template asked;
+    memcpy(&asked, packet->body, sizeof asked);
+    if (asked.template >= SPAWN_TEMPLATES_MAX || asked.sets > SPAWN_SETS_MAX ||
+        (packet->fds > 0 && !is_of_folder(spawner, packet)))
+        return fail(err, ERR_PROTOCOL, "template %u is none of the folder's", asked.template);
+    struct template *template = &spawner->templates[asked.template];
+    fork_server_lost(spawner, asked.template);
+    close_fd(&template->directory);
+    close_fd(&template->modules);
+    template->directory = packet_take_fd(packet, 0);
+    template->modules = packet_take_fd(packet, 1);
+    template->sets = asked.sets;
+    return asked.template == 0 && template->modules >= 0 ? fork_server_start(spawner, 0, err) : 0;
+}
+
 /* clang-format off */
 static const struct request_handler {
-    size_t size; /* bytes of the request, exactly; no request carries descriptors */
-    int (*answer)(struct spawner *, const struct packet *, error *);
+    size_t size;  /* bytes of the request, exactly */
+    unsigned fds; /* at most */
+    int (*answer)(struct spawner *, struct packet *, error *);
 } handlers[] = {
-    [SPAWN_BUILD]   = { sizeof(struct spawn_build),  start_sandbox      },
-    [SPAWN_RELEASE] = { sizeof(struct spawn_slot),   end_sandbox        },
-    [SPAWN_FREEZE]  = { sizeof(struct spawn_slot),   pause_sandbox      },
-    [SPAWN_THAW]    = { sizeof(struct spawn_slot),   pause_sandbox      },
-    [SPAWN_INJECT]  = { sizeof(struct spawn_inject), inject_interpreter },
+    [SPAWN_BUILD]    = { sizeof(struct spawn_build),    0, start_sandbox      },
+    [SPAWN_RELEASE]  = { sizeof(struct spawn_slot),     0, end_sandbox        },
+    [SPAWN_FREEZE]   = { sizeof(struct spawn_slot),     0, pause_sandbox      },
+    [SPAWN_THAW]     = { sizeof(struct spawn_slot),     0, pause_sandbox      },
+    [SPAWN_INJECT]   = { sizeof(struct spawn_inject),   0, inject_interpreter },
+    [SPAWN_TEMPLATE] = { sizeof(struct spawn_template), 2, take_template      },
 };
 /* clang-format on */
 
@@ -357,7 +389,7 @@ int answer(struct spawner *spawner, struct packet *packet, error *err)
     if (packet->kind >= COUNT_OF(handlers) || !handlers[packet->kind].answer)
         return fail(err, ERR_PROTOCOL, "request %u does not exist", packet->kind);
     const struct request_handler *handler = &handlers[packet->kind];
-    if (packet->size != handler->size || packet->fds != 0)
+    if (packet->size != handler->size || packet->fds > handler->fds)
         return fail(err, ERR_PROTOCOL, "request %u is malformed", packet->kind);
     return handler->answer(spawner, packet, err);
 }

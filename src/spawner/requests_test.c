@@ -37,11 +37,14 @@ static void begin(void)
     root.python = -1;
     root.first_slot = FIRST;
     root.slot_count = SLOTS;
-    root.template_count = TEMPLATES;
     root.epoll = epoll_create1(EPOLL_CLOEXEC);
     open_pair(&root.daemon, &daemon_side);
-    for (unsigned i = 0; i < TEMPLATES; i++)
+    for (unsigned i = 0; i < SPAWN_TEMPLATES_MAX; i++)
+        root.templates[i] = (struct template){ -1, -1, .fork_server_socket = -1 };
+    for (unsigned i = 0; i < TEMPLATES; i++) {
         open_pair(&root.templates[i].fork_server_socket, &fork_server_sides[i]);
+        root.templates[i].directory = fcntl(daemon_side, F_DUPFD_CLOEXEC, 0);
+    }
     for (unsigned i = 0; i <= SLOTS; i++) {
         root.slots[i] = (struct slot){ .state = SLOT_STANDING,
                                        .generation = 5 + i,
@@ -68,6 +71,8 @@ static size_t size_of(uint32_t kind)
 {
     if (kind == SPAWN_BUILD)
         return sizeof(struct spawn_build);
+    if (kind == SPAWN_TEMPLATE)
+        return sizeof(struct spawn_template);
     return kind == SPAWN_INJECT ? sizeof(struct spawn_inject) : sizeof(struct spawn_slot);
 }
 
@@ -135,7 +140,7 @@ static void expect_refused(const struct spawn_build *build, enum error_code code
     expect(slots_are_as_before(0), "%s: a slot has changed", word);
 }
 
-TEST(a_sandbox_is_cloned_from_the_fork_server_of_a_template_on_the_command_line)
+TEST(a_sandbox_is_cloned_from_the_fork_server_of_a_template_that_is_there)
 {
     struct build_sandbox order;
     error err = { 0 };
@@ -157,7 +162,7 @@ TEST(a_sandbox_is_cloned_from_the_fork_server_of_a_template_on_the_command_line)
     build.start = SPAWN_FORKED; /* of a zygote that the template does not have */
     expect_refused(&build, ERR_PROTOCOL, "zygote");
     root.python = 0;
-    root.templates[0].set_count = 1;
+    root.templates[0].sets = 1;
     build.zygote = 1;
     expect_refused(&build, ERR_PROTOCOL, "zygote 1");
 }
@@ -257,7 +262,7 @@ TEST(a_filter_is_one_that_was_loaded_at_the_start_and_never_bytes_that_come_late
     expect_refused(&build, ERR_PROTOCOL, "start");
 
     memcpy(before, root.slots, sizeof before);
-    for (uint32_t kind = SPAWN_BUILD; kind <= SPAWN_INJECT; kind++)
+    for (uint32_t kind = SPAWN_BUILD; kind <= SPAWN_TEMPLATE; kind++)
         for (int wrong = 0; wrong < 3; wrong++) {
             struct packet packet = { .kind = kind, .size = size_of(kind), .fds = wrong == 0 };
             packet.size += wrong == 1;
@@ -271,7 +276,7 @@ TEST(a_filter_is_one_that_was_loaded_at_the_start_and_never_bytes_that_come_late
                    packet.size);
         }
     for (uint32_t kind = 0; kind < 64; kind++)
-        if (kind < SPAWN_BUILD || kind > SPAWN_INJECT)
+        if (kind < SPAWN_BUILD || kind > SPAWN_TEMPLATE)
             expect(send_to_root(kind, &build, sizeof build, &err) < 0, "request %u exists", kind);
     expect(slots_are_as_before(0) && frozen + thawed == 0, "a refused request has changed a slot");
 }
@@ -376,7 +381,7 @@ TEST(a_fork_server_gets_the_files_of_each_control_group_in_order)
 }
 
 TESTS(CASE(a_fork_server_gets_the_files_of_each_control_group_in_order),
-      CASE(a_sandbox_is_cloned_from_the_fork_server_of_a_template_on_the_command_line),
+      CASE(a_sandbox_is_cloned_from_the_fork_server_of_a_template_that_is_there),
       CASE(a_sandbox_gets_a_user_id_and_a_control_group_that_nobody_else_has_now),
       CASE(each_number_lies_within_the_bounds_of_limits_def),
       CASE(a_filter_is_one_that_was_loaded_at_the_start_and_never_bytes_that_come_later),

@@ -13,12 +13,12 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 enum {
     SLOTS_HERE_MAX = 4096,
     FILTERS = SPAWN_NETWORK_KINDS,
-    SETS_MAX = 4,         /* import sets of a template */
     ZYGOTES_MAX = 64,     /* for all templates, sets and tenants */
     INTERPRETER_ENDS = 4, /* stdin, stdout, stderr, control */
 };
@@ -33,11 +33,11 @@ struct group_root {
 
 struct template
 {
-    const char *path; /* root directory of the template, from the command line */
-    int fork_server;  /* pidfd: its pid may be another's by now; 0 = not running */
+    int directory; /* holds its root; -1 = there is no such template */
+    int modules;   /* of its zygotes: the fork server reads them */
+    uint32_t sets;
+    int fork_server; /* pidfd: its pid may be another's by now; 0 = not running */
     int fork_server_socket;
-    const char *sets[SETS_MAX]; /* modules, comma between them */
-    uint32_t set_count;
 };
 
 /* A warmed interpreter that is forked into sandboxes; each tenant has its own. */
@@ -97,9 +97,10 @@ struct spawner {
 
     struct group_root roots[GROUPS];
     unsigned root_count;
+    char holders[24]; /* name of the group that fork servers and inits share */
     struct zygote zygotes[ZYGOTES_MAX];
+    struct stat folder; /* of the templates */
     struct template templates[SPAWN_TEMPLATES_MAX];
-    unsigned template_count;
 
     uint32_t first_slot; /* of the host-wide block that this instance has locked */
     uint32_t slot_count;
@@ -145,13 +146,9 @@ void zygote_speaks(struct spawner *spawner, uint32_t index);
 void zygotes_of_template_are_lost(struct spawner *spawner, uint32_t template);
 void zygotes_tend(struct spawner *spawner);
 
-/* template_root.c: runs in the new fork server; ends in exec or _exit. */
-struct template_root {
-    const char *path;
-    int python;              /* directory of the zygote's files, -1 if none */
-    uint64_t disabled_walls; /* test builds only */
-};
-int enter_template_root(const struct template_root *root, error *err);
+/* template_root.c: runs in the new fork server, whose working directory is the template; ends in
+ * exec or _exit. */
+int enter_template_root(const struct spawner *spawner, error *err);
 
 /* requests.c: what gloveboxd can ask. */
 int answer(struct spawner *spawner, struct packet *packet, error *err);

@@ -25,22 +25,23 @@
 static const char site[] = "/tmp";
 
 /* A private copy of the template's mount, read-only, without set-user-id programs and devices.
- * Other mounts that lie below the folder on the host do not come along (no AT_RECURSIVE). */
-static int mount_template(const char *path, error *err)
+ * Other mounts that lie below the folder on the host do not come along (no AT_RECURSIVE). The
+ * working directory is the template's (fork_servers.c). */
+static int mount_template(error *err)
 {
-    auto_fd tree =
-        (int) syscall(SYS_open_tree, AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    auto_fd tree = (int) syscall(SYS_open_tree, AT_FDCWD, "root",
+                                 AT_SYMLINK_NOFOLLOW | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     if (tree < 0)
-        return fail_os(err, "open template '%s'", path);
+        return fail_os(err, "open the template");
     struct mount_attr attributes = {
         .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
     };
     if (syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0)
-        return fail_os(err, "make template '%s' read-only", path);
+        return fail_os(err, "make the template read-only");
     if (syscall(SYS_move_mount, tree, "", AT_FDCWD, site, MOVE_MOUNT_F_EMPTY_PATH) < 0)
-        return fail_os(err, "mount template '%s'", path);
+        return fail_os(err, "mount the template");
     if (chdir(site) < 0)
-        return fail_os(err, "enter template '%s'", path);
+        return fail_os(err, "enter the template");
     return 0;
 }
 
@@ -75,7 +76,7 @@ static int bind_device(const struct device *device, error *err)
     return 0;
 }
 
-static int mount_devices(const struct template_root *root, error *err)
+static int mount_devices(const struct spawner *spawner, error *err)
 {
     static const struct {
         const char *target, *name;
@@ -86,7 +87,7 @@ static int mount_devices(const struct template_root *root, error *err)
     };
     static const char *const folders[] = { "dev/shm", "dev/pts" };
 
-    if (root->disabled_walls & (1ULL << WALL_minimal_dev))
+    if (spawner->disabled_walls & (1ULL << WALL_minimal_dev))
         return mount("/dev", "dev", NULL, MS_BIND | MS_REC, NULL) < 0 ? fail_os(err, "bind '/dev'")
                                                                       : 0;
     if (mount("tmpfs", "dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k,nr_inodes=64") <
@@ -146,9 +147,9 @@ static int mount_python(int python, error *err)
 
 /* pivot_root(".", ".") puts the old root on top of the new one; it is then taken away. After that
  * no path leads to the host (pivot_root(2), notes). */
-static int leave_host(const struct template_root *root, error *err)
+static int leave_host(const struct spawner *spawner, error *err)
 {
-    bool stays = root->disabled_walls & (1ULL << WALL_mntns);
+    bool stays = spawner->disabled_walls & (1ULL << WALL_mntns);
     if (syscall(SYS_pivot_root, ".", stays ? "var" : ".") < 0)
         return fail_os(err, "pivot into the template");
     if (!stays && umount2(".", MNT_DETACH) < 0)
@@ -158,17 +159,17 @@ static int leave_host(const struct template_root *root, error *err)
     return 0;
 }
 
-int enter_template_root(const struct template_root *root, error *err)
+int enter_template_root(const struct spawner *spawner, error *err)
 {
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return fail_os(err, "make mounts private");
-    if (mount_template(root->path, err) < 0 || mount_devices(root, err) < 0)
+    if (mount_template(err) < 0 || mount_devices(spawner, err) < 0)
         return -1;
     /* A full /proc of this small pid namespace has to be visible here, or the kernel would not let
      * sandboxes mount theirs (mount_too_revealing); sandboxes cover it. */
     if (mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         return fail_os(err, "mount '/proc'; the host's own /proc must be fully visible");
-    if (mount_python(root->python, err) < 0)
+    if (mount_python(spawner->python, err) < 0)
         return -1;
-    return leave_host(root, err);
+    return leave_host(spawner, err);
 }

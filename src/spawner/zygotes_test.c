@@ -71,7 +71,6 @@ static void begin(void)
         root.zygotes[i].socket = -1;
     root.templates[0].fork_server_socket = pair[0];
     fork_server_side = pair[1];
-    root.template_count = 1;
     root.slot_count = SLOTS;
 }
 

@@ -5,7 +5,6 @@
 #include "base/table.h"
 #include "model/ids.h"
 #include "supervisor/host_features.h"
-#include "supervisor/import_sets.h"
 #include "supervisor/install_paths.h"
 
 #include <fcntl.h>
@@ -27,22 +26,6 @@ static int plan_disk(struct program *program, const char *folder, error *err)
         program_add(program, err, "--disk-minor") < 0)
         return -1;
     return program_add(program, err, "%u", disk_minor);
-}
-
-/* A daemon that lasts keeps warmed interpreters; for one run they would cost more than they save.
- */
-static int plan_zygotes(struct program *program, const char *folder, const char *name, error *err)
-{
-    auto_text manifest = NULL;
-    struct zygote_sets sets;
-    if (asprintf(&manifest, "%s/%s/manifest.json", folder, name) < 0)
-        return fail(err, ERR_SYSTEM, "no memory for a path");
-    if (zygote_sets_read(manifest, &sets, err) < 0)
-        return -1;
-    for (size_t i = 0; i < sets.count; i++)
-        if (program_add_pair(program, "--zygote", sets.modules[i], err) < 0)
-            return -1;
-    return 0;
 }
 
 int plan_spawner(struct program *program, const struct launch_plan *plan,
@@ -69,21 +52,15 @@ int plan_spawner(struct program *program, const struct launch_plan *plan,
         program_add(program, err, "--slots") < 0 ||
         program_add(program, err, "%u", plan->slots ? plan->slots : PRIVATE_SLOTS) < 0)
         return -1;
+    /* A daemon that lasts keeps warmed interpreters; for one run they cost more than they save. */
     bool has_zygotes = (!plan->private || plan->warm) && path_of_python(&python, &no_python) == 0;
     if (has_zygotes && program_add_pair(program, "--python", python, err) < 0)
         return -1;
     for (size_t index = 0; index < here->places.count; index++)
         if (program_add_pair(program, "--group", here->places.argument[index], err) < 0)
             return -1;
-    const struct templates *templates = here->templates;
-    for (size_t index = 0; index < templates->count; index++)
-        if (program_add(program, err, "--template") < 0 ||
-            program_add(program, err, "%s/%s/root", templates->folder, templates->names[index]) <
-                0 ||
-            (has_zygotes &&
-             plan_zygotes(program, templates->folder, templates->names[index], err) < 0))
-            return -1;
-    if (plan_disk(program, templates->folder, err) < 0)
+    if (program_add_pair(program, "--templates", here->templates->folder, err) < 0 ||
+        plan_disk(program, here->templates->folder, err) < 0)
         return -1;
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables here */
     const char *disabled = getenv("GLOVEBOX_DISABLE_WALL");
@@ -216,17 +193,11 @@ int plan_daemon(struct program *program, const struct launch_plan *plan,
             return -1;
     if (plan_policies(program, plan->state, err) < 0)
         return -1;
-    for (size_t index = 0; index < templates->count; index++) {
-        char folder[FOLDER_MAX], text[FOLDER_MAX] = "";
-        if (snprintf(folder, sizeof folder, "%s/%s", templates->folder, templates->names[index]) >=
-            (int) sizeof folder)
-            return fail(err, ERR_BAD_REQUEST, "the path of template %s is too long",
-                        templates->names[index]);
-        if (program_folder(program, folder, text, sizeof text, err) < 0 ||
-            program_add(program, err, "--template") < 0 ||
-            program_add(program, err, "%s=%s", templates->names[index], text) < 0)
-            return -1;
-    }
+    char folder[FOLDER_MAX] = "";
+    if (program_folder(program, templates->folder, folder, sizeof folder, err) < 0 ||
+        program_add_pair(program, "--templates", folder, err) < 0 ||
+        program_add_pair(program, "--first-template", templates->names[0], err) < 0)
+        return -1;
     if ((plan->settings && program_add_pair(program, "--settings", plan->settings, err) < 0) ||
         (plan->control > 0 && program_add_fd(program, "--control", plan->control, err) < 0))
         return -1;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { TEMPLATES_MAX = 16 }; /* as SPAWN_TEMPLATES_MAX */
+enum { TEMPLATES_MAX = 16 }; /* SPAWN_TEMPLATES_MAX leaves room for those of before */
 
 struct templates {
     size_t count;

@@ -29,7 +29,6 @@ static void on_hello(void *context)
     (void) context;
     assert(asker.hello.version == SPAWN_VERSION);
     assert((asker.hello.groups >> GROUPS) == 0 && asker.hello.slots > 0);
-    assert(asker.hello.templates > 0 && asker.hello.templates <= SPAWN_TEMPLATES_MAX);
 }
 
 static void on_released(void *context, const struct spawn_released *released)
@@ -96,7 +95,7 @@ static void send_built(struct dice *dice, int socket)
 static void send_other(struct dice *dice, int socket)
 {
     static const int fds[4];
-    struct spawn_hello hello = { .version = SPAWN_VERSION, .templates = 2, .slots = 64 };
+    struct spawn_hello hello = { .version = SPAWN_VERSION, .slots = 64 };
     struct spawn_released released = { .slot = 1 };
     switch (dice_byte(dice) % 4) {
     case 0:

@@ -132,7 +132,7 @@ static void check_slots(void)
         if (slot->state == SLOT_FREE)
             continue;
         assert(slot->state <= SLOT_LEAVING && slot->generation > 0);
-        assert(build->template <spawner.template_count && build->network < SPAWN_NETWORK_KINDS);
+        assert(build->template == 0 && build->network < SPAWN_NETWORK_KINDS);
         assert(build->start < SPAWN_STARTS);
         assert(build->memory_bytes >= limit_rows[LIMIT_memory].min &&
                build->memory_bytes <= limit_rows[LIMIT_memory].max);
@@ -282,11 +282,13 @@ static void begin(void)
     spawner.python = 0;
     spawner.first_slot = 128;
     spawner.slot_count = SLOTS;
-    spawner.template_count = 1;
+    for (unsigned i = 0; i < SPAWN_TEMPLATES_MAX; i++)
+        spawner.templates[i] = (struct template){ -1, -1, .fork_server_socket = -1 };
     spawner.epoll = epoll_create1(EPOLL_CLOEXEC);
     open_pair(&spawner.daemon, &daemon_side);
     struct template *template = &spawner.templates[0];
-    *template = (struct template){ .path = "/nowhere", .fork_server = -1, .set_count = 2 };
+    *template =
+        (struct template){ .directory = open("/", O_PATH | O_CLOEXEC), -1, 2, .fork_server = -1 };
     open_pair(&template->fork_server_socket, &fork_server_side);
     for (unsigned i = 0; i < ZYGOTES_MAX; i++)
         spawner.zygotes[i].socket = zygote_sides[i] = known_zygotes[i] = -1;
@@ -316,6 +318,7 @@ static void end(void)
     for (unsigned i = 0; i < REQUESTS; i++)
         assert(answers[i] != 1);
     close_fd(&spawner.templates[0].fork_server_socket);
+    close_fd(&spawner.templates[0].directory);
     close_fd(&spawner.daemon);
     close_fd(&spawner.epoll);
     forget(&fork_server_side);

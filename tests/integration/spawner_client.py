@@ -3,6 +3,7 @@ from outside, down to what the kernel itself says of its processes."""
 
 import array
 import contextlib
+import fcntl
 import functools
 import os
 import pathlib
@@ -14,7 +15,7 @@ import time
 
 from zygote_rig import enum_of
 
-BUILD, RELEASE = 32, 33
+BUILD, RELEASE, TEMPLATE = 32, 33, 37
 HELLO, BUILT, RELEASED = 1, 2, 3
 KINDS = enum_of("agent.h", "agent_kind")
 AGENT_START, AGENT_DONE = KINDS["AGENT_START"], KINDS["AGENT_DONE"]
@@ -57,12 +58,25 @@ class Spawner:
         command = [*wrapper, f"{build}/glovebox-spawner", "--daemon", str(theirs.fileno()),
                    "--init", f"{build}/glovebox-init",
                    "--filter", f"{build}/seccomp/default.bpf", "--filter", f"{build}/seccomp/loopback.bpf",
-                   "--slots-file", f"{work}/slots", "--slots", "4", "--template", str(template)]
+                   "--slots-file", f"{work}/slots", "--slots", "4", "--templates", str(template.parent.parent)]
         for kind, path in self.groups:
             command += ["--group", f"{kind}={path}"]
         self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=self.errors)
         theirs.close()
+        self.name_template(template.parent)
+
+    def name_template(self, folder):
+        """Template 0, without zygotes."""
+        directory, modules = os.open(folder, os.O_RDONLY | os.O_DIRECTORY), os.memfd_create("modules", os.MFD_ALLOW_SEALING)
+        try:
+            fcntl.fcntl(modules, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW)
+            socket.send_fds(self.socket, [struct.pack("<III", TEMPLATE, 0, 0)], [directory, modules])
+        except ConnectionError:
+            pass  # it ended at once: what is asked of it next tells why
+        finally:
+            os.close(directory)
+            os.close(modules)
 
     def said(self):
         """What it wrote on stderr, so far."""
@@ -88,9 +102,8 @@ class Spawner:
     def hello(self):
         kind, body, _ = self.receive()
         assert kind == HELLO, kind
-        version, templates, slots, first, walls, degraded, groups, swept = struct.unpack("<IIIIQQII", body)
-        return {"version": version, "templates": templates, "slots": slots, "first": first, "walls": walls,
-                "degraded": degraded, "groups": groups, "swept": swept}
+        version, slots, first, groups, walls, swept, _ = struct.unpack("<IIIIQII", body)
+        return {"version": version, "slots": slots, "first": first, "walls": walls, "groups": groups, "swept": swept}
 
     def build(self, **limits):
         asked = {"open_files": 256, "memory": 64 * MIB, "processes": 16, "disk": 16 * MIB, "inodes": 1024,

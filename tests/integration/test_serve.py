@@ -227,7 +227,7 @@ def short_folder_():
 def test_without_templates_it_does_not_start(glovebox, short_folder):
     """And says so in one line, before it says that it listens; what was named by mistake stays as it was."""
     empty = short_folder / "empty"
-    built = len([*(glovebox.state / "templates").glob("*/manifest.json")])
+    built = len([*(glovebox.state / "templates").glob("[!.]*/manifest.json")])
     for env, says in (({}, f"no template is built in {empty}/templates, while {glovebox.state}/templates has {built}; name that "
                            "state, or run glovebox template build python with this --state"),
                       ({"GLOVEBOX_STATE": str(empty)}, f"no template is built (looked in {empty}/templates); run: glovebox template "

@@ -1,4 +1,4 @@
-/* templates.c - reads STATE/templates/NAME/manifest.json, once, at start. */
+/* templates.c - reads STATE/templates/NAME/manifest.json, at start and when the folder changes. */
 #include "engine/catalog/templates.h"
 
 #include "base/cleanup.h"
@@ -6,17 +6,26 @@
 #include "policy/policy.h"
 #include "json/reader.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { MANIFEST_MAX = 4 * 1024 * 1024 };
+enum { MANIFEST_MAX = 4 * 1024 * 1024, NAMES_MAX = 64, RETIRED_MS = 60000 };
+
+static int compare_names(const void *left, const void *right)
+{
+    return strcmp(left, right);
+}
 
 static int read_json(const char *path, struct json_object **ret_value, error *err)
 {
@@ -135,7 +144,7 @@ static int read_manifest(struct template *template, error *err)
  * go: the lock says that it is in use (template/store.h). */
 static int hold(struct template *template, const char *directory, error *err)
 {
-    template->held = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    template->held = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (template->held < 0 || flock(template->held, LOCK_SH | LOCK_NB) < 0)
         return fail_os(err, "hold '%s'", directory);
     return 0;
@@ -150,51 +159,204 @@ static int open_trusted(const struct template *template)
                          &how, sizeof how);
 }
 
-int templates_add(struct templates *templates, const char *argument, error *err)
+static int load(struct template *template, const char *folder, const char *name, error *err)
 {
-    const char *directory = strchr(argument, '=');
-    if (!directory || templates->count == SPAWN_TEMPLATES_MAX)
-        return fail(err, ERR_BAD_REQUEST, "--template takes NAME=DIRECTORY, at most %d times",
-                    SPAWN_TEMPLATES_MAX);
-    struct template *template = &templates->list[templates->count];
-    auto_text name = strndup(argument, (size_t) (directory - argument));
+    auto_text directory = NULL;
     auto_text path = NULL;
-    if (!name || asprintf(&path, "%s/manifest.json", directory + 1) < 0)
+    if (asprintf(&directory, "%s/%s", folder, name) < 0 ||
+        asprintf(&path, "%s/manifest.json", directory) < 0 || !(template->name = strdup(name)))
         /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): auto_text frees it */
         return fail(err, ERR_SYSTEM, "no memory for a template");
-    if (!policy_name_is_valid(name))
-        return fail(err, ERR_BAD_REQUEST, "'%s' is no name for a template; use a-z, 0-9 and '-'",
-                    name);
-    if (read_json(path, &template->manifest, err) < 0)
+    if (hold(template, directory, err) < 0 || read_json(path, &template->manifest, err) < 0)
         return under(err, "template '%s'", name);
     if (read_manifest(template, err) < 0)
         return under(err, "template '%s': '%s'", name, path);
-    if (hold(template, directory + 1, err) < 0)
-        return under(err, "template '%s'", name);
     template->trusted = open_trusted(template);
-    template->name = take_text(&name);
-    templates->count++;
     return 0;
+}
+
+static void template_free(struct template *template)
+{
+    free((char *) (uintptr_t) template->name);
+    (void) json_object_put(template->manifest);
+    close_fd(&template->held);
+    close_fd(&template->trusted);
+    free(template);
+}
+
+static int add(struct templates *templates, const char *name, error *err)
+{
+    uint32_t index = 0;
+    while (index < SPAWN_TEMPLATES_MAX && templates->list[index])
+        index++;
+    if (index == SPAWN_TEMPLATES_MAX)
+        return fail(err, ERR_UNAVAILABLE,
+                    "template '%s': %d can be served; run: glovebox template remove", name,
+                    SPAWN_TEMPLATES_MAX);
+    struct template *template = calloc(1, sizeof *template);
+    if (!template)
+        return fail(err, ERR_SYSTEM, "no memory for a template");
+    template->index = index;
+    template->held = template->trusted = -1;
+    if (load(template, templates->folder, name, err) < 0) {
+        template_free(template);
+        return -1;
+    }
+    templates->list[index] = template;
+    return (int) index;
+}
+
+/* A build is in a folder with a dot until it is whole. */
+static bool is_whole(const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    return policy_name_is_valid(name) &&
+           snprintf(path, sizeof path, "%s/%s/manifest.json", folder, name) < (int) sizeof path &&
+           access(path, F_OK) == 0;
+}
+
+/* Names in order, so that the places of the first start do not depend on the file system. */
+static int list_names(const char *folder, char (*names)[POLICY_NAME_SIZE], error *err)
+{
+    DIR *entries = opendir(folder);
+    if (!entries)
+        return fail_os(err, "open folder '%s'", folder);
+    int count = 0;
+    const struct dirent *entry;
+    while (count < NAMES_MAX && (entry = readdir(entries))) /* NOLINT(concurrency-mt-unsafe) */
+        if (is_whole(folder, entry->d_name))
+            (void) snprintf(names[count++], sizeof *names, "%.63s", entry->d_name);
+    (void) closedir(entries);
+    qsort(names, (size_t) count, sizeof *names, compare_names);
+    return count;
+}
+
+int templates_open(struct templates *templates, const char *folder, const char *first, error *err)
+{
+    static char names[NAMES_MAX][POLICY_NAME_SIZE];
+    templates->folder = folder;
+    int count = list_names(folder, names, err);
+    if (count < 0 || (first && is_whole(folder, first) && add(templates, first, err) < 0))
+        return -1;
+    for (int i = 0; i < count; i++)
+        if (templates_find(templates, names[i]) < 0 && add(templates, names[i], err) < 0)
+            return -1;
+    return 0;
+}
+
+/* Whether its directory still has its name. */
+static bool is_in_place(const struct template *template, int folder)
+{
+    struct stat held;
+    struct stat named;
+    return fstat(template->held, &held) == 0 &&
+           fstatat(folder, template->name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
+void templates_look(struct templates *templates, template_changed *changed, void *context)
+{
+    static char names[NAMES_MAX][POLICY_NAME_SIZE];
+    error err;
+    auto_fd folder = open(templates->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int count = folder < 0 ? fail_os(&err, "open folder '%s'", templates->folder)
+                           : list_names(templates->folder, names, &err);
+    if (count < 0) {
+        changed(context, -1, templates->folder, &err);
+        return;
+    }
+    for (uint32_t i = 0; i < SPAWN_TEMPLATES_MAX; i++) {
+        struct template *template = templates->list[i];
+        if (!template_is_served(template) || is_in_place(template, folder))
+            continue;
+        template->is_retired = true;
+        int index = is_whole(templates->folder, template->name)
+                        ? add(templates, template->name, &err)
+                        : SPAWN_TEMPLATES_MAX;
+        if (index < 0) { /* it serves on, until what takes its place can */
+            template->is_retired = false;
+            changed(context, -1, template->name, &err);
+            continue;
+        }
+        template->rests_until = deadline_in(RETIRED_MS);
+        changed(context, (int) template->index, template->name, NULL);
+        if (index < SPAWN_TEMPLATES_MAX)
+            changed(context, index, template->name, NULL);
+    }
+    for (int i = 0; i < count; i++) {
+        if (templates_find(templates, names[i]) >= 0)
+            continue;
+        int index = add(templates, names[i], &err);
+        changed(context, index, names[i], index < 0 ? &err : NULL);
+    }
 }
 
 void templates_done(struct templates *templates)
 {
-    for (size_t i = 0; i < templates->count; i++) {
-        free((char *) (uintptr_t) templates->list[i].name);
-        (void) json_object_put(templates->list[i].manifest);
-        (void) close(templates->list[i].held);
-        if (templates->list[i].trusted >= 0)
-            (void) close(templates->list[i].trusted);
-    }
-    templates->count = 0;
+    for (uint32_t i = 0; i < SPAWN_TEMPLATES_MAX; i++)
+        if (templates->list[i])
+            templates_drop(templates, i);
+}
+
+/* Plans see a template that does not change; the count of them is beside that. */
+static struct template *of_plan(const struct template *template)
+{
+    return (struct template *) (uintptr_t) template;
+}
+
+const struct template *template_use(const struct template *template)
+{
+    of_plan(template)->users++;
+    return template;
+}
+
+void template_release(const struct template *template)
+{
+    if (template && template->users > 0 && --of_plan(template)->users == 0 &&
+        template->index == SPAWN_TEMPLATES_MAX)
+        template_free(of_plan(template));
+}
+
+void templates_drop(struct templates *templates, uint32_t index)
+{
+    struct template *template = templates->list[index];
+    templates->list[index] = NULL;
+    template->index = SPAWN_TEMPLATES_MAX;
+    close_fd(&template->held);
+    close_fd(&template->trusted);
+    template->held = template->trusted = -1;
+    if (template->users == 0)
+        template_free(template);
 }
 
 int templates_find(const struct templates *templates, const char *name)
 {
-    for (size_t i = 0; i < templates->count; i++)
-        if (strcmp(templates->list[i].name, name) == 0)
-            return (int) i;
+    for (int i = 0; i < SPAWN_TEMPLATES_MAX; i++)
+        if (template_is_served(templates->list[i]) && strcmp(templates->list[i]->name, name) == 0)
+            return i;
     return -1;
+}
+
+int template_modules(const struct template *template, error *err)
+{
+    char text[SPAWN_MODULES_MAX];
+    size_t used = 0;
+    for (size_t set = 0; set < template->set_count; set++) {
+        const struct import_set *imports = &template->sets[set];
+        for (size_t i = 0; i < imports->module_count && used < sizeof text; i++)
+            used += (size_t) snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? "," : "",
+                                      imports->modules[i]);
+        if (used >= sizeof text)
+            return fail(err, ERR_UNAVAILABLE,
+                        "template '%s': the modules of its zygotes have more than %d bytes",
+                        template->name, SPAWN_MODULES_MAX);
+        text[used++] = '\0';
+    }
+    auto_fd memory = memfd_create("modules", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (memory < 0 || write(memory, text, used) != (ssize_t) used ||
+        fcntl(memory, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+        return fail_os(err, "write the modules of template '%s'", template->name);
+    return take_fd(&memory);
 }
 
 const struct language *template_language(const struct template *template, const char *name)

@@ -1,19 +1,23 @@
-/* templates.h - the templates that this daemon was started with, as their manifests describe them.
- */
+/* templates.h - the templates of STATE/templates, as their manifests describe them.
+ *
+ * One that is removed, or that another has taken the place of, is retired: nothing new begins in
+ * it, and it stays as long as a run or a session stands on it. */
 #pragma once
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "contract/agent.h"
 #include "contract/spawn.h"
 
 #include <json.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 enum {
     TEMPLATE_LANGUAGES_MAX = 16,
     TEMPLATE_WORDS_MAX = 32,
     TEMPLATE_VARIABLES_MAX = 64,
-    TEMPLATE_SETS_MAX = 4
+    TEMPLATE_SETS_MAX = SPAWN_SETS_MAX
 };
 
 struct language {
@@ -34,6 +38,10 @@ struct import_set {
 struct template
 {
     const char *name;
+    uint32_t index; /* as the spawner counts; SPAWN_TEMPLATES_MAX: it is gone there */
+    bool is_retired;
+    deadline rests_until; /* a retired one: how long what was granted before may still begin */
+    unsigned users;       /* plans of runs and sessions */
     const char *digest;
     const char *description;
     size_t language_count;
@@ -48,16 +56,39 @@ struct template
     int trusted;                               /* its file of certificates, -1 for none */
 };
 
-/* Index = order on the command line, as the spawner counts. */
+/* By index; NULL where there is none. */
 struct templates {
-    size_t count;
-    struct template list[SPAWN_TEMPLATES_MAX];
+    const char *folder; /* borrowed */
+    struct template *list[SPAWN_TEMPLATES_MAX];
 };
 
-/* Adds the template NAME=DIRECTORY. Fails  ERR_UNAVAILABLE  with file, cause and fix. */
-int templates_add(struct templates *templates, const char *argument, error *err);
+/* Reads every template of the folder, `first` (may be NULL) before the others.
+ * Fails  ERR_UNAVAILABLE  with file, cause and fix, or if there are more than can be served */
+int templates_open(struct templates *templates, const char *folder, const char *first, error *err);
 void templates_done(struct templates *templates);
 
-/* The index of a template, -1 if none has that name. */
+/* Told of each that has been added or retired, and of each that cannot be read: then `cause` says
+ * why, and `index` is -1. */
+typedef void template_changed(void *context, int index, const char *name, const error *cause);
+
+/* Looks at the folder again. */
+void templates_look(struct templates *templates, template_changed *changed, void *context);
+
+/* Makes the place of a retired template free; it goes with its last user. */
+void templates_drop(struct templates *templates, uint32_t index);
+
+/* What a plan says of its template holds until the plan releases it (NULL: nothing to release). */
+const struct template *template_use(const struct template *template);
+void template_release(const struct template *template);
+
+/* The index of a template that is served, -1 if none has that name. */
 int templates_find(const struct templates *templates, const char *name);
+static inline bool template_is_served(const struct template *template)
+{
+    return template && !template->is_retired;
+}
+
+/* Sealed memory with the modules of its zygotes, as spawn.h has them. Fails  ERR_UNAVAILABLE  too
+ * many. */
+int template_modules(const struct template *template, error *err);
 const struct language *template_language(const struct template *template, const char *name);

@@ -45,15 +45,13 @@ static const struct policy *policy_of_gate(void)
 static int find_place(const struct run *run, struct run_spec *place, error *err)
 {
     const struct templates *templates = run->runs->templates;
-    *place = (struct run_spec){ .policy = policy_of_gate(),
-                                .template_index = run->plan.template_index,
-                                .template = run->plan.template };
+    *place = (struct run_spec){ .policy = policy_of_gate(), .template = run->plan.template };
     if (template_language(place->template, runs_as))
         return 0;
-    for (size_t i = 0; i < templates->count; i++)
-        if (template_language(&templates->list[i], runs_as)) {
-            place->template_index = (uint32_t) i;
-            place->template = &templates->list[i];
+    for (uint32_t i = 0; i < SPAWN_TEMPLATES_MAX; i++)
+        if (template_is_served(templates->list[i]) &&
+            template_language(templates->list[i], runs_as)) {
+            place->template = templates->list[i];
             return 0;
         }
     return fail(err, ERR_UNAVAILABLE,

@@ -192,7 +192,6 @@ static int begin_checker(struct run *run, const struct checker *checker, const s
                          bool is_cell, error *err)
 {
     const struct run_spec place = { .policy = policy_of_checkers(),
-                                    .template_index = run->plan.template_index,
                                     .template = run->plan.template };
     const struct request_file file = {
         .path = input_name, .content = *code, .has_content = true, .read_only = true

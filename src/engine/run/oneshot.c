@@ -414,7 +414,7 @@ bool run_begin(struct run *run)
 {
     error err;
     struct lease lease = {
-        .template = run->plan.template_index,
+        .template = run->plan.template->index,
         .network = run_plan_network(&run->plan),
         .route = run_plan_route(&run->plan),
         .tenant = run->account->tenant,

@@ -134,6 +134,7 @@ static void on_timer_closed(uv_handle_t *handle)
     bytes_done(&run->certificates);
     if (run->kind->free)
         run->kind->free(run);
+    template_release(run->plan.template);
     free(run);
 }
 

@@ -187,8 +187,7 @@ static int find_template(struct run_spec *plan, const struct run_request *reques
             "policy %.40s needs template %.40s, which is not built; build it with: glovebox "
             "template build %.40s, or name another policy",
             plan->policy->name, name, name);
-    plan->template_index = (uint32_t) index;
-    plan->template = &templates->list[index];
+    plan->template = template_use(templates->list[index]);
     return 0;
 }
 
@@ -299,7 +298,7 @@ static void suggest_policy(const struct run_request *request, const struct polic
             (request->account && account_check_policy(request->account, policy->name, &unused) < 0))
             continue;
         int index = templates_find(templates, policy->template);
-        bool has_it = index >= 0 && template_language(&templates->list[index], request->language);
+        bool has_it = index >= 0 && template_language(templates->list[index], request->language);
         bool is_better =
             !best || (has_it == is_built ? policy->language_count < best->language_count : has_it);
         if (!is_better || (index >= 0 && !has_it))
@@ -334,8 +333,7 @@ int run_plan_grant_checker(struct run_spec *plan, const struct run_request *requ
                                .limits = policy->limits,
                                .network = policy->network,
                                .route = &policy->route,
-                               .template_index = place->template_index,
-                               .template = place->template };
+                               .template = template_use(place->template) };
     return grant_there(plan, request, err);
 }
 

@@ -10,7 +10,6 @@
 
 struct run_spec {
     const struct policy *policy;
-    uint32_t template_index;
     const struct template *template;
     const struct language *language; /* NULL for a command */
     struct limits limits;            /* granted */
@@ -65,4 +64,5 @@ enum spawn_network run_plan_network(const struct run_spec *plan);
 struct spawn_route run_plan_route(const struct run_spec *plan);
 bool run_plan_intercepts(const struct run_spec *plan); /* its programs need trust_bundle.h */
 
+/* Frees what it takes to begin. Its template is released by the plan's owner. */
 void run_plan_done(struct run_spec *plan);

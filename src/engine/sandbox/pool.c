@@ -4,6 +4,7 @@
 #include "engine/sandbox/pool_internal.h"
 
 #include "base/clock.h"
+#include "base/table.h"
 #include "engine/observe/log.h"
 
 #include <assert.h>
@@ -172,8 +173,7 @@ static void on_hello(void *context)
     const struct spawn_hello *hello = &pool->spawner->hello;
     pool->stuck = 0;
     count_slots(pool);
-    log_event(SPAWNER_READY, COUNT("slots", hello->slots), COUNT("templates", hello->templates),
-              COUNT("swept", hello->swept));
+    log_event(SPAWNER_READY, COUNT("slots", hello->slots), COUNT("swept", hello->swept));
     pool_refill_soon(pool);
     pool->changed(pool->context);
 }
@@ -297,6 +297,24 @@ void pool_keep(struct pool *pool, const struct lease *lease)
     pool_refill_soon(pool);
 }
 
+uint32_t pool_forget(struct pool *pool, uint32_t template)
+{
+    uint32_t left = 0;
+    for_each(pool_class, pool->pool_classes.list) {
+        if (!pool_class->is_used || pool_class->build.template != template)
+            continue;
+        pool_class->is_kept = false;
+        pool_class->last_ms = 0;
+        for (const struct pooled *row; (row = pool_first_to_go(pool, pool_class)) != NULL;)
+            pool_return(pool, row->sandbox);
+        left += pool_class->building;
+        pool_class->is_used = pool_class->building > 0;
+    }
+    for (const struct pooled *row = pool->all; row; row = row->next)
+        left += row->template == template;
+    return left;
+}
+
 static struct sandbox *take_parked(struct pool *pool, const struct pool_class *pool_class)
 {
     struct pooled *row = pool_class && pool_class->idle > 0 ? next_to_take(pool, pool_class) : NULL;
@@ -317,6 +335,9 @@ static void make_room(struct pool *pool)
 int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket **ret_ticket,
                struct sandbox **ret_parked, error *err)
 {
+    if (lease->template >= SPAWN_TEMPLATES_MAX)
+        return fail(err, ERR_UNAVAILABLE,
+                    "the template was removed, or built again, while this waited; send it again");
     struct spawn_build order;
     order_of(lease, &order);
     uint64_t now = (uint64_t) now_ms();

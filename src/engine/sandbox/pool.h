@@ -74,6 +74,10 @@ void pool_close(struct pool *pool);
 /* Keeps a few of this shape from now on. */
 void pool_keep(struct pool *pool, const struct lease *lease);
 
+/* Parks no more sandboxes of a template, and ends those that are parked. Returns how many there
+ * still are: leased, or on their way. */
+uint32_t pool_forget(struct pool *pool, uint32_t template);
+
 /* Somebody waits for processors and memory: nothing is built ahead or prewarmed for a moment. What
  * is asked for is built as ever, and in each second most of the time is the pool's own. */
 enum { POOL_REST_MS = 150, POOL_AWAKE_MS = 1000 };

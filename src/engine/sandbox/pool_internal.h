@@ -13,6 +13,7 @@ struct pool_ticket {
     struct pool_class *pool_class; /* that it is to be parked for; NULL: somebody waits */
     struct pool_class *wanted;     /* what somebody waits for; NULL: no shape is kept of it */
     bool is_forked;
+    uint32_t template;
     uint64_t memory_bytes, processes;
 };
 
@@ -22,6 +23,7 @@ struct pooled {
     struct sandbox *sandbox;
     struct pool_ticket *pending_lease; /* until its interpreter has said that its walls stand */
     struct pool_class *pool_class;     /* that it is parked for */
+    uint32_t template;
     bool is_idle;
     bool is_prewarmed; /* or will be: */
     bool is_priming;   /* not to be taken now */

@@ -52,10 +52,9 @@ static int hear_hello(struct spawner_link *link, struct packet *packet, error *e
     if (link->hello.version != SPAWN_VERSION)
         return fail(err, ERR_PROTOCOL, "it speaks version %u, this is %d", link->hello.version,
                     SPAWN_VERSION);
-    if (link->hello.templates == 0 || link->hello.templates > SPAWN_TEMPLATES_MAX ||
-        link->hello.slots == 0 || (link->hello.groups >> GROUPS) != 0)
-        return fail(err, ERR_PROTOCOL, "a hello with %u templates, %u slots and groups 0x%x",
-                    link->hello.templates, link->hello.slots, link->hello.groups);
+    if (link->hello.slots == 0 || (link->hello.groups >> GROUPS) != 0)
+        return fail(err, ERR_PROTOCOL, "a hello with %u slots and groups 0x%x", link->hello.slots,
+                    link->hello.groups);
     link->said_hello = true;
     link->watcher.hello(link->watcher.context);
     return 0;
@@ -368,6 +367,11 @@ void spawner_freeze(struct spawner_link *link, const struct spawn_slot *name, bo
 void spawner_release(struct spawner_link *link, const struct spawn_slot *name)
 {
     ask_of_slot(link, SPAWN_RELEASE, name);
+}
+
+int spawner_template(int socket, const struct spawn_template *template, const int *fds, error *err)
+{
+    return packet_send(socket, SPAWN_TEMPLATE, template, sizeof *template, fds, fds ? 2 : 0, err);
 }
 
 int spawner_inject(struct spawner_link *link, const struct spawn_slot *name, uint32_t id,

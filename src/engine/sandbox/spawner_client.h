@@ -60,6 +60,10 @@ void spawner_close(struct spawner_link *link);
 int spawner_build(struct spawner_link *link, struct spawn_build *build, spawner_built *built,
                   void *context, error *err);
 
+/* Names a template, with its directory and the modules of its zygotes (both borrowed), or, without
+ * `fds`, ends it. Nothing is queued: fails  ERR_SYSTEM  EAGAIN where the socket is full. */
+int spawner_template(int socket, const struct spawn_template *template, const int *fds, error *err);
+
 /* Asks for one more interpreter in a sandbox; init tells what happens to it. One at a time. */
 int spawner_inject(struct spawner_link *link, const struct spawn_slot *name, uint32_t id,
                    error *err);

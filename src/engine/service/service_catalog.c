@@ -36,8 +36,10 @@ void service_each_template(const struct service *service,
                            void (*each)(void *context, const struct template_entry *entry),
                            void *context)
 {
-    for (size_t i = 0; i < service->templates->count; i++) {
-        const struct template *template = &service->templates->list[i];
+    for (uint32_t i = 0; i < SPAWN_TEMPLATES_MAX; i++) {
+        const struct template *template = service->templates->list[i];
+        if (!template_is_served(template))
+            continue;
         struct template_entry entry = { template->name, template->digest, template->description,
                                         .language_count = template->language_count };
         for (size_t k = 0; k < template->language_count; k++)

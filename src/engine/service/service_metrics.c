@@ -29,8 +29,8 @@ static void look(const struct service *service, const struct transport_figures *
     uint64_t sets = 0;
     if (began_ms == 0)
         began_ms = wall_clock_ms() - (now_ms() - figures->began_ms);
-    for (size_t i = 0; i < service->templates->count; i++)
-        sets += service->templates->list[i].set_count;
+    for (uint32_t i = 0; i < SPAWN_TEMPLATES_MAX; i++)
+        sets += service->templates->list[i] ? service->templates->list[i]->set_count : 0;
     const struct {
         enum metric metric;
         uint64_t value;

@@ -85,9 +85,9 @@ void service_each_pool(const struct service *service,
     const struct templates *templates = service->templates;
     for_each(pool_class, classes->list) {
         const struct spawn_build *build = &pool_class->build;
-        bool is_there = build->template <templates->count;
+        const struct template *template = templates->list[build->template];
         const struct pool_status status = {
-            .template_name = is_there ? templates->list[build->template].name : NULL,
+            .template_name = template ? template->name : NULL,
             .set = build->start == SPAWN_FORKED ? (int64_t) build->zygote : -1,
             .tenant = build->tenant,
             .memory_bytes = build->memory_bytes,

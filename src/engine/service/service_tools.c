@@ -15,7 +15,8 @@ int service_tool_words(const struct service *service, const struct caller *calle
     if (policies_find(service->policies, words->policy ? words->policy : usual, &policy, err) < 0)
         return -1;
     int template = templates_find(service->templates, policy->template);
-    struct json_object *manifest = template <0 ? NULL : service->templates->list[template].manifest;
+    struct json_object *manifest =
+        template <0 ? NULL : service->templates->list[template]->manifest;
     words->has_network = policy->network == POLICY_NETWORK_RULES;
     policy_describe(policy, manifest, &words->text);
     return 0;

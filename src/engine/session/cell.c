@@ -135,8 +135,7 @@ static int grant(struct run *run, const struct session *session, const struct ru
     run->plan = (struct run_spec){ .policy = session->plan.policy,
                                    .network = session->plan.network,
                                    .route = session->plan.route,
-                                   .template_index = session->plan.template_index,
-                                   .template = session->plan.template,
+                                   .template = template_use(session->plan.template),
                                    .limits = session->plan.limits,
                                    .set = session->plan.set };
     if (policy_narrow(session->plan.policy, &given->limits, &granted, err) < 0)

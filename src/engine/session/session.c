@@ -301,7 +301,7 @@ static void on_leased(void *context, struct sandbox *sandbox, enum run_start sta
 struct lease session_lease_of(const struct session *session)
 {
     return (struct lease){
-        .template = session->plan.template_index,
+        .template = session->plan.template->index,
         .network = run_plan_network(&session->plan),
         .route = run_plan_route(&session->plan),
         .tenant = session->account->tenant,

@@ -203,6 +203,7 @@ int session_create(struct sessions *sessions, struct session_request *request,
     (void) json_object_put(session->metadata);
     session_request_done(&session->request);
     run_plan_done(&session->plan);
+    template_release(session->plan.template);
     free(session);
     return -1;
 }

@@ -44,6 +44,7 @@ void session_forget(struct sessions *sessions, struct session *session)
     (void) json_object_put(session->metadata);
     session_request_done(&session->request);
     run_plan_done(&session->plan);
+    template_release(session->plan.template);
     bytes_done(&session->not_carried);
     free(session);
 }

@@ -1,0 +1,177 @@
+"""A template that is built again, removed or rolled back is known to the running service at once, and what others run
+goes on. Folders are put in place by one rename, as `glovebox template build` does it (src/template/store.c)."""
+
+import ctypes
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import pytest
+from conftest import BUILD, TOP
+from serving import Serving
+
+sys.path.append(str(TOP / "tests" / "soak"))
+from idle import fast_build  # noqa: E402
+
+EXCHANGE, HERE = 2, -100  # renameat2(2), AT_FDCWD
+
+
+def until(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
+
+
+class Templates:
+    """A state folder with the template `stays`, and those that a test puts there."""
+
+    def __init__(self, place, built):
+        self.folder, self.built = place / "templates", built
+        self.folder.mkdir(mode=0o755)
+        self.build("stays", 0)
+
+    @staticmethod
+    def digest(number):
+        return f"sha256:{number:064x}"
+
+    def build(self, name, number, manifest=None):
+        """The files are links to one copy: only the manifests differ."""
+        made = self.folder / f".{name}-{number}"
+        source = self.folder / "stays" / "root"
+        made.mkdir(mode=0o755)
+        subprocess.run(["cp", "-al" if source.exists() else "-a", source if source.exists() else self.built / "root",
+                        made / "root"], check=True)
+        if manifest is None:
+            manifest = json.dumps(json.loads((self.built / "manifest.json").read_text()) | {"digest": self.digest(number)})
+        (made / "manifest.json").write_text(manifest)
+        if (self.folder / name).exists():
+            code = ctypes.CDLL(None, use_errno=True).renameat2(HERE, os.fsencode(made), HERE,
+                                                               os.fsencode(self.folder / name), EXCHANGE)
+            assert code == 0, os.strerror(ctypes.get_errno())
+        else:
+            made.rename(self.folder / name)
+
+
+@pytest.fixture
+def templates(glovebox):
+    with tempfile.TemporaryDirectory(prefix="glovebox-test-") as place:
+        os.chmod(place, 0o755)
+        built, glovebox.state = glovebox.state / "templates" / "minimal", pathlib.Path(place)
+        yield Templates(pathlib.Path(place), built)
+
+
+def template_of(serving, name):
+    """The digest that runs of a template get now; None if there is none."""
+    answer = serving.call("POST", "/v1/runs", {"command": ["true"], "policy": "shell", "template": name})
+    ran = answer.status == 200 and answer.json["exit_code"] == 0
+    return answer.json["template"]["digest"] if ran else None
+
+
+def test_what_is_built_again_serves_and_nobody_fails(glovebox, templates):
+    failed, seen, stop = [], {}, threading.Event()
+    with Serving(glovebox, tcp=False) as serving:
+        templates.build("comes", 1)
+        until(lambda: template_of(serving, "comes") == templates.digest(1))
+
+        def ask(name):
+            while not stop.is_set():
+                answer = serving.call("POST", "/v1/runs", {"command": ["echo", name], "policy": "shell", "template": name})
+                if answer.status != 200 or answer.json["stdout"] != f"{name}\n":
+                    failed.append(answer.body)
+                else:
+                    seen.setdefault(name, set()).add(answer.json["template"]["digest"])
+        askers = [threading.Thread(target=ask, args=(name,)) for name in ("stays", "comes", "stays")]
+        for asker in askers:
+            asker.start()
+        try:
+            for number in range(2, 7):
+                templates.build("comes", number)
+                until(lambda number=number: template_of(serving, "comes") == templates.digest(number))
+        finally:
+            stop.set()
+            for asker in askers:
+                asker.join()
+        listed = {row["name"]: row["digest"] for row in serving.call("GET", "/v1/templates").json["templates"]}
+    assert not failed, failed[:3]
+    assert seen["stays"] == {templates.digest(0)} and seen["comes"] <= {templates.digest(n) for n in range(1, 7)}, seen
+    assert listed == {"stays": templates.digest(0), "comes": templates.digest(6)}
+
+
+def test_a_session_stays_in_the_template_that_it_began_in(glovebox, templates):
+    fast, live_by = fast_build(BUILD, glovebox.state)
+    glovebox.program = str(fast / "glovebox")
+    templates.build("goes", 1)
+    with Serving(glovebox, tcp=False) as serving:
+        def cell(session, code):
+            answer = serving.call("POST", f"/v1/sessions/{session}/contexts/bash/run", {"code": code})
+            assert answer.status == 200, answer.body
+            return answer.json
+        made = [serving.call("POST", "/v1/sessions", {"policy": "shell", "template": "goes"}) for _ in range(2)]
+        assert [answer.status for answer in made] == [201, 201], made[0].body
+        first, second = (answer.json["id"] for answer in made)
+        cell(first, "echo kept > file")
+        templates.build("goes", 2)
+        until(lambda: template_of(serving, "goes") == templates.digest(2))
+        done = cell(first, "cat file")
+        assert done["stdout"] == "kept\n" and done["template"]["digest"] == templates.digest(1), done
+        (templates.folder / "goes").rename(templates.folder / ".goes")
+        until(lambda: template_of(serving, "goes") is None)
+        shutil.rmtree(templates.folder / ".goes")
+        assert cell(second, "echo on")["stdout"] == "on\n"
+        refused = serving.call("POST", "/v1/sessions", {"policy": "shell", "template": "goes"})
+        assert refused.status == 404 and b"no template is named 'goes'" in refused.body, refused.body
+
+        live_by(40)  # what is retired may rest for a minute
+        log = serving.log
+        until(lambda: log.read_text().count("template.ended") == 1)
+        assert templates.digest(2) in log.read_text().split("template.ended")[1].splitlines()[0]
+        assert cell(first, "cat file")["stdout"] == "kept\n", "one that is in use does not end"
+        live_by(1)
+        for session in (first, second):
+            assert serving.call("DELETE", f"/v1/sessions/{session}").status in (200, 204)
+        until(lambda: log.read_text().count("template.ended") == 2)
+        ended = serving.call("GET", f"/v1/sessions/{first}").json
+        assert ended["template"]["digest"] == templates.digest(1), "what has ended is told as it was"
+        assert template_of(serving, "stays") == templates.digest(0)
+
+
+def test_one_that_cannot_serve_leaves_the_one_before(glovebox, templates):
+    templates.build("broken", 1)
+    with Serving(glovebox, tcp=False) as serving:
+        templates.build("broken", 2, manifest="{ not json")
+        until(lambda: "template.refused" in serving.log.read_text())
+        assert template_of(serving, "broken") == templates.digest(1)
+        templates.build("broken", 3)
+        until(lambda: template_of(serving, "broken") == templates.digest(3))
+        templates.build("nothing", 4, manifest=json.dumps({"languages": {}}))
+        until(lambda: "no 'digest'" in serving.log.read_text())
+        assert template_of(serving, "stays") == templates.digest(0)
+
+
+def test_what_a_stranger_puts_there_is_no_template(glovebox, templates):
+    """A link to another folder, one whose root is a link to the host, a name that is none."""
+    with Serving(glovebox, tcp=False) as serving, tempfile.TemporaryDirectory() as elsewhere:
+        os.chmod(elsewhere, 0o755)
+        manifest = (templates.folder / "stays" / "manifest.json").read_text()
+        outside = pathlib.Path(elsewhere)
+        (outside / "root").mkdir()
+        (outside / "manifest.json").write_text(manifest)
+        (templates.folder / "Odd Name").mkdir()
+        (templates.folder / "Odd Name" / "manifest.json").write_text(manifest)
+        hollow = templates.folder / ".hollow"
+        hollow.mkdir()
+        (hollow / "manifest.json").write_text(manifest)
+        (hollow / "root").symlink_to("/")
+        hollow.rename(templates.folder / "hollow")
+        (templates.folder / "link").symlink_to(outside)
+        templates.build("last", 1)  # everything before it has been looked at by then
+        until(lambda: template_of(serving, "last") == templates.digest(1))
+        for name in ("link", "hollow", "Odd Name"):
+            assert template_of(serving, name) is None, name
