@@ -1,6 +1,6 @@
 # A thin door to Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test test-mcp test-python test-javascript test-adapters packages check coverage bench fuzz mutants verdicts soak idle kills powercuts overload executions sequences snippets guest neighbours format lint install uninstall clean
+.PHONY: all setup run test test-mcp test-python test-javascript test-adapters packages test-packages check coverage bench fuzz mutants verdicts soak idle kills powercuts overload executions sequences snippets guest neighbours format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -45,10 +45,15 @@ test-adapters: all
 	@tools/setup build test
 	@tools/test-adapters $(BUILD)
 
-# What others install, into dist/: the Python wheels.
+# What others install, into dist/: the Python wheels, the sources, the Debian packages.
 packages: all
-	@tools/setup build packages
+	@tools/setup build packages debian
 	@tools/make-packages $(BUILD)
+
+# The Debian packages, installed in a small Debian of their own: SUITE=trixie for another release.
+SUITE ?= bookworm
+test-packages: packages
+	@tests/packages/try_debian $(BUILD) $(SUITE)
 
 # The JavaScript package: types by two checkers and its tests against a server of their own.
 test-javascript: all

@@ -4,7 +4,6 @@
 #include "engine/review/output_check_files.h"
 
 #include "base/cleanup.h"
-#include "base/table.h"
 #include "engine/audit/audit_log.h"
 #include "engine/run/run.h"
 #include "output_check_json.h"
