@@ -5,6 +5,7 @@
  * last connection. */
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/io_uring.h"
 #include "base/open_files.h"
 #include "base/signals.h"
 #include "base/table.h"
@@ -166,6 +167,8 @@ static void on_pool_changed(void *context)
 
 static int open_loop(error *err)
 {
+    if (refuse_io_uring(err) < 0)
+        return -1;
     int result = uv_loop_init(&daemon_.loop);
     if (result < 0)
         return fail(err, ERR_SYSTEM, "make the event loop: %s", uv_strerror(result));

@@ -8,6 +8,7 @@
 #include "egress/egress.h"
 
 #include "base/hosts_file.h"
+#include "base/io_uring.h"
 #include "base/signals.h"
 #include "base/table.h"
 #include "outbound/arguments.h"
@@ -83,6 +84,8 @@ static int prepare(struct egress *egress, const struct arguments *arguments, err
 
 static int serve(struct egress *egress, const struct arguments *arguments, error *err)
 {
+    if (refuse_io_uring(err) < 0)
+        return -1;
     if (uv_loop_init(&egress->loop) < 0)
         return fail(err, ERR_SYSTEM, "make the event loop");
     if (prepare(egress, arguments, err) < 0 || confine_outside(err) < 0 ||

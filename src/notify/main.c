@@ -8,6 +8,7 @@
  * its start, goes to the places of its command line alone, and ends when gloveboxd does. */
 #include "notify/notify.h"
 
+#include "base/io_uring.h"
 #include "base/signals.h"
 #include "base/table.h"
 #include "outbound/arguments.h"
@@ -86,6 +87,8 @@ static int prepare(struct notify *notify, const struct arguments *arguments, err
 
 static int serve(struct notify *notify, const struct arguments *arguments, error *err)
 {
+    if (refuse_io_uring(err) < 0)
+        return -1;
     if (sodium_init() < 0 || uv_loop_init(&notify->loop) < 0 ||
         uv_timer_init(&notify->loop, &notify->turn) < 0)
         return fail(err, ERR_SYSTEM, "make the event loop");
