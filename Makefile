@@ -45,14 +45,15 @@ test-adapters: all
 	@tools/setup build test
 	@tools/test-adapters $(BUILD)
 
-# What others install, into dist/: the Python wheels, the sources, the Debian packages.
+# What others install, into dist/: the Python wheels, the npm packages, the sources, the Debian packages.
 packages: all
-	@tools/setup build packages debian
+	@tools/setup build packages debian mcp
 	@tools/make-packages $(BUILD)
 
-# The Debian packages, installed in a small Debian of their own: SUITE=trixie for another release.
+# The npm packages in a folder of their own, the others in a small Debian: SUITE=trixie for another release.
 SUITE ?= bookworm
 test-packages: packages
+	@tests/packages/try_npm
 	@tests/packages/try_debian $(BUILD) $(SUITE)
 
 # The JavaScript package: types by two checkers and its tests against a server of their own.

@@ -124,4 +124,5 @@ def main(build, pure, archive, folder):
     print(target)
 
 
-main(*(pathlib.Path(argument) for argument in sys.argv[1:5]))
+if __name__ == "__main__":
+    main(*(pathlib.Path(argument) for argument in sys.argv[1:5]))

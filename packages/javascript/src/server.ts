@@ -6,6 +6,7 @@ import { join } from "node:path";
 
 import { Endpoint } from "./endpoint.js";
 import { GloveboxError, UnavailableError } from "./errors.js";
+import { packedPrograms } from "./programs.js";
 
 const START_SECONDS = 30;
 const IDLE_SECONDS = 300; // a private server ends when nobody has used it for that long
@@ -51,7 +52,7 @@ export function listens(path: string): Promise<boolean> {
   });
 }
 
-/** The program `glovebox`: GLOVEBOX_PROGRAM, or the one in PATH. */
+/** A program in PATH. */
 function findProgram(name: string): string | undefined {
   for (const folder of (process.env["PATH"] ?? "").split(":")) {
     const path = join(folder || ".", name);
@@ -82,10 +83,10 @@ function privateFolder(): string {
 }
 
 // Runs under the lock of the folder, as a program of its own: Node.js has no flock(2). Of programs that start at once one starts
-// the server; the others find it listening.
+// the server; the others find it listening. The template that comes with the programs becomes one of this user's, if there is none.
 const STARTER = `
-const { spawn } = require("node:child_process"), fs = require("node:fs"), net = require("node:net");
-const [program, path, log, idle, seconds] = JSON.parse(process.env.GLOVEBOX_STARTER);
+const { spawn, spawnSync } = require("node:child_process"), fs = require("node:fs"), net = require("node:net");
+const [program, path, log, idle, seconds, archive] = JSON.parse(process.env.GLOVEBOX_STARTER);
 delete process.env.GLOVEBOX_STARTER;
 const listens = () => new Promise((resolve) => {
   const peer = net.connect(path);
@@ -95,6 +96,9 @@ const listens = () => new Promise((resolve) => {
 (async () => {
   if (await listens()) return;
   const file = fs.openSync(log, "w", 0o600);
+  if (archive && spawnSync(program, ["template", "show", "minimal"], { stdio: "ignore" }).status !== 0 &&
+      spawnSync(program, ["template", "import", archive], { stdio: ["ignore", "ignore", file] }).status !== 0)
+    process.exit(1);
   const server = spawn(program, ["serve", "--socket", path, "--idle-exit", String(idle), "--log-level", "warning"],
     { stdio: ["ignore", file, file], detached: true, cwd: "/" });
   let ended = false;
@@ -115,7 +119,8 @@ async function privateServer(): Promise<Endpoint> {
 }
 
 async function start(folder: string, socket: string): Promise<void> {
-  const program = process.env["GLOVEBOX_PROGRAM"] || findProgram("glovebox");
+  const packed = process.env["GLOVEBOX_PROGRAM"] ? undefined : await packedPrograms();
+  const program = process.env["GLOVEBOX_PROGRAM"] || packed?.program || findProgram("glovebox");
   if (!program)
     throw new UnavailableError(
       "no glovebox server is reachable and the program glovebox is not installed here; set GLOVEBOX_URL and GLOVEBOX_API_KEY to " +
@@ -123,7 +128,7 @@ async function start(folder: string, socket: string): Promise<void> {
     );
   const flock = findProgram("flock");
   if (!flock) throw new UnavailableError("the program flock (util-linux) is needed to start a private server");
-  const order = JSON.stringify([program, socket, `${folder}/log`, IDLE_SECONDS, START_SECONDS]);
+  const order = JSON.stringify([program, socket, `${folder}/log`, IDLE_SECONDS, START_SECONDS, packed?.archive]);
   const evaluate = "Deno" in globalThis ? ["eval", "--ext=cjs", STARTER] : ["-e", STARTER];
   const code = await new Promise<number | null>((resolve) => {
     const child = spawn(flock, ["-o", "-x", `${folder}/lock`, process.execPath, ...evaluate], {
