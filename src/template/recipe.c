@@ -67,9 +67,9 @@ static struct json_object *read_name(struct reading *reading, const struct yaml_
 
 static struct json_object *read_line(struct reading *reading, const struct yaml_node *node)
 {
-    const char *text = read_text(reading, node, "description");
+    const char *text = read_text(reading, node, "this");
     if (text && (strchr(text, '\n') || strlen(text) > 250))
-        return wrong(reading, node, "description must be one line of at most 250 bytes");
+        return wrong(reading, node, "it must be one line of at most 250 bytes");
     return text ? json_object_new_string(text) : NULL;
 }
 
@@ -344,6 +344,7 @@ static const struct key recipe_keys[] = {
     { "description", false, read_line, no_text },
     { "base", true, read_base, NULL },
     { "disk", false, read_size, usual_disk },
+    { "takes", false, read_line, no_text },
     { "packages", true, read_packages, NULL },
     { "pip", false, read_requirements, json_object_new_array },
     { "leave_out", false, read_paths, json_object_new_array },

@@ -1,7 +1,7 @@
 /* recipe.h - what a template is made of, as its YAML file says; every key is checked.
  *
  * A recipe is a JSON object with the keys of the file, so that the runners go into the manifest as
- * they are: name, description, base, disk (bytes), packages, pip, leave_out, languages, env,
+ * they are: name, description, base, disk (bytes), takes, packages, pip, leave_out, languages, env,
  * zygotes, prepare. */
 #pragma once
 

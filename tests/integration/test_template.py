@@ -64,6 +64,18 @@ def inside(built, *command):
                            *command], capture_output=True, check=True, env={"PATH": "/usr/bin"}).stdout.decode()
 
 
+def test_a_build_says_first_what_it_takes(glovebox, tmp_path):
+    """Also one that does not even begin."""
+    recipe = tmp_path / "big.yaml"
+    recipe.write_text(RECIPE.format(name="big").replace("packages:", "disk: 9000GiB\ntakes: all that there is, 1000 years\npackages:"))
+    done = glovebox("template", "build", recipe, "--offline")
+    assert done.stderr.decode().splitlines()[0] == (
+        "glovebox: template big: all that there is, 1000 years; needs 9216000 MiB free while it is built")
+    assert done.returncode == 125
+    recipe.write_text(RECIPE.format(name="big").replace("packages:", "takes: [1]\npackages:"))
+    one_line(glovebox("template", "build", recipe, "--offline"), "big.yaml:3:8")
+
+
 def test_manifest_says_what_is_inside(built):
     manifest = built.manifest
     assert manifest["name"] == "minimal" and manifest["source"] == "host-copy"

@@ -236,6 +236,7 @@ static int build(const struct wishes *wishes, const char *state, error *err)
         .progress = show_progress,
         .context = &display,
     };
+    template_print_cost(recipe);
     catch_signals();
     (void) umask(022);
     int result = template_build(&request, &manifest, err);

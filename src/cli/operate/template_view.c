@@ -63,3 +63,12 @@ void template_print(struct json_object *manifest)
     print_pairs("python", json_object_object_get(manifest, "python"));
     print_pairs("packages", json_object_object_get(manifest, "packages"));
 }
+
+void template_print_cost(struct json_object *recipe)
+{
+    const char *takes = template_text(recipe, "takes");
+    int64_t room = json_object_get_int64(json_object_object_get(recipe, "disk"));
+    (void) fprintf(stderr,
+                   "glovebox: template %s: %s%sneeds %" PRId64 " MiB free while it is built\n",
+                   template_text(recipe, "name"), takes, *takes ? "; " : "", room >> 20);
+}

@@ -9,3 +9,6 @@ const char *template_text(struct json_object *manifest, const char *key);
 void template_print_json(struct json_object *object);
 void template_print_row(struct json_object *manifest); /* one line of a list */
 void template_print(struct json_object *manifest);     /* languages, variables, packages */
+
+/* On stderr, before a build begins: what its recipe says that it takes. */
+void template_print_cost(struct json_object *recipe);
