@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "engine/observe/log.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* What one command changes comes as several events; what is retired is looked at each second. */
@@ -63,10 +64,12 @@ static void on_template(void *context, int index, const char *name, const error 
     struct template_watch *watch = context;
     const struct template *template = index < 0 ? NULL : watch->templates->list[index];
     error err;
-    if (!template) {
+    if (!template && strcmp(watch->refusal, cause->text) != 0) {
+        (void) snprintf(watch->refusal, sizeof watch->refusal, "%s", cause->text);
         log_event(TEMPLATE_REFUSED, TEXT("template", name), TEXT("cause", cause->text));
-        return;
     }
+    if (!template)
+        return;
     if (template->is_retired) {
         log_event(TEMPLATE_RETIRED, TEXT("template", name), TEXT("digest", template->digest));
         (void) pool_forget(watch->pool, template->index);
@@ -74,9 +77,11 @@ static void on_template(void *context, int index, const char *name, const error 
     }
     if (tell(template, watch->spawner, &err) < 0) { /* its socket is full: the next look tells it */
         templates_drop(watch->templates, template->index);
+        watch->has_changed = true;
         look_in(watch, RETIRED_EVERY_MS);
         return;
     }
+    watch->refusal[0] = '\0';
     log_event(TEMPLATE_ADDED, TEXT("template", name), TEXT("digest", template->digest));
     template_watch_keep(watch);
 }
@@ -100,7 +105,10 @@ static void on_timer(uv_timer_t *timer)
     struct template_watch *watch = timer->data;
     if (!watch->pool->spawner->is_open)
         return; /* this gloveboxd ends */
-    templates_look(watch->templates, on_template, watch);
+    if (watch->has_changed || watch->is_blind) {
+        watch->has_changed = false;
+        templates_look(watch->templates, on_template, watch);
+    }
     for (uint32_t i = 0; i < SPAWN_TEMPLATES_MAX; i++) {
         const struct template *template = watch->templates->list[i];
         if (template && template->is_retired && !end_retired(watch, template))
@@ -115,8 +123,10 @@ static void on_change(uv_fs_event_t *event, const char *name, int events, int st
     (void) name;
     (void) events;
     struct template_watch *watch = event->data;
-    if (status == 0)
-        look_in(watch, SETTLED_MS);
+    if (status < 0)
+        return;
+    watch->has_changed = true;
+    look_in(watch, SETTLED_MS);
 }
 
 void template_watch_open(struct template_watch *watch, uv_loop_t *loop)
@@ -130,6 +140,7 @@ void template_watch_open(struct template_watch *watch, uv_loop_t *loop)
     watch->is_blind = watched < 0;
     if (watched < 0)
         log_event(TEMPLATES_UNWATCHED, TEXT("cause", uv_strerror(watched)));
+    watch->has_changed = true;
     look_in(watch, SETTLED_MS); /* what changed between the first look and the watch */
     uv_unref((uv_handle_t *) &watch->look);
     uv_unref((uv_handle_t *) &watch->folder);

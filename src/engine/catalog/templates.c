@@ -27,11 +27,11 @@ static int compare_names(const void *left, const void *right)
     return strcmp(left, right);
 }
 
-static int read_json(const char *path, struct json_object **ret_value, error *err)
+static int read_json(int directory, const char *name, struct json_object **ret_value, error *err)
 {
-    auto_fd file = open(path, O_RDONLY | O_CLOEXEC);
+    auto_fd file = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (file < 0)
-        return fail_os(err, "open '%s'", path);
+        return fail_os(err, "open '%s'", name);
     struct json_reader reader;
     if (json_reader_open(&reader, err) < 0)
         return -1;
@@ -43,7 +43,7 @@ static int read_json(const char *path, struct json_object **ret_value, error *er
     int result = got == 0 ? json_reader_end(&reader, ret_value, err)
                           : fail(err, ERR_UNAVAILABLE, "it cannot be read, or is too long");
     json_reader_close(&reader);
-    return result < 0 ? under(err, "'%s'", path) : 0;
+    return result < 0 ? under(err, "'%s'", name) : 0;
 }
 
 static const char *text_of(struct json_object *object, const char *key, const char *otherwise)
@@ -159,18 +159,19 @@ static int open_trusted(const struct template *template)
                          &how, sizeof how);
 }
 
+/* All of it by one descriptor: what is mounted is what the manifest describes, also while another
+ * takes its name. */
 static int load(struct template *template, const char *folder, const char *name, error *err)
 {
     auto_text directory = NULL;
-    auto_text path = NULL;
-    if (asprintf(&directory, "%s/%s", folder, name) < 0 ||
-        asprintf(&path, "%s/manifest.json", directory) < 0 || !(template->name = strdup(name)))
+    if (asprintf(&directory, "%s/%s", folder, name) < 0 || !(template->name = strdup(name)))
         /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): auto_text frees it */
         return fail(err, ERR_SYSTEM, "no memory for a template");
-    if (hold(template, directory, err) < 0 || read_json(path, &template->manifest, err) < 0)
+    if (hold(template, directory, err) < 0 ||
+        read_json(template->held, "manifest.json", &template->manifest, err) < 0)
         return under(err, "template '%s'", name);
     if (read_manifest(template, err) < 0)
-        return under(err, "template '%s': '%s'", name, path);
+        return under(err, "template '%s': '%s/manifest.json'", name, directory);
     template->trusted = open_trusted(template);
     return 0;
 }
@@ -269,19 +270,18 @@ void templates_look(struct templates *templates, template_changed *changed, void
         struct template *template = templates->list[i];
         if (!template_is_served(template) || is_in_place(template, folder))
             continue;
+        bool is_replaced = is_whole(templates->folder, template->name);
         template->is_retired = true;
-        int index = is_whole(templates->folder, template->name)
-                        ? add(templates, template->name, &err)
-                        : SPAWN_TEMPLATES_MAX;
-        if (index < 0) { /* it serves on, until what takes its place can */
-            template->is_retired = false;
-            changed(context, -1, template->name, &err);
-            continue;
+        if (is_replaced) {
+            int index = add(templates, template->name, &err);
+            changed(context, index, template->name, index < 0 ? &err : NULL);
+            if (index < 0 || !templates->list[index]) {
+                template->is_retired = false; /* it serves on, until what takes its place can */
+                continue;
+            }
         }
         template->rests_until = deadline_in(RETIRED_MS);
         changed(context, (int) template->index, template->name, NULL);
-        if (index < SPAWN_TEMPLATES_MAX)
-            changed(context, index, template->name, NULL);
     }
     for (int i = 0; i < count; i++) {
         if (templates_find(templates, names[i]) >= 0)

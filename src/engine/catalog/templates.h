@@ -68,7 +68,7 @@ int templates_open(struct templates *templates, const char *folder, const char *
 void templates_done(struct templates *templates);
 
 /* Told of each that has been added or retired, and of each that cannot be read: then `cause` says
- * why, and `index` is -1. */
+ * why, and `index` is -1. May drop one that was added: then the one before serves on. */
 typedef void template_changed(void *context, int index, const char *name, const error *cause);
 
 /* Looks at the folder again. */
