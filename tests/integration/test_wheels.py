@@ -160,3 +160,32 @@ def test_a_template_is_rolled_back_and_back_again(wheels, story):
 def test_names_that_are_none_are_refused(wheels):
     done = wheels.glovebox("template", "build", "minimal", "--name", "Bad/Name")
     assert done.returncode == 125 and b"--name must be" in done.stderr
+
+
+def test_a_file_of_requirements_adds_its_packages(wheels, tmp_path):
+    """As pip-compile writes it: comments, markers, digests on lines of their own. The recipe's lock stays as it was."""
+    listed = tmp_path / "requirements.txt"
+    listed.write_text("# made by a tool\n\nthreaded==1.0 \\\n    --hash=sha256:00 \\\n    --hash=sha256:11\n"
+                      "greet>=1  # why\nhelper; sys_platform == 'linux'\n")
+    before = wheels.lock.read_text() if wheels.lock.exists() else None
+    done = versions(wheels("helper", words=("--requirements", listed)))
+    assert {name: done.get(name) for name in ("greet", "helper", "threaded")} == {"greet": "1.0", "helper": "1.1", "threaded": "1.0"}
+    assert "threaded" in (tmp_path / "requirements.txt.lock").read_text()
+    assert (wheels.lock.read_text() if wheels.lock.exists() else None) == before
+
+
+@pytest.mark.parametrize("line, says", [
+    ("-e .", "requirements.txt:2: '-e .' is an option of pip"), ("--index-url http://127.0.0.1:1", "is an option of pip"),
+    ("-r other.txt", "is an option of pip"), ("built @ https://127.0.0.1:1/b.tar.gz", "is no package of an index"),
+    ("./here", "is no package of an index"), ("git+https://127.0.0.1:1/x", "is no package of an index"), (">=2", "is no package of an index")])
+def test_what_is_no_package_is_refused_with_its_line(wheels, tmp_path, line, says):
+    listed = tmp_path / "requirements.txt"
+    listed.write_text(f"greet\n{line}\n")
+    assert says in wheels("helper", words=("--requirements", listed))
+
+
+def test_a_file_of_requirements_that_is_none(wheels, tmp_path):
+    assert "no file" in wheels("helper", words=("--requirements", tmp_path / "missing.txt"))
+    assert "no file" in wheels("helper", words=("--requirements", tmp_path))
+    (tmp_path / "long.txt").write_text("#" * (1 << 19))
+    assert "at most 262144 bytes" in wheels("helper", words=("--requirements", tmp_path / "long.txt"))

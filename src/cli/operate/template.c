@@ -11,13 +11,13 @@
 #include "template/archive.h"
 #include "template/build.h"
 #include "template/recipe.h"
+#include "template/requirements.h"
 #include "template/store.h"
 #include "template/tool.h"
 
 #include <assert.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
@@ -47,6 +47,7 @@ static const char help_text[] =
     "\n"
     "  --base debian|host-copy   where packages come from (instead of what the file says)\n"
     "  --offline                 --base host-copy, and wheels from the cache of earlier builds\n"
+    "  --requirements FILE       the packages that it lists for pip, besides those of the recipe\n"
     "  --name NAME               build it under this name instead of the file's\n"
     "  --state DIR               where templates are kept\n"
     "  --json                    print JSON\n";
@@ -56,9 +57,21 @@ struct wishes {
     const char *state; /* --state */
     const char *base;  /* --base */
     const char *name;  /* --name */
+    const char *requirements;
     bool is_offline, json, help;
     const char *verb, *what, *file; /* what stands behind the options */
 };
+
+static int check_wishes(const struct wishes *wishes)
+{
+    const char *base = wishes->base;
+    if (base && strcmp(base, "debian") != 0 && strcmp(base, "host-copy") != 0)
+        return complain("--base must be debian or host-copy, not '%s'", base);
+    if (wishes->name && !recipe_name_is_valid(wishes->name))
+        return complain("--name must be 1 to %d of a-z, 0-9 and '-', not '%.80s'", RECIPE_NAME_MAX,
+                        wishes->name);
+    return 0;
+}
 
 static int parse_wishes(int argc, char **argv, struct wishes *ret_wishes)
 {
@@ -69,6 +82,7 @@ static int parse_wishes(int argc, char **argv, struct wishes *ret_wishes)
         { "json", no_argument, NULL, 'j' },
         { "help", no_argument, NULL, 'h' },
         { "name", required_argument, NULL, 'n' },
+        { "requirements", required_argument, NULL, 'r' },
         { NULL, 0, NULL, 0 },
     };
     struct wishes wishes = { .json = false };
@@ -86,6 +100,9 @@ static int parse_wishes(int argc, char **argv, struct wishes *ret_wishes)
             break;
         case 'n':
             wishes.name = optarg;
+            break;
+        case 'r':
+            wishes.requirements = optarg;
             break;
         case 'o':
             wishes.is_offline = true;
@@ -107,16 +124,11 @@ static int parse_wishes(int argc, char **argv, struct wishes *ret_wishes)
     if (argc - optind > words)
         return complain("'%s' is one word too many; see glovebox template --help",
                         argv[optind + words]);
-    if (wishes.base && strcmp(wishes.base, "debian") != 0 && strcmp(wishes.base, "host-copy") != 0)
-        return complain("--base must be debian or host-copy, not '%s'", wishes.base);
-    if (wishes.name && !recipe_name_is_valid(wishes.name))
-        return complain("--name must be 1 to %d of a-z, 0-9 and '-', not '%.80s'", RECIPE_NAME_MAX,
-                        wishes.name);
     wishes.verb = argc > optind ? argv[optind] : NULL;
     wishes.what = argc > optind + 1 ? argv[optind + 1] : NULL;
     wishes.file = argc > optind + 2 ? argv[optind + 2] : NULL;
     *ret_wishes = wishes;
-    return 0;
+    return check_wishes(&wishes);
 }
 
 /* How a build is shown: on a terminal one line that is written over, else one line a step. */
@@ -201,7 +213,7 @@ static int find_recipe(const char *what, char **ret_path, error *err)
         what);
 }
 
-/* RECIPE.yaml pins its wheels in RECIPE.lock. */
+/* RECIPE.yaml pins its wheels in RECIPE.lock, another list of packages in one of its own name. */
 static int find_lock(const char *recipe, char **ret_path, error *err)
 {
     assert(recipe);
@@ -217,9 +229,14 @@ static int build(const struct wishes *wishes, const char *state, error *err)
     struct json_object *recipe = NULL, *manifest = NULL;
     if (!wishes->what)
         return complain("which template? as in: glovebox template build minimal");
-    if (find_recipe(wishes->what, &path, err) < 0 || find_lock(path, &lock, err) < 0 ||
-        recipe_read(path, &recipe, err) < 0)
+    if (find_recipe(wishes->what, &path, err) < 0 || recipe_read(path, &recipe, err) < 0)
         return complain_of(err);
+    if (find_lock(wishes->requirements ? wishes->requirements : path, &lock, err) < 0 ||
+        (wishes->requirements &&
+         requirements_read(wishes->requirements, json_object_object_get(recipe, "pip"), err) < 0)) {
+        (void) json_object_put(recipe);
+        return complain_of(err);
+    }
     if (wishes->name)
         (void) json_object_object_add(recipe, "name", json_object_new_string(wishes->name));
     struct display display = {
@@ -258,30 +275,6 @@ static int build(const struct wishes *wishes, const char *state, error *err)
     return tool_interrupted ? EXIT_CANCELLED : status;
 }
 
-/* The templates that come with glovebox and have not been built. */
-static void print_unbuilt(int store)
-{
-    auto_text folder = NULL;
-    auto_text pattern = NULL;
-    glob_t files;
-    error err;
-    if (path_of_data("templates", &folder, &err) < 0 ||
-        format_text(&pattern, &err, "%s/*.yaml", folder) < 0)
-        return;
-    if (glob(pattern, 0, NULL, &files) != 0) /* NOLINT(concurrency-mt-unsafe): one thread */
-        return;
-    for (size_t index = 0; index < files.gl_pathc; index++) {
-        char name[NAME_MAX + 1];
-        struct json_object *manifest = NULL;
-        (void) snprintf(name, sizeof(name), "%s", strrchr(files.gl_pathv[index], '/') + 1);
-        name[strlen(name) - strlen(".yaml")] = '\0';
-        if (store < 0 || store_manifest(store, name, &manifest, &err) < 0)
-            (void) printf("%-12s not built; glovebox template build %s\n", name, name);
-        (void) json_object_put(manifest);
-    }
-    globfree(&files);
-}
-
 /* What scripts ask of a list; packages are a matter for `show`. */
 static struct json_object *without_packages(struct json_object *manifests)
 {
@@ -308,7 +301,7 @@ static int list(const struct wishes *wishes, const char *state, error *err)
     } else {
         for (size_t index = 0; index < json_object_array_length(manifests); index++)
             template_print_row(json_object_array_get_idx(manifests, index));
-        print_unbuilt(store);
+        template_print_unbuilt(store);
     }
     (void) json_object_put(manifests);
     return 0;

@@ -1,10 +1,16 @@
 /* template_view.c - the manifest of a template, for people and for programs. */
 #include "cli/operate/template_view.h"
 
+#include "base/cleanup.h"
 #include "base/table.h"
+#include "supervisor/install_paths.h"
+#include "template/store.h"
 
+#include <glob.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 void template_print_json(struct json_object *object)
 {
@@ -71,4 +77,28 @@ void template_print_cost(struct json_object *recipe)
     (void) fprintf(stderr,
                    "glovebox: template %s: %s%sneeds %" PRId64 " MiB free while it is built\n",
                    template_text(recipe, "name"), takes, *takes ? "; " : "", room >> 20);
+}
+
+/* The templates that come with glovebox and have not been built. */
+void template_print_unbuilt(int store)
+{
+    auto_text folder = NULL;
+    auto_text pattern = NULL;
+    glob_t files;
+    error err;
+    if (path_of_data("templates", &folder, &err) < 0 ||
+        format_text(&pattern, &err, "%s/*.yaml", folder) < 0)
+        return;
+    if (glob(pattern, 0, NULL, &files) != 0) /* NOLINT(concurrency-mt-unsafe): one thread */
+        return;
+    for (size_t index = 0; index < files.gl_pathc; index++) {
+        char name[NAME_MAX + 1];
+        struct json_object *manifest = NULL;
+        (void) snprintf(name, sizeof(name), "%s", strrchr(files.gl_pathv[index], '/') + 1);
+        name[strlen(name) - strlen(".yaml")] = '\0';
+        if (store < 0 || store_manifest(store, name, &manifest, &err) < 0)
+            (void) printf("%-12s not built; glovebox template build %s\n", name, name);
+        (void) json_object_put(manifest);
+    }
+    globfree(&files);
 }

@@ -12,3 +12,6 @@ void template_print(struct json_object *manifest);     /* languages, variables, 
 
 /* On stderr, before a build begins: what its recipe says that it takes. */
 void template_print_cost(struct json_object *recipe);
+
+/* The templates that come with glovebox and are not in the store (-1: there is none). */
+void template_print_unbuilt(int store);
