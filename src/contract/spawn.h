@@ -43,10 +43,10 @@ enum spawn_kind {
     SPAWN_THAW,       /* struct spawn_slot */
     SPAWN_INJECT,     /* struct spawn_inject: one more interpreter of the sandbox's own zygote. Init
                          reports the outcome: STARTED, or DONE with an error (agent.h) */
-    SPAWN_TEMPLATE, /* struct spawn_template; fds: a directory of the templates' folder, which holds
-                       `root`, and the modules of its zygotes (sealed memory). Without fds there is
-                       no template of that index any more. What stood in its place ends, with every
-                       sandbox of it */
+    SPAWN_TEMPLATE, /* struct spawn_template; fds: a directory with a name in the templates' folder:
+                       it holds `root`, and the modules of its zygotes (sealed memory). Without fds
+                       there is no template of that index any more. What stood in its place ends,
+                       with every sandbox of it */
 };
 
 struct spawn_hello {

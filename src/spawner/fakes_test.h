@@ -91,8 +91,9 @@ int fork_server_start(struct spawner *spawner, uint32_t index, error *err)
     return 0;
 }
 
-void fork_server_lost(struct spawner *spawner, uint32_t index)
+void fork_server_lost(struct spawner *spawner, uint32_t index, const error *cause)
 {
+    (void) cause;
     spawner->templates[index].fork_server = 0;
 }
 

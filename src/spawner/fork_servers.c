@@ -183,8 +183,9 @@ int fork_server_start(struct spawner *spawner, uint32_t index, error *err)
     return 0;
 }
 
-/* A fork server that ends takes its sandboxes along; their pidfds tell about them. */
-void fork_server_lost(struct spawner *spawner, uint32_t index)
+/* A fork server that ends takes its sandboxes along; their pidfds tell about them. What is being
+ * built fails for this cause, or, if it is NULL, since the fork server ended. */
+void fork_server_lost(struct spawner *spawner, uint32_t index, const error *cause)
 {
     struct template *template = &spawner->templates[index];
     if (template->fork_server_socket >= 0)
@@ -195,14 +196,14 @@ void fork_server_lost(struct spawner *spawner, uint32_t index)
     }
     template->fork_server = 0;
     template->fork_server_socket = -1;
-    zygotes_of_template_are_lost(spawner, index);
-    error cause;
-    (void) fail(&cause, ERR_UNAVAILABLE, "the holder of template %u ended", index);
+    error ended;
+    (void) fail(&ended, ERR_UNAVAILABLE, "the holder of template %u ended", index);
     for (uint32_t i = 0; i < spawner->slot_count; i++) {
         struct slot *slot = &spawner->slots[i];
         if (slot->state == SLOT_BUILDING && slot->template == index)
-            build_failed(spawner, slot, &cause);
+            build_failed(spawner, slot, cause ? cause : &ended);
     }
+    zygotes_of_template_are_lost(spawner, index);
 }
 
 static void server_is_ready(struct spawner *spawner, uint32_t index, const struct packet *packet)
@@ -212,12 +213,8 @@ static void server_is_ready(struct spawner *spawner, uint32_t index, const struc
     if (ready.err.code == ERR_NONE)
         return;
     ready.err.text[sizeof ready.err.text - 1] = '\0';
-    for (uint32_t i = 0; i < spawner->slot_count; i++) {
-        struct slot *slot = &spawner->slots[i];
-        if (slot->state == SLOT_BUILDING && slot->template == index)
-            build_failed(spawner, slot, &ready.err);
-    }
-    fork_server_lost(spawner, index); /* the next request starts another, and fails likewise */
+    fork_server_lost(spawner, index,
+                     &ready.err); /* the next request starts another, and fails likewise */
 }
 
 static void sandbox_is_cloned(struct spawner *spawner, struct packet *packet)
@@ -252,7 +249,7 @@ void fork_server_speaks(struct spawner *spawner, uint32_t index)
     if (came == PACKET_NONE)
         return;
     if (came != PACKET_CAME && came != PACKET_CUT) {
-        fork_server_lost(spawner, index);
+        fork_server_lost(spawner, index, NULL);
         return;
     }
     if (packet.kind == FORK_SERVER_READY && packet.size == sizeof(struct fork_server_ready))

@@ -374,9 +374,8 @@ uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slo
  * tells. */
 uint64_t processes_backstop(const struct spawner *spawner, const struct spawn_build *build)
 {
-    bool group_holds =
-        walls_of_groups(spawner) & ~spawner->disabled_walls & (1ULL << WALL_cgroup_pids);
-    return group_holds ? 2 * build->processes : build->processes;
+    uint64_t stands = walls_of_groups(spawner) & ~spawner->disabled_walls;
+    return stands & (1ULL << WALL_cgroup_pids) ? 2 * build->processes : build->processes;
 }
 
 uint64_t walls_of_groups(const struct spawner *spawner)

@@ -244,6 +244,10 @@ static void raise_open_files(void)
 
 static int prepare(int count, char **arguments, error *err)
 {
+    for (unsigned i = 0; i < ZYGOTES_MAX; i++)
+        spawner.zygotes[i].socket = -1;
+    for (unsigned i = 0; i < SPAWN_TEMPLATES_MAX; i++)
+        spawner.templates[i] = (struct template){ -1, -1, .fork_server_socket = -1 };
     if (read_command_line(count, arguments, err) < 0)
         return -1;
     /* CVE-2026-41163. An ordinary user could trace us whatever we did, and needs to write our
@@ -256,12 +260,9 @@ static int prepare(int count, char **arguments, error *err)
     (void) signal(SIGCHLD, SIG_IGN); /* fork servers are reaped by the kernel; their sockets tell */
     if (!(spawner.disabled_walls & (1ULL << WALL_oom_score)) && set_oom_score(err) < 0)
         return -1;
-    for (unsigned i = 0; i < ZYGOTES_MAX; i++)
-        spawner.zygotes[i].socket = -1;
-    for (unsigned i = 0; i < SPAWN_TEMPLATES_MAX; i++)
-        spawner.templates[i] = (struct template){ -1, -1, .fork_server_socket = -1 };
-    if (stat(settings.templates, &spawner.folder) < 0)
-        return fail_os(err, "look at the folder of templates '%s'", settings.templates);
+    spawner.folder = opendir(settings.templates);
+    if (!spawner.folder)
+        return fail_os(err, "open the folder of templates '%s'", settings.templates);
     spawner.epoll = epoll_create1(EPOLL_CLOEXEC);
     if (spawner.epoll < 0)
         return fail_os(err, "create epoll");
@@ -382,8 +383,7 @@ static void leave_nothing(void)
             slot_leave(&spawner, &spawner.slots[i]);
         }
     for (uint32_t i = 0; i < SPAWN_TEMPLATES_MAX; i++)
-        if (spawner.templates[i].fork_server > 0)
-            fork_server_lost(&spawner, i);
+        fork_server_lost(&spawner, i, NULL);
     (void) signal(SIGCHLD, SIG_DFL);
     deadline end = deadline_in(5000);
     while (!slots_are_empty(&spawner) && !deadline_has_passed(end)) {

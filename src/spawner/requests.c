@@ -15,6 +15,7 @@
 #include "model/limits.h"
 #include "spawner/spawner.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -341,14 +342,22 @@ static int inject_interpreter(struct spawner *spawner, struct packet *packet, er
     return packet_send(slot->report, BUILD_EXPECT, packet->body, packet->size, NULL, 0, err);
 }
 
-/* A directory right below the folder of templates, and memory that does not change. ".." is no name
- * that could lead elsewhere. */
+/* A directory that has a name in the folder of templates (its operator may have put a link to it
+ * there), and memory that does not change. */
 static bool is_of_folder(const struct spawner *spawner, const struct packet *packet)
 {
-    struct stat above;
-    return packet->fds == 2 && fcntl(packet->fd[1], F_GET_SEALS) >= F_SEAL_WRITE &&
-           fstatat(packet->fd[0], "..", &above, AT_SYMLINK_NOFOLLOW) == 0 &&
-           above.st_dev == spawner->folder.st_dev && above.st_ino == spawner->folder.st_ino;
+    struct stat given, named;
+    const struct dirent *entry;
+    if (packet->fds != 2 || fcntl(packet->fd[1], F_GET_SEALS) < F_SEAL_WRITE ||
+        fstat(packet->fd[0], &given) < 0 || !S_ISDIR(given.st_mode))
+        return false;
+    rewinddir(spawner->folder);
+    while ((entry = readdir(spawner->folder))) /* NOLINT(concurrency-mt-unsafe): one thread */
+        if (entry->d_name[strspn(entry->d_name, ".")] != '\0' && /* "." and ".." */
+            fstatat(dirfd(spawner->folder), entry->d_name, &named, 0) == 0 &&
+            named.st_dev == given.st_dev && named.st_ino == given.st_ino)
+            return true;
+    return false;
 }
 
 /* SPAWN_TEMPLATE. The first is the one that most runs use: its fork server starts at once. */
@@ -360,7 +369,7 @@ static int take_template(struct spawner *spawner, struct packet *packet, error *
         (packet->fds > 0 && !is_of_folder(spawner, packet)))
         return fail(err, ERR_PROTOCOL, "template %u is none of the folder's", asked.template);
     struct template *template = &spawner->templates[asked.template];
-    fork_server_lost(spawner, asked.template);
+    fork_server_lost(spawner, asked.template, NULL);
     close_fd(&template->directory);
     close_fd(&template->modules);
     template->directory = packet_take_fd(packet, 0);

@@ -10,10 +10,10 @@
 #include "contract/spawn.h"
 #include "contract/zygote.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/stat.h>
 #include <sys/types.h>
 
 enum {
@@ -99,7 +99,7 @@ struct spawner {
     unsigned root_count;
     char holders[24]; /* name of the group that fork servers and inits share */
     struct zygote zygotes[ZYGOTES_MAX];
-    struct stat folder; /* of the templates */
+    DIR *folder; /* of the templates */
     struct template templates[SPAWN_TEMPLATES_MAX];
 
     uint32_t first_slot; /* of the host-wide block that this instance has locked */
@@ -137,7 +137,7 @@ uint64_t processes_backstop(const struct spawner *spawner, const struct spawn_bu
 
 /* fork_servers.c: one process for each template that sandboxes are cloned from. */
 int fork_server_start(struct spawner *spawner, uint32_t index, error *err);
-void fork_server_lost(struct spawner *spawner, uint32_t index);
+void fork_server_lost(struct spawner *spawner, uint32_t index, const error *cause);
 void fork_server_speaks(struct spawner *spawner, uint32_t index);
 
 /* zygotes.c: warmed interpreters. */

@@ -35,7 +35,7 @@ TEST(a_template_is_a_directory_of_the_folder_and_nothing_else)
     root.epoll = epoll_create1(EPOLL_CLOEXEC);
     for (unsigned i = 0; i < SPAWN_TEMPLATES_MAX; i++)
         root.templates[i] = (struct template){ -1, -1, .fork_server_socket = -1 };
-    require(mkdtemp(folder) && stat(folder, &root.folder) == 0, "a folder");
+    require(mkdtemp(folder) && (root.folder = opendir(folder)) != NULL, "a folder");
     int above = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     require(mkdirat(above, "x", 0755) == 0 && mkdirat(above, "x/root", 0755) == 0, "a template");
     int sound = openat(above, "x", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -68,6 +68,8 @@ TEST(a_template_is_a_directory_of_the_folder_and_nothing_else)
     expect(root.templates[1].directory < 0 && root.templates[0].fork_server == 0,
            "a refused request has changed a template");
 
+    require(symlinkat("/", above, "y") == 0, "a link that the operator put there");
+    expect(name_template(1, 0, host, modules, &err) == 0, "%s", err.text);
     expect(name_template(1, 2, sound, modules, &err) == 0, "%s", err.text);
     expect(root.templates[1].directory >= 0 && root.templates[1].sets == 2 && started[0] == 0,
            "it is there, and its fork server starts when a build asks for it");
@@ -80,6 +82,8 @@ TEST(a_template_is_a_directory_of_the_folder_and_nothing_else)
     (void) unlinkat(sound, "file", 0);
     (void) unlinkat(sound, "root", AT_REMOVEDIR);
     (void) unlinkat(above, "x", AT_REMOVEDIR);
+    (void) unlinkat(above, "y", 0);
+    (void) closedir(root.folder);
     (void) rmdir(folder);
     for_each(fd, opened)
         (void) close(*fd);

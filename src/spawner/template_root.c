@@ -38,10 +38,9 @@ static int mount_template(error *err)
     };
     if (syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0)
         return fail_os(err, "make the template read-only");
-    if (syscall(SYS_move_mount, tree, "", AT_FDCWD, site, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+    if (syscall(SYS_move_mount, tree, "", AT_FDCWD, site, MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
+        chdir(site) < 0)
         return fail_os(err, "mount the template");
-    if (chdir(site) < 0)
-        return fail_os(err, "enter the template");
     return 0;
 }
 
@@ -152,10 +151,8 @@ static int leave_host(const struct spawner *spawner, error *err)
     bool stays = spawner->disabled_walls & (1ULL << WALL_mntns);
     if (syscall(SYS_pivot_root, ".", stays ? "var" : ".") < 0)
         return fail_os(err, "pivot into the template");
-    if (!stays && umount2(".", MNT_DETACH) < 0)
+    if ((!stays && umount2(".", MNT_DETACH) < 0) || chdir("/") < 0)
         return fail_os(err, "detach the host's files");
-    if (chdir("/") < 0)
-        return fail_os(err, "enter the template's root");
     return 0;
 }
 

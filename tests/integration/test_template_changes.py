@@ -35,6 +35,7 @@ class Templates:
     def __init__(self, place, built):
         self.folder, self.built = place / "templates", built
         self.folder.mkdir(mode=0o755)
+        self.source = self.folder / "stays" / "root"
         self.build("stays", 0)
 
     @staticmethod
@@ -44,7 +45,7 @@ class Templates:
     def build(self, name, number, manifest=None):
         """The files are links to one copy: only the manifests differ."""
         made = self.folder / f".{name}-{number}"
-        source = self.folder / "stays" / "root"
+        source = self.source
         made.mkdir(mode=0o755)
         subprocess.run(["cp", "-al" if source.exists() else "-a", source if source.exists() else self.built / "root",
                         made / "root"], check=True)
@@ -156,7 +157,7 @@ def test_one_that_cannot_serve_leaves_the_one_before(glovebox, templates):
 
 
 def test_what_a_stranger_puts_there_is_no_template(glovebox, templates):
-    """A link to another folder, one whose root is a link to the host, a name that is none."""
+    """A link to a folder that is none, one whose root is a link to the host, a name that is none. A link to a template is."""
     with Serving(glovebox, tcp=False) as serving, tempfile.TemporaryDirectory() as elsewhere:
         os.chmod(elsewhere, 0o755)
         manifest = (templates.folder / "stays" / "manifest.json").read_text()
@@ -171,7 +172,11 @@ def test_what_a_stranger_puts_there_is_no_template(glovebox, templates):
         (hollow / "root").symlink_to("/")
         hollow.rename(templates.folder / "hollow")
         (templates.folder / "link").symlink_to(outside)
+        (templates.folder / "stays").rename(templates.folder / ".elsewhere")
+        (templates.folder / "linked").symlink_to(templates.folder / ".elsewhere")
+        templates.source = templates.folder / ".elsewhere" / "root"
         templates.build("last", 1)  # everything before it has been looked at by then
         until(lambda: template_of(serving, "last") == templates.digest(1))
+        assert template_of(serving, "linked") == templates.digest(0) and template_of(serving, "stays") is None
         for name in ("link", "hollow", "Odd Name"):
             assert template_of(serving, name) is None, name

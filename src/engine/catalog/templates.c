@@ -144,7 +144,7 @@ static int read_manifest(struct template *template, error *err)
  * go: the lock says that it is in use (template/store.h). */
 static int hold(struct template *template, const char *directory, error *err)
 {
-    template->held = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    template->held = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (template->held < 0 || flock(template->held, LOCK_SH | LOCK_NB) < 0)
         return fail_os(err, "hold '%s'", directory);
     return 0;
@@ -250,8 +250,7 @@ static bool is_in_place(const struct template *template, int folder)
 {
     struct stat held;
     struct stat named;
-    return fstat(template->held, &held) == 0 &&
-           fstatat(folder, template->name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+    return fstat(template->held, &held) == 0 && fstatat(folder, template->name, &named, 0) == 0 &&
            held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
 
