@@ -29,8 +29,8 @@ static const char site[] = "/tmp";
  * working directory is the template's (fork_servers.c). */
 static int mount_template(error *err)
 {
-    auto_fd tree = (int) syscall(SYS_open_tree, AT_FDCWD, "root",
-                                 AT_SYMLINK_NOFOLLOW | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    auto_fd tree =
+        (int) syscall(SYS_open_tree, AT_FDCWD, "root", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     if (tree < 0)
         return fail_os(err, "open the template");
     struct mount_attr attributes = {

@@ -5,6 +5,7 @@ import json
 import pathlib
 import signal
 import socket
+import struct
 import time
 
 
@@ -28,8 +29,10 @@ class Started:
 
     def connect(self):
         peer = socket.socket(socket.AF_UNIX)
-        peer.settimeout(60)
+        # Blocking: with a timeout of Python's own, connect() fails with EAGAIN while the backlog is full.
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 60, 0))
         peer.connect(self.path)
+        peer.settimeout(60)
         return peer
 
     def idle(self):
