@@ -166,7 +166,7 @@ def test_a_file_of_requirements_adds_its_packages(wheels, tmp_path):
     """As pip-compile writes it: comments, markers, digests on lines of their own. The recipe's lock stays as it was."""
     listed = tmp_path / "requirements.txt"
     listed.write_text("# made by a tool\n\nthreaded==1.0 \\\n    --hash=sha256:00 \\\n    --hash=sha256:11\n"
-                      "greet>=1  # why\nhelper; sys_platform == 'linux'\n")
+                      "greet>=1  # why\nhelper==1.1; sys_platform == 'linux'\n")
     before = wheels.lock.read_text() if wheels.lock.exists() else None
     done = versions(wheels("helper", words=("--requirements", listed)))
     assert {name: done.get(name) for name in ("greet", "helper", "threaded")} == {"greet": "1.0", "helper": "1.1", "threaded": "1.0"}
