@@ -196,17 +196,19 @@ static const struct door *const doors[] = {
 static int open_doors(error *err)
 {
     daemon_.processes.loop = &daemon_.loop;
-    daemon_.service = (struct service){ .accounts = &daemon_.accounts,
-                                        .tcp_needs_no_key = settings.tcp_needs_no_key,
-                                        .runs = &daemon_.runs,
-                                        .sessions = &daemon_.sessions,
-                                        .policies = &daemon_.policies,
-                                        .templates = &daemon_.templates,
-                                        .blobs = daemon_.blobs,
-                                        .receipts = daemon_.receipts,
-                                        .approvals = daemon_.approvals,
-                                        .processes = &daemon_.processes,
-                                        .traffic = &daemon_.traffic };
+    daemon_.service =
+        (struct service){ .accounts = &daemon_.accounts,
+                          .tcp_needs_no_key =
+                              daemon_.reload.settings.list[SETTING_no_keys].number != 0,
+                          .runs = &daemon_.runs,
+                          .sessions = &daemon_.sessions,
+                          .policies = &daemon_.policies,
+                          .templates = &daemon_.templates,
+                          .blobs = daemon_.blobs,
+                          .receipts = daemon_.receipts,
+                          .approvals = daemon_.approvals,
+                          .processes = &daemon_.processes,
+                          .traffic = &daemon_.traffic };
     const struct idempotency_settings keys = { .loop = &daemon_.loop,
                                                .state = settings.is_private ? NULL : settings.state,
                                                .sync_each = receipts_sync_each(daemon_.receipts) };
@@ -309,6 +311,7 @@ static int open_approvals(error *err)
 /* The log, and where its checkpoints are sent. */
 static int open_log(error *err)
 {
+    const struct settings *values = &daemon_.reload.settings;
     settings.receipts.state = settings.state;
     if (!settings.state)
         return fail(err, ERR_BAD_REQUEST, "--state must be given: the log of receipts lies there");
@@ -317,6 +320,9 @@ static int open_log(error *err)
                            &daemon_.notify_client, err) < 0)
         return -1;
     settings.receipts.notify_client = daemon_.notify_client;
+    settings.receipts.sync_each = values->list[SETTING_log_sync].number != 0;
+    settings.receipts.keep_bytes = values->list[SETTING_log_keep].number;
+    settings.receipts.witness = settings_text(values, SETTING_log_witness);
     return receipts_open(&daemon_.loop, &settings.receipts, &daemon_.receipts, err);
 }
 
@@ -372,7 +378,7 @@ static int begin(error *err)
         template_watch_tell(&daemon_.templates, settings.spawner, !is_for_one, err) < 0)
         return -1;
     if (policies_load(&daemon_.policies, settings.policies, err) < 0 || open_loop(err) < 0 ||
-        open_log(err) < 0 || read_settings(err) < 0 || open_blobs(err) < 0)
+        read_settings(err) < 0 || open_log(err) < 0 || open_blobs(err) < 0)
         return -1;
     daemon_.pool = (struct pool){ .changed = on_pool_changed };
     if (pool_open(&daemon_.pool, &daemon_.spawner, &daemon_.loop, settings.spawner, err) < 0)

@@ -60,13 +60,6 @@ static int take_owner(struct options *options, char *value, error *err)
     return 0;
 }
 
-static int take_log_keep(struct options *options, char *value, error *err)
-{
-    (void) err;
-    options->receipts.keep_bytes = strtoull(value, NULL, 10); /* what is no number: 0, all */
-    return 0;
-}
-
 static int take_value(struct options *options, const struct option_row *row, char *value,
                       error *err)
 {
@@ -114,7 +107,6 @@ int options_read(int count, char **words, struct options *options, error *err)
         { "--private", .flag = &options->is_private },
         { "--warm", .flag = &options->is_warm },
         { "--webhook", .flag = &options->has_webhook },
-        { "--no-keys", .flag = &options->tcp_needs_no_key },
         { "--verbose", .flag = &options->is_verbose },
         { "--spawner", .descriptor = &options->spawner },
         { "--egress", .descriptor = &options->egress },
@@ -125,9 +117,6 @@ int options_read(int count, char **words, struct options *options, error *err)
         { "--policies", .text = &options->policies },
         { "--settings", .text = &options->values },
         { "--state", .text = &options->state },
-        { "--log-sync", .text = &options->receipts.sync },
-        { "--log-witness", .text = &options->receipts.witness },
-        { "--log-keep", .take = take_log_keep },
         { "--filter", .take = add_filter },
         { "--owner", .take = take_owner },
         { "--templates", .text = &options->templates },

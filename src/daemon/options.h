@@ -23,7 +23,6 @@ struct options {
     int notify; /* -1: there are no notifications */
     int control;
     bool has_webhook;
-    bool tcp_needs_no_key;
     bool is_private;
     bool is_warm; /* a private one that keeps interpreters to fork */
     bool is_verbose;

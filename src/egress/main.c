@@ -41,7 +41,7 @@ static unsigned raise_descriptors(void)
 /* What it was started with; descriptors are open files. */
 struct arguments {
     int daemon, secrets, ca_file;
-    const char *resolver, *secrets_path;
+    const char *resolver, *secrets_path, *ca_path;
 };
 
 static int read_arguments(int count, char **words, struct arguments *ret_arguments, error *err)
@@ -50,7 +50,7 @@ static int read_arguments(int count, char **words, struct arguments *ret_argumen
     const struct argument known[] = {
         { "--daemon", &arguments.daemon, NULL },
         { "--resolver", NULL, &arguments.resolver },
-        { "--ca-file", &arguments.ca_file, NULL },
+        { "--ca-file", &arguments.ca_file, &arguments.ca_path },
         { "--secrets", &arguments.secrets, &arguments.secrets_path },
     };
     if (arguments_read(count, words, known, COUNT_OF(known), err) < 0)

@@ -1,8 +1,8 @@
 /* glovebox-notify - tells others what gloveboxd has to say: approvals to a webhook, checkpoints of
  * the log to a witness.
  *
- *     glovebox-notify --daemon FD [--webhook URL --webhook-secret FD=PATH --attempts N]
- *                     [--witness URL] [--resolver ADDRESS:PORT] [--ca-file FD]
+ *     glovebox-notify --daemon FD [--webhook URL --webhook-secret FD=PATH --webhook-attempts N]
+ *                     [--log-witness URL] [--resolver ADDRESS:PORT] [--ca-file FD=PATH]
  *
  * gloveboxd itself never connects to anything. This program is unprivileged, opens no file after
  * its start, goes to the places of its command line alone, and ends when gloveboxd does. */
@@ -14,6 +14,7 @@
 #include "outbound/arguments.h"
 #include "outbound/confine.h"
 #include "outbound/secret_file.h"
+#include "policy/settings.h"
 
 #include <signal.h>
 #include <sodium.h>
@@ -24,7 +25,7 @@ enum { ATTEMPTS = 6 };
 
 struct arguments {
     int daemon, secret, ca_file, attempts;
-    const char *webhook, *witness, *resolver, *secret_path;
+    const char *webhook, *witness, *resolver, *secret_path, *ca_path;
 };
 
 static int read_arguments(int count, char **words, struct arguments *ret_arguments, error *err)
@@ -35,11 +36,11 @@ static int read_arguments(int count, char **words, struct arguments *ret_argumen
     const struct argument known[] = {
         { "--daemon", &arguments.daemon, NULL },
         { "--resolver", NULL, &arguments.resolver },
-        { "--ca-file", &arguments.ca_file, NULL },
+        { "--ca-file", &arguments.ca_file, &arguments.ca_path },
         { "--webhook", NULL, &arguments.webhook },
         { "--webhook-secret", &arguments.secret, &arguments.secret_path },
-        { "--attempts", &arguments.attempts, NULL },
-        { "--witness", NULL, &arguments.witness },
+        { "--webhook-attempts", &arguments.attempts, NULL },
+        { "--log-witness", NULL, &arguments.witness },
     };
     if (arguments_read(count, words, known, COUNT_OF(known), err) < 0)
         return -1;
@@ -72,7 +73,7 @@ static int prepare(struct notify *notify, const struct arguments *arguments, err
         (place_read("webhook", arguments->webhook, &notify->places[NOTIFY_WEBHOOK], err) < 0 ||
          read_secret(notify, arguments, err) < 0))
         return -1;
-    if (arguments->witness &&
+    if (arguments->witness && setting_is_url(arguments->witness) &&
         place_read("log_witness", arguments->witness, &notify->places[NOTIFY_WITNESS], err) < 0)
         return -1;
     if (transfers_open(&notify->loop, arguments->ca_file, delivery_transfer_ended,

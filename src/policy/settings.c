@@ -3,7 +3,6 @@
 
 #include "base/table.h"
 #include "base/text.h"
-#include "policy/yaml.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,10 +11,16 @@
 #include <string.h>
 
 enum { RESTART = 0, RELOAD = 1 };
+enum {
+    SERVE = 0,
+    DAEMON = SETTING_TO_DAEMON,
+    EGRESS = SETTING_TO_EGRESS,
+    NOTIFY = SETTING_TO_NOTIFY
+};
 
 const struct setting_row setting_rows[SETTINGS] = {
-#define SETTING(key, flag, type, start, min, max, when, text) \
-    [SETTING_##key] = { #key, flag, SETTING_##type, start, min, max, when, text },
+#define SETTING(key, flag, type, start, min, max, when, programs, text) \
+    [SETTING_##key] = { #key, flag, SETTING_##type, start, min, max, when, programs, text },
 #include "policy/settings.def"
 };
 
@@ -24,6 +29,7 @@ static const char *const words[][6] = {
     [SETTING_FLAG] = { "false", "true", NULL },
     [SETTING_LEVEL] = { "error", "warning", "notice", "info", "debug", NULL },
     [SETTING_FORMAT] = { "logfmt", "json", NULL },
+    [SETTING_SYNC] = { "group", "each", NULL },
 };
 
 void settings_init(struct settings *settings)
@@ -31,6 +37,16 @@ void settings_init(struct settings *settings)
     error unused;
     for (enum setting_id id = 0; id < SETTINGS; id++)
         (void) settings_set(settings, id, setting_rows[id].start, "default", &unused);
+}
+
+const char *settings_text(const struct settings *settings, enum setting_id id)
+{
+    return settings && settings->list[id].text[0] ? settings->list[id].text : NULL;
+}
+
+bool setting_is_url(const char *value)
+{
+    return strncmp(value, "http://", 7) == 0 || strncmp(value, "https://", 8) == 0;
 }
 
 enum setting_id setting_find(const char *key)
@@ -83,72 +99,13 @@ int settings_set(struct settings *settings, enum setting_id id, const char *valu
         return fail(err, ERR_BAD_REQUEST, "%s has a control character, or is not UTF-8", row->key);
     if (row->type == SETTING_COUNT && read_count(row, value, &read.number, err) < 0)
         return -1;
-    if (row->type != SETTING_COUNT && row->type != SETTING_TEXT &&
+    if (row->type != SETTING_COUNT && row->type != SETTING_TEXT && row->type != SETTING_FILE &&
         read_word(row, value, &read.number, err) < 0)
         return -1;
     (void) snprintf(read.text, sizeof read.text, "%s", value);
     (void) snprintf(read.origin, sizeof read.origin, "%s", origin);
     settings->list[id] = read;
     return 0;
-}
-
-static int read_entry(struct settings *settings, const struct yaml *yaml,
-                      const struct yaml_node *key, uint64_t *seen, error *err)
-{
-    const struct yaml_node *value = yaml_next(yaml, key);
-    enum setting_id id = key->kind == YAML_TEXT ? setting_find(key->text) : SETTINGS;
-    char origin[SETTING_ORIGIN_SIZE];
-    if (id == SETTINGS)
-        return yaml_fail(yaml, key, err,
-                         "nothing is called '%.40s' here; glovebox config show lists "
-                         "what is",
-                         key->kind == YAML_TEXT ? key->text : "");
-    if (*seen & UINT64_C(1) << id)
-        return yaml_fail(yaml, key, err, "'%s' is there twice; keep one", key->text);
-    *seen |= UINT64_C(1) << id;
-    if (value->kind != YAML_TEXT)
-        return yaml_fail(yaml, value, err, "'%s' takes one value", key->text);
-    (void) snprintf(origin, sizeof origin, "%.*s:%d:%d", 120, yaml->label, value->line,
-                    value->column);
-    if (settings_set(settings, id, value->text, origin, err) < 0)
-        return yaml_under(yaml, value, err);
-    return 0;
-}
-
-/* The file that comes with glovebox is one: every setting is a comment. */
-static bool has_comments_only(const char *text, size_t length)
-{
-    const char *end = text + length;
-    for (bool is_comment = false; text < end; text++) {
-        is_comment = (is_comment || *text == '#') && *text != '\n';
-        if (!is_comment && *text != ' ' && *text != '\r' && *text != '\n')
-            return false;
-    }
-    return true;
-}
-
-int settings_read(struct settings *settings, const char *label, const char *text, size_t length,
-                  error *err)
-{
-    struct yaml yaml;
-    uint64_t seen = 0;
-    int result = 0;
-    _Static_assert(SETTINGS <= 64, "a bit for each");
-    if (has_comments_only(text, length))
-        return 0;
-    if (yaml_init(&yaml, label, text, length, err) < 0)
-        return -1;
-    const struct yaml_node *root = &yaml.nodes[0];
-    if (root->kind != YAML_MAPPING)
-        result = yaml_fail(&yaml, root, err,
-                           "the file holds no settings; write \"name: value\" on each line");
-    const struct yaml_node *key = result == 0 ? yaml_first(&yaml, root) : NULL;
-    while (key && result == 0) {
-        result = read_entry(settings, &yaml, key, &seen, err);
-        key = yaml_next(&yaml, yaml_next(&yaml, key));
-    }
-    yaml_done(&yaml);
-    return result;
 }
 
 unsigned settings_differ(const struct settings *before, const struct settings *after, bool reloads,

@@ -18,7 +18,18 @@ enum setting_id {
     SETTINGS
 };
 
-enum setting_type { SETTING_TEXT, SETTING_FLAG, SETTING_COUNT, SETTING_LEVEL, SETTING_FORMAT };
+enum setting_type {
+    SETTING_TEXT,
+    SETTING_FILE,
+    SETTING_FLAG,
+    SETTING_COUNT,
+    SETTING_LEVEL,
+    SETTING_FORMAT,
+    SETTING_SYNC,
+};
+
+/* The programs that get a value, as bits. */
+enum { SETTING_TO_DAEMON = 1, SETTING_TO_EGRESS = 2, SETTING_TO_NOTIFY = 4 };
 
 struct setting_row {
     const char *key, *flag;
@@ -26,6 +37,7 @@ struct setting_row {
     const char *start;
     uint64_t min, max;
     bool reloads; /* a running daemon takes a change */
+    unsigned programs;
     const char *text;
 };
 
@@ -46,13 +58,14 @@ void settings_init(struct settings *settings); /* nobody has said anything */
 int settings_set(struct settings *settings, enum setting_id id, const char *value,
                  const char *origin, error *err);
 
+/* NULL if it is empty, or without settings. */
+const char *settings_text(const struct settings *settings, enum setting_id id);
+
+/* True if it is a URL, and not a file or a word. */
+bool setting_is_url(const char *value);
+
 /* By its key; SETTINGS if there is none. */
 enum setting_id setting_find(const char *key);
-
-/* Sets what the text of a file says. Fails  ERR_BAD_REQUEST  "label:line:column: cause; fix"; then
- * some have been set. */
-int settings_read(struct settings *settings, const char *label, const char *text, size_t length,
-                  error *err);
 
 /* What differs: "queue 256 -> 512, slots 64 -> 8". `reloads`: only those that a running daemon
  * takes, or only the others. Returns how many. */

@@ -1,16 +1,9 @@
-/* settings_test.c - files that are taken, and what is said about those that are not. */
+/* settings_test.c - the table of settings, and what differs between two states. */
 #include "policy/settings.h"
 
-#include "base/table.h"
 #include "base/test.h"
 
 #include <string.h>
-
-static int read(struct settings *settings, const char *text, error *err)
-{
-    settings_init(settings);
-    return settings_read(settings, "g.yaml", text, strlen(text), err);
-}
 
 TEST(every_setting_starts_with_a_value_that_it_takes)
 {
@@ -27,41 +20,17 @@ TEST(every_setting_starts_with_a_value_that_it_takes)
     expect(setting_find("slot") == SETTINGS && setting_find("") == SETTINGS, "others are found");
 }
 
-TEST(a_file_is_taken_whole_or_refused_with_its_place)
-{
-    static const struct {
-        const char *text, *says;
-    } facts[] = {
-        { "slots: 8\nlisten: 127.0.0.1:7070\n", NULL },
-        { "log_level: debug # more\nno_keys: true\n", NULL },
-        { "slot: 8\n",
-          "g.yaml:1:1: nothing is called 'slot' here; glovebox config show lists what is" },
-        { "\nslots: 0\n", "g.yaml:2:8: slots must be 1 to 4096, not '0'" },
-        { "slots: 8x\n", "g.yaml:1:8: slots must be 1 to 4096, not '8x'" },
-        { "slots: -1\n", "g.yaml:1:8: slots must be 1 to 4096, not '-1'" },
-        { "slots: [1]\n", "g.yaml:1:8: 'slots' takes one value" },
-        { "log_level: loud\n",
-          "g.yaml:1:12: log_level must be one of error, warning, notice, info, debug, not 'loud'" },
-        { "no_keys: yes\n", "g.yaml:1:10: no_keys must be one of false, true, not 'yes'" },
-        { "- slots\n",
-          "g.yaml:1:1: the file holds no settings; write \"name: value\" on each line" },
-    };
-    for_each(fact, facts) {
-        static struct settings settings;
-        error err = { 0 };
-        int result = read(&settings, fact->text, &err);
-        expect(fact->says ? result < 0 && strcmp(err.text, fact->says) == 0 : result == 0,
-               "'%s' gave %d: %s", fact->text, result, err.text);
-    }
-}
-
 TEST(what_differs_is_said_by_when_it_counts)
 {
     static struct settings before, after;
     char text[200];
     error err;
     settings_init(&before);
-    require(read(&after, "queue: 512\nslots: 8\nlisten: 127.0.0.1:1\n", &err) == 0, "%s", err.text);
+    after = before;
+    require(settings_set(&after, SETTING_queue, "512", "a", &err) == 0 &&
+                settings_set(&after, SETTING_slots, "8", "g.yaml:2:8", &err) == 0 &&
+                settings_set(&after, SETTING_listen, "127.0.0.1:1", "a", &err) == 0,
+            "%s", err.text);
     expect(settings_differ(&before, &after, true, text, sizeof text) == 1, "%s", text);
     expect(strcmp(text, "queue 32 -> 512") == 0, "%s", text);
     expect(settings_differ(&before, &after, false, text, sizeof text) == 2, "%s", text);
@@ -72,5 +41,4 @@ TEST(what_differs_is_said_by_when_it_counts)
 }
 
 TESTS(CASE(every_setting_starts_with_a_value_that_it_takes),
-      CASE(a_file_is_taken_whole_or_refused_with_its_place),
       CASE(what_differs_is_said_by_when_it_counts))

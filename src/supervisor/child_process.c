@@ -78,8 +78,7 @@ int program_give(struct program *program, int fd, error *err)
     return PROGRAM_FIRST_FD + (int) program->fd_count - 1;
 }
 
-int program_add_file(struct program *program, const char *option, const char *path, bool is_named,
-                     error *err)
+int program_add_file(struct program *program, const char *option, const char *path, error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
@@ -87,8 +86,7 @@ int program_add_file(struct program *program, const char *option, const char *pa
     int number = program_give(program, fd, err);
     if (number < 0 || program_add(program, err, "%s", option) < 0)
         return -1;
-    return is_named ? program_add(program, err, "%d=%s", number, path)
-                    : program_add(program, err, "%d", number);
+    return program_add(program, err, "%d=%s", number, path);
 }
 
 /* Can somebody who is not root come to this folder? */

@@ -44,9 +44,8 @@ int program_add_fd(struct program *program, const char *flag, int fd, error *err
 int program_give(struct program *program, int fd, error *err);
 
 /* A file that the program reads, opened here since it may be closed to the program's user. Named
- * after `option` as NUMBER, or as NUMBER=PATH if `is_named`. */
-int program_add_file(struct program *program, const char *option, const char *path, bool is_named,
-                     error *err);
+ * after `option` as NUMBER=PATH. */
+int program_add_file(struct program *program, const char *option, const char *path, error *err);
 
 /* Appends to `text` a name by which the program can read this folder: where its user cannot pass
  * the folders above (/root, mostly), it is opened here and named through the descriptor. Fails

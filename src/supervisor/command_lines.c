@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "model/ids.h"
+#include "policy/settings.h"
 #include "supervisor/host_features.h"
 #include "supervisor/install_paths.h"
 
@@ -166,15 +167,21 @@ static int plan_filters(struct program *program, error *err)
     return 0;
 }
 
-/* How the log of receipts is kept; gloveboxd checks the values. */
-static int plan_log(struct program *program, const struct launch_plan *plan, error *err)
+/* The settings of this program, one of SETTING_TO_x: rows of settings.def. */
+static int plan_settings(struct program *program, const struct settings *settings, unsigned to,
+                         error *err)
 {
-    const char *const pairs[][2] = { { "--log-sync", plan->log_sync },
-                                     { "--log-keep", plan->log_keep },
-                                     { "--log-witness", plan->log_witness } };
-    for_each(pair, pairs)
-        if ((*pair)[1] && program_add_pair(program, (*pair)[0], (*pair)[1], err) < 0)
+    for (enum setting_id id = 0; id < SETTINGS; id++) {
+        const struct setting_row *row = &setting_rows[id];
+        const char *value = settings_text(settings, id);
+        char option[64];
+        if (!(row->programs & to) || !value)
+            continue;
+        (void) snprintf(option, sizeof option, "--%s", row->flag);
+        if ((row->type == SETTING_FILE ? program_add_file : program_add_pair)(program, option,
+                                                                              value, err) < 0)
             return -1;
+    }
     return 0;
 }
 
@@ -198,56 +205,38 @@ int plan_daemon(struct program *program, const struct launch_plan *plan,
         program_add_pair(program, "--templates", folder, err) < 0 ||
         program_add_pair(program, "--first-template", templates->names[0], err) < 0)
         return -1;
-    if ((plan->settings && program_add_pair(program, "--settings", plan->settings, err) < 0) ||
+    if ((plan->daemon_settings &&
+         program_add_pair(program, "--settings", plan->daemon_settings, err) < 0) ||
         (plan->control > 0 && program_add_fd(program, "--control", plan->control, err) < 0))
         return -1;
     if (program_add(program, err, "--owner") < 0 ||
-        program_add(program, err, "%u", geteuid()) < 0 ||
-        (plan->no_keys && program_add(program, err, "--no-keys") < 0) ||
-        plan_filters(program, err) < 0 || plan_log(program, plan, err) < 0 ||
+        program_add(program, err, "%u", geteuid()) < 0 || plan_filters(program, err) < 0 ||
         (plan->private && program_add(program, err, "--private") < 0) ||
         (plan->warm && program_add(program, err, "--warm") < 0))
         return -1;
     return plan_state(program, plan->state, err);
 }
 
-int plan_egress(struct program *program, const struct launch_plan *plan, int socket, error *err)
+static int plan_outbound(struct program *program, const char *name, int socket, uid_t user,
+                         error *err)
 {
-    program->becomes = host_grants_privileges() ? HOST_ID_EGRESS : 0;
-    if (path_of_program("glovebox-egress", &program->path, err) < 0 ||
-        program_add(program, err, "%s", program->path) < 0 ||
-        program_add_fd(program, "--daemon", socket, err) < 0 ||
-        (plan->resolver && program_add_pair(program, "--resolver", plan->resolver, err) < 0) ||
-        (plan->secrets && program_add_file(program, "--secrets", plan->secrets, true, err) < 0) ||
-        (plan->ca_file && program_add_file(program, "--ca-file", plan->ca_file, false, err) < 0))
+    program->becomes = host_grants_privileges() ? user : 0;
+    if (path_of_program(name, &program->path, err) < 0 ||
+        program_add(program, err, "%s", program->path) < 0)
         return -1;
-    return 0;
+    return program_add_fd(program, "--daemon", socket, err);
 }
 
-bool plan_witness_is_far(const struct launch_plan *plan)
+int plan_egress(struct program *program, const struct launch_plan *plan, int socket, error *err)
 {
-    const char *witness = plan->log_witness;
-    return witness && (strncmp(witness, "http://", 7) == 0 || strncmp(witness, "https://", 8) == 0);
+    if (plan_outbound(program, "glovebox-egress", socket, HOST_ID_EGRESS, err) < 0)
+        return -1;
+    return plan_settings(program, plan->settings, SETTING_TO_EGRESS, err);
 }
 
 int plan_notify(struct program *program, const struct launch_plan *plan, int socket, error *err)
 {
-    program->becomes = host_grants_privileges() ? HOST_ID_NOTIFY : 0;
-    if (path_of_program("glovebox-notify", &program->path, err) < 0 ||
-        program_add(program, err, "%s", program->path) < 0 ||
-        program_add_fd(program, "--daemon", socket, err) < 0 ||
-        (plan->resolver && program_add_pair(program, "--resolver", plan->resolver, err) < 0) ||
-        (plan->ca_file && program_add_file(program, "--ca-file", plan->ca_file, false, err) < 0))
+    if (plan_outbound(program, "glovebox-notify", socket, HOST_ID_NOTIFY, err) < 0)
         return -1;
-    if (plan_witness_is_far(plan) &&
-        program_add_pair(program, "--witness", plan->log_witness, err) < 0)
-        return -1;
-    if (!plan->webhook)
-        return 0;
-    if (program_add_pair(program, "--webhook", plan->webhook, err) < 0 ||
-        (plan->webhook_secret &&
-         program_add_file(program, "--webhook-secret", plan->webhook_secret, true, err) < 0) ||
-        program_add(program, err, "--attempts") < 0)
-        return -1;
-    return program_add(program, err, "%u", plan->webhook_attempts);
+    return plan_settings(program, plan->settings, SETTING_TO_NOTIFY, err);
 }

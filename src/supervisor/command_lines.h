@@ -20,6 +20,3 @@ int plan_daemon(struct program *program, const struct launch_plan *plan,
                 const struct templates *templates, int socket, error *err);
 int plan_egress(struct program *program, const struct launch_plan *plan, int socket, error *err);
 int plan_notify(struct program *program, const struct launch_plan *plan, int socket, error *err);
-
-/* True if checkpoints of the log go to an HTTP server. */
-bool plan_witness_is_far(const struct launch_plan *plan);

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "model/ids.h"
+#include "policy/settings.h"
 #include "supervisor/command_lines.h"
 #include "supervisor/host_features.h"
 #include "supervisor/path_access.h"
@@ -38,7 +39,8 @@ struct launch launch_none(void)
 /* Whether anything is sent out: approvals, or checkpoints by HTTP. */
 static bool plan_notifies(const struct launch_plan *plan)
 {
-    return plan->webhook || plan_witness_is_far(plan);
+    const char *witness = settings_text(plan->settings, SETTING_log_witness);
+    return settings_text(plan->settings, SETTING_webhook) || (witness && setting_is_url(witness));
 }
 
 static const struct helper_kind {
@@ -85,7 +87,7 @@ static int pair_helpers(const struct launch_plan *plan, struct program *daemon,
 {
     if (plan->network && pair_helper(HELPER_EGRESS, daemon, launch, err) < 0)
         return -1;
-    if (plan->webhook && program_add(daemon, err, "--webhook") < 0)
+    if (settings_text(plan->settings, SETTING_webhook) && program_add(daemon, err, "--webhook") < 0)
         return -1;
     return plan_notifies(plan) ? pair_helper(HELPER_NOTIFY, daemon, launch, err) : 0;
 }

@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+struct settings;
+
 enum { LAUNCH_FDS_MAX = 8 };
 
 /* What to start. Zero-fill it, set what you need. */
@@ -22,17 +24,10 @@ struct launch_plan {
     bool private;      /* ends with its last connection and keeps nothing on disk */
     bool warm;         /* a private one that keeps interpreters to fork: cells and sessions */
     unsigned slots;    /* sandboxes at once; 0: a few */
-    const char *log_sync, *log_keep, *log_witness; /* of the log of receipts; NULL: not given */
-    bool no_keys;                                  /* TCP without a key, the operator said so */
-    int control;                /* a socket on which new settings come; 0: none */
-    const char *settings;       /* "key=value" a line; NULL: none */
-    bool network;               /* glovebox-egress as well: policies may name destinations */
-    const char *resolver;       /* ADDRESS:PORT that it asks for names; NULL: the host's own */
-    const char *secrets;        /* file of the credentials of endpoints; NULL: none */
-    const char *ca_file;        /* certificates that their upstreams are checked with; or NULL */
-    const char *webhook;        /* URL that approvals are sent to; NULL: none */
-    const char *webhook_secret; /* file of what is signed with there */
-    unsigned webhook_attempts;
+    int control;       /* a socket on which new settings come; 0: none */
+    const struct settings *settings; /* of glovebox-egress and glovebox-notify; NULL: defaults */
+    const char *daemon_settings;     /* of gloveboxd, "key=value" a line; NULL: defaults */
+    bool network;                    /* glovebox-egress as well: policies may name destinations */
     int log;                    /* both write their log here; 0: into memory, for launch_cause() */
     const char *first_template; /* its fork server starts at once, those of others when needed */
 

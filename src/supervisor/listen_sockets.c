@@ -148,11 +148,12 @@ int listen_sockets_open(const struct supervised *service, struct launch_plan *pl
     }
     /* The Unix socket comes last: it is a file, and must not stay when something else fails. */
     auto_fd tcp_socket = -1;
-    if ((service->listen && listen_tcp(service->listen, &tcp_socket, err) < 0) ||
+    const char *tcp = settings_text(service->settings, SETTING_listen);
+    if ((tcp && listen_tcp(tcp, &tcp_socket, err) < 0) ||
         listen_unix(path, &plan->listens[0], err) < 0)
         return -1;
     plan->listens[1] = take_fd(&tcp_socket);
-    plan->listen_count = service->listen ? 2 : 1;
+    plan->listen_count = tcp ? 2 : 1;
     *ret_path = take_text(&path);
     return 0;
 }

@@ -48,9 +48,9 @@ enum {
 
 struct supervisor {
     const struct supervised *service;
-    char settings[SETTINGS_TEXT_MAX]; /* the last that were taken */
-    const char *path;                 /* of our own socket; NULL: not ours, or removed */
-    int control;                      /* our end of the socket to gloveboxd; -1: it does not run */
+    char daemon_settings[SETTINGS_TEXT_MAX]; /* the last that were taken */
+    const char *path;                        /* of our own socket; NULL: not ours, or removed */
+    int control; /* our end of the socket to gloveboxd; -1: it does not run */
     struct launch_plan plan;
     struct launch launch;
     int signals;
@@ -127,7 +127,7 @@ static void reload(struct supervisor *supervisor)
         if (restart[0])
             (void) fprintf(stderr, "glovebox serve: config.needs_restart: %s\n", restart);
         if (offer_settings(supervisor, fresh))
-            memcpy(supervisor->settings, fresh, sizeof supervisor->settings);
+            memcpy(supervisor->daemon_settings, fresh, sizeof supervisor->daemon_settings);
     }
     manager_tell("READY=1");
 }
@@ -304,7 +304,7 @@ static int live_once(struct supervisor *supervisor, error *err)
     close_fd(&supervisor->control);
     supervisor->control = pair[0];
     supervisor->plan.control = theirs;
-    supervisor->plan.settings = supervisor->settings;
+    supervisor->plan.daemon_settings = supervisor->daemon_settings;
     write_sets(supervisor);
     if (launch_start(&supervisor->plan, &supervisor->launch, err) < 0)
         return -1;
@@ -379,24 +379,15 @@ int supervise(const struct supervised *service, error *err)
     supervisor = (struct supervisor){
         .service = service,
         .control = -1,
-        .plan = { .state = service->state,
-                  .slots = service->slots,
-                  .no_keys = service->no_keys,
-                  .log_sync = service->log_sync,
-                  .log_keep = service->log_keep,
-                  .log_witness = service->log_witness,
+        .plan = { .state = settings_text(service->settings, SETTING_state),
+                  .slots = (unsigned) service->settings->list[SETTING_slots].number,
+                  .settings = service->settings,
                   .network = true,
-                  .resolver = service->resolver,
-                  .secrets = service->secrets,
-                  .ca_file = service->ca_file,
-                  .webhook = service->webhook,
-                  .webhook_secret = service->webhook_secret,
-                  .webhook_attempts = service->webhook_attempts,
                   .log = STDERR_FILENO,
                   .first_template = "python" },
         .launch = launch_none(),
     };
-    memcpy(supervisor.settings, service->settings, sizeof supervisor.settings);
+    memcpy(supervisor.daemon_settings, service->daemon_settings, sizeof supervisor.daemon_settings);
     sigset_t watched;
     (void) sigemptyset(&watched);
     (void) sigaddset(&watched, SIGTERM);
@@ -411,12 +402,12 @@ int supervise(const struct supervised *service, error *err)
     supervisor.signals = signals;
     supervisor.path = path;
     /* Before the launch makes anything in it: a folder that was named by mistake stays as it is. */
-    int result = templates_find(service->state, supervisor.plan.first_template, &built, err);
-    bool is_tcp = path && service->listen;
+    int result = templates_find(supervisor.plan.state, supervisor.plan.first_template, &built, err);
+    const char *listen = path ? settings_text(service->settings, SETTING_listen) : NULL;
     if (result == 0)
         (void) fprintf(stderr, "glovebox serve: listening on %s%s%s\n",
-                       path ? path : "the sockets of the service manager", is_tcp ? " and " : "",
-                       is_tcp ? service->listen : "");
+                       path ? path : "the sockets of the service manager", listen ? " and " : "",
+                       listen ? listen : "");
     if (result == 0)
         result = keep_alive(&supervisor, err);
     for (size_t i = 0; i < supervisor.plan.listen_count; i++)

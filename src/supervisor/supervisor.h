@@ -8,18 +8,9 @@
 #include <stddef.h>
 
 struct supervised {
-    const char *state;  /* NULL: the default */
     const char *socket; /* path of the Unix socket */
-    const char *listen; /* "127.0.0.1:7070", NULL for none */
-    unsigned slots;
-    const char *log_sync, *log_keep, *log_witness; /* as gloveboxd takes them; NULL: not given */
-    const char *secrets; /* file with the credentials of endpoints; NULL: none */
-    const char *ca_file; /* certificates that their upstreams are checked with; or NULL */
-    const char *webhook, *webhook_secret; /* where approvals are sent; NULL: nowhere */
-    unsigned webhook_attempts;
-    const char *resolver;             /* ADDRESS:PORT for names of policies; NULL: the host's own */
-    bool no_keys;                     /* anyone who reaches the TCP port may run code */
-    char settings[SETTINGS_TEXT_MAX]; /* for gloveboxd: "key=value" a line */
+    const struct settings *settings;
+    char daemon_settings[SETTINGS_TEXT_MAX]; /* those of gloveboxd: "key=value" a line */
 
     /* On SIGHUP: gives the settings of now, and in ret_restart those that only a restart changes.
      * If it fails nothing is changed. */

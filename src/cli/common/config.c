@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "cli/commands.h"
+#include "cli/common/settings_file.h"
 #include "cli/options.h"
 
 #include <ctype.h>

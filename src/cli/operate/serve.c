@@ -21,11 +21,13 @@ static const struct option_row rows[OWN_ROWS + SETTINGS] = {
       "read settings from this file; default: /etc/glovebox/glovebox.yaml if it is there",
       store_text, offsetof(struct config_flags, file) },
 #define VALUE_SETTING_TEXT   "TEXT"
+#define VALUE_SETTING_FILE   "FILE"
+#define VALUE_SETTING_SYNC   "group|each"
 #define VALUE_SETTING_FLAG   NULL
 #define VALUE_SETTING_COUNT  "N"
 #define VALUE_SETTING_LEVEL  "LEVEL"
 #define VALUE_SETTING_FORMAT "FORMAT"
-#define SETTING(key, flag, type, start, min, max, when, text) \
+#define SETTING(key, flag, type, start, min, max, when, programs, text) \
     { flag, 0, VALUE_SETTING_##type, VALUES_FILE, text, store_setting, SETTING_##key },
 #include "policy/settings.def"
 };
@@ -57,13 +59,13 @@ const struct option_table *serve_option_table(void)
     return &table;
 }
 
-/* The settings that are sent to the daemon: those that it may take while it runs. */
+/* The settings of gloveboxd. Those that need a restart are what they were. */
 static void write_settings(const struct settings *settings, char text[SETTINGS_TEXT_MAX])
 {
     size_t used = 0;
     text[0] = '\0';
     for (enum setting_id id = 0; id < SETTINGS; id++)
-        if (setting_rows[id].reloads && used < SETTINGS_TEXT_MAX)
+        if ((setting_rows[id].programs & SETTING_TO_DAEMON) && used < SETTINGS_TEXT_MAX)
             used += (size_t) snprintf(text + used, SETTINGS_TEXT_MAX - used, "%s=%s\n",
                                       setting_rows[id].key, settings->list[id].text);
 }
@@ -85,42 +87,21 @@ static int read_again(void *context, char text[SETTINGS_TEXT_MAX], char *ret_res
     for (enum setting_id id = 0; id < SETTINGS; id++)
         if (setting_rows[id].reloads)
             reloading->in_use.list[id] = fresh.list[id];
-    write_settings(&fresh, text);
+    write_settings(&reloading->in_use, text);
     return 0;
-}
-
-static const char *given(const struct settings *settings, enum setting_id id)
-{
-    return settings->list[id].text[0] ? settings->list[id].text : NULL;
 }
 
 static int serve(struct reloading *reloading, error *err)
 {
     const struct settings *settings = &reloading->in_use;
-    const char *state = given(settings, SETTING_state);
+    const char *given = settings_text(settings, SETTING_socket);
     auto_text socket = NULL;
-    int found = given(settings, SETTING_socket)
-                    ? format_text(&socket, err, "%s", settings->list[SETTING_socket].text)
-                    : path_of_socket(state, &socket, err);
+    int found = given ? format_text(&socket, err, "%s", given)
+                      : path_of_socket(settings_text(settings, SETTING_state), &socket, err);
     struct supervised service = {
-        .state = state,
-        .socket = socket,
-        .listen = given(settings, SETTING_listen),
-        .slots = (unsigned) settings->list[SETTING_slots].number,
-        .log_sync = given(settings, SETTING_log_sync),
-        .log_keep = given(settings, SETTING_log_keep),
-        .log_witness = given(settings, SETTING_log_witness),
-        .no_keys = settings->list[SETTING_no_keys].number != 0,
-        .read_again = read_again,
-        .context = reloading,
-        .resolver = given(settings, SETTING_resolver),
-        .secrets = given(settings, SETTING_secrets),
-        .ca_file = given(settings, SETTING_ca_file),
-        .webhook = given(settings, SETTING_webhook),
-        .webhook_secret = given(settings, SETTING_webhook_secret),
-        .webhook_attempts = (unsigned) settings->list[SETTING_webhook_attempts].number,
+        .socket = socket, .settings = settings, .read_again = read_again, .context = reloading
     };
-    write_settings(settings, service.settings);
+    write_settings(settings, service.daemon_settings);
     return found < 0 ? -1 : supervise(&service, err);
 }
 

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/common/inputs.h"
 #include "cli/common/replace_file.h"
+#include "cli/common/settings_file.h"
 #include "cli/operate/setup_answers.h"
 #include "cli/options.h"
 #include "supervisor/install_paths.h"

@@ -259,7 +259,7 @@ int receipts_open(uv_loop_t *loop, const struct receipts_settings *settings,
     if (!receipts)
         return fail(err, ERR_SYSTEM, "no memory for receipts");
     receipts->folder = receipts->witness.file = -1;
-    receipts->is_durable = settings->sync && strcmp(settings->sync, "each") == 0;
+    receipts->is_durable = settings->sync_each;
     receipts->group.data = receipts->work.data = receipts;
     struct ledger_settings log = { .sync_each = receipts->is_durable,
                                    .lock_max_ms = LOCK_MAX_MS,
@@ -269,9 +269,6 @@ int receipts_open(uv_loop_t *loop, const struct receipts_settings *settings,
     (void) uv_timer_init(loop, &receipts->group);
     uv_unref((uv_handle_t *) &receipts->group);
     *ret_receipts = receipts;
-    if (settings->sync && !receipts->is_durable && strcmp(settings->sync, "group") != 0)
-        return fail(err, ERR_BAD_REQUEST, "--log-sync is 'each' or 'group', not '%s'",
-                    settings->sync);
     if (settings->witness && witness_output_open(&receipts->witness, settings->witness,
                                                  settings->notify_client, err) < 0)
         return -1;

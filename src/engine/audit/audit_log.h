@@ -22,8 +22,7 @@ enum { RECEIPTS_GROUP_MS = 50, FILTERS_MAX = 4 };
 
 struct receipts_settings {
     const char *state;   /* the log lies in its folder "log" */
-    const char *sync;    /* "each": a record is on disk before the answer; "group" (NULL): within
-                            50 ms of it */
+    bool sync_each;      /* a record is on disk before the answer, not within 50 ms of it */
     const char *witness; /* NULL, "syslog", a file that each checkpoint is appended to, or a URL */
     struct notify_client *notify_client; /* goes to the URL */
     uint64_t keep_bytes;                 /* of segments; 0: all are kept */

@@ -5,6 +5,7 @@
 #include "engine/observe/log.h"
 #include "engine/observe/notify_client.h"
 #include "ledger/witness.h"
+#include "policy/settings.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +37,7 @@ int witness_output_open(struct witness_output *link, const char *place,
                         struct notify_client *notify_client, error *err)
 {
     *link = (struct witness_output){ .place = place, .file = -1 };
-    if (strncmp(place, "http://", 7) == 0 || strncmp(place, "https://", 8) == 0) {
+    if (setting_is_url(place)) {
         link->far = notify_client;
         return notify_client
                    ? 0
