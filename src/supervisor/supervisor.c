@@ -14,6 +14,7 @@
 #include "supervisor/installed_templates.h"
 #include "supervisor/launch.h"
 #include "supervisor/listen_sockets.h"
+#include "supervisor/measure.h"
 #include "supervisor/package_mirrors.h"
 #include "supervisor/sd_notify.h"
 
@@ -63,6 +64,7 @@ struct supervisor {
         deadline next;    /* as long as it is away: not before */
         bool has_failed;  /* a restart failed since it ended, and that was logged */
     } returns[HELPERS];
+    struct measuring measuring;
     const char *misconfigured; /* the helper that is; NULL: none */
     bool has_spoken;           /* gloveboxd, in this life */
     int64_t silent_ms;         /* since it has */
@@ -228,6 +230,9 @@ static int return_helpers(struct supervisor *supervisor, int64_t max_ms)
 static void take_word(struct supervisor *supervisor, const char *said)
 {
     if (strcmp(said, "ready") == 0) {
+        const struct settings *settings = supervisor->service->settings;
+        if (settings->list[SETTING_measure_templates].number != 0 && !supervisor->has_served)
+            measuring_begin(&supervisor->measuring, supervisor->plan.state);
         supervisor->has_served = true;
         manager_tell("READY=1\nSTATUS=runs are taken");
     }
@@ -268,7 +273,8 @@ static bool watch_pair(struct supervisor *supervisor, deadline end)
                                     { .fd = supervisor->launch.spawner_pidfd, .events = POLLIN },
                                     { .fd = supervisor->control, .events = POLLIN },
                                     { .fd = helpers[HELPER_EGRESS].pidfd, .events = POLLIN },
-                                    { .fd = helpers[HELPER_NOTIFY].pidfd, .events = POLLIN } };
+                                    { .fd = helpers[HELPER_NOTIFY].pidfd, .events = POLLIN },
+                                    { .fd = supervisor->measuring.pidfd, .events = POLLIN } };
         if (poll(watched, COUNT_OF(watched), wait_ms) < 0 && errno != EINTR)
             return true;
         char said[64];
@@ -287,6 +293,8 @@ static bool watch_pair(struct supervisor *supervisor, deadline end)
         for (enum helper_id id = 0; id < HELPERS; id++)
             if (watched[4 + id].revents)
                 reap_helper(supervisor, id);
+        if (watched[4 + HELPERS].revents)
+            measuring_end(&supervisor->measuring);
         if (supervisor->leaving && !was_leaving)
             end = deadline_in(DRAIN_MS);
         if (deadline_has_passed(end))
@@ -386,6 +394,7 @@ int supervise(const struct supervised *service, error *err)
                   .log = STDERR_FILENO,
                   .first_template = "python" },
         .launch = launch_none(),
+        .measuring = { .pidfd = -1 },
     };
     memcpy(supervisor.daemon_settings, service->daemon_settings, sizeof supervisor.daemon_settings);
     sigset_t watched;
@@ -410,6 +419,7 @@ int supervise(const struct supervised *service, error *err)
                        listen ? listen : "");
     if (result == 0)
         result = keep_alive(&supervisor, err);
+    measuring_end(&supervisor.measuring);
     for (size_t i = 0; i < supervisor.plan.listen_count; i++)
         (void) close(supervisor.plan.listens[i]);
     close_fd(&supervisor.control);

@@ -3,12 +3,13 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
-#include "template/build.h"
 #include "template/store.h"
 #include "template/tool.h"
+#include "template/verify.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -50,22 +51,15 @@ static const struct compression *compression_of(const char *path, error *err)
 }
 
 /* What has been changed on the disk would be refused by every import. */
-static int check_digest(const char *folder, struct json_object *manifest, int place, error *err)
+static int check_digest(struct json_object *manifest, int place, error *err)
 {
-    struct build_request request = { .recipe = manifest, .state = folder };
-    struct build build = { .request = &request };
-    auto_fd root = openat(place, "root", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (root < 0)
-        return fail_os(err, "open the template's root");
-    build.root = root;
-    if (digest_tree(&build, err) < 0)
+    struct measured_template found;
+    if (template_measure(place, manifest, &found, err) < 0)
         return -1;
-    struct json_object *digest = json_object_object_get(manifest, "digest");
-    if (!digest || strcmp(json_object_get_string(digest), build.digest) != 0)
-        return fail(err, ERR_CONFLICT,
-                    "its files are not those that were built (%.19s…); build it again",
-                    build.digest);
-    return 0;
+    return found.is_same ? 0
+                         : fail(err, ERR_CONFLICT,
+                                "its files are not those that were built (%.19s…); build it again",
+                                found.measured);
 }
 
 static int write_archive(const char *folder, const struct compression *compression, int output,
@@ -137,7 +131,7 @@ int template_export(const char *state, const char *name, const char *path, error
         result = fail_os(err, "hold the template");
     (void) snprintf(folder, sizeof folder, "/proc/%d/fd/%d", getpid(), place);
     if (result == 0)
-        result = check_digest(folder, manifest, place, err);
+        result = check_digest(manifest, place, err);
     if (result == 0)
         result = write_file(folder, path, compression, err);
     (void) json_object_put(manifest);

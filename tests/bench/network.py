@@ -177,6 +177,7 @@ def run_beside(glovebox, folder, rounds):
     path = f"{folder}/network.sock"
     found = {"run with network none": [], "run with network none, egress stopped": []}
     with open(f"{folder}/network.log", "w", encoding="utf-8") as log:
+        os.environ["GLOVEBOX_MEASURE_TEMPLATES"] = "false"
         service = subprocess.Popen([glovebox, "serve", "--socket", path], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
         for _ in range(100):

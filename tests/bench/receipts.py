@@ -35,7 +35,7 @@ def service(build, scratch, name, daemon):
     state = f'{scratch}/{name}-state'
     os.mkdir(state)
     os.symlink(f'{STATE}/templates', f'{state}/templates')
-    environment = os.environ | {'GLOVEBOX_LIBEXEC': parts(build, scratch, name, daemon)}
+    environment = os.environ | {'GLOVEBOX_LIBEXEC': parts(build, scratch, name, daemon), 'GLOVEBOX_MEASURE_TEMPLATES': 'false'}
     with open(f'{scratch}/{name}.log', 'w', encoding='utf-8') as log:
         process = subprocess.Popen([f'{build}/glovebox', 'serve', '--state', state, '--socket', f'{scratch}/{name}.sock',
                                     '--slots', '32'], env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)

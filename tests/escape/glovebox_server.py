@@ -72,7 +72,7 @@ class Server:
 
     def __enter__(self):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GLOVEBOX_")}
-        environment |= {"GLOVEBOX_STATE": str(STATE), "GLOVEBOX_POLICIES": str(self.policies),
+        environment |= {"GLOVEBOX_STATE": str(STATE), "GLOVEBOX_MEASURE_TEMPLATES": "false", "GLOVEBOX_POLICIES": str(self.policies),
                         "GLOVEBOX_RUNTIME": str(self.folder), "ESCAPE_SECRET": SECRET,
                         "HOME": str(self.folder)}
         command = [f"{self.programs or BUILD}/glovebox", "serve", "--socket", str(self.socket), "--slots", "8"]

@@ -37,7 +37,7 @@ class Server:
     def __init__(self, folder, *arguments):
         self.folder = pathlib.Path(folder)
         self.socket = str(self.folder / "socket")
-        self.environment = {**os.environ, "GLOVEBOX_STATE": str(self.folder / "state"),
+        self.environment = {**os.environ, "GLOVEBOX_STATE": str(self.folder / "state"), "GLOVEBOX_MEASURE_TEMPLATES": "false",
                             "GLOVEBOX_RUNTIME": str(self.folder / "run")}
         self.arguments = arguments
         for name in ("state", "run"):

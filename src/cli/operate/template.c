@@ -1,7 +1,9 @@
-/* template.c - `glovebox template build|list|show|remove|rollback`: root file systems, made and
- * kept by name. */
+/* template.c - `glovebox template build|list|show|verify|remove|rollback`: root file systems, made
+ * and kept by name. */
 #include "cli/commands.h"
 
+#include "cli/operate/template_progress.h"
+#include "cli/operate/template_verify.h"
 #include "cli/operate/template_view.h"
 
 #include "base/cleanup.h"
@@ -24,7 +26,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,6 +38,7 @@ static const char help_text[] =
     "                                         without network, from this machine's packages\n"
     "  glovebox template list                 what has been built, and what can be\n"
     "  glovebox template show python          digest, runners, packages and versions\n"
+    "  glovebox template verify               are the files still those that were built?\n"
     "  glovebox template rollback python      the one that was in use before the last build\n"
     "  glovebox template remove python\n"
     "  glovebox template export python python.tar.gz\n"
@@ -49,6 +51,7 @@ static const char help_text[] =
     "  --offline                 --base host-copy, and wheels from the cache of earlier builds\n"
     "  --requirements FILE       the packages that it lists for pip, besides those of the recipe\n"
     "  --name NAME               build it under this name instead of the file's\n"
+    "  --record                  of verify: put what is found into the log of receipts\n"
     "  --state DIR               where templates are kept\n"
     "  --json                    print JSON\n";
 
@@ -58,7 +61,7 @@ struct wishes {
     const char *base;  /* --base */
     const char *name;  /* --name */
     const char *requirements;
-    bool is_offline, json, help;
+    bool is_offline, record, json, help;
     const char *verb, *what, *file; /* what stands behind the options */
 };
 
@@ -79,6 +82,7 @@ static int parse_wishes(int argc, char **argv, struct wishes *ret_wishes)
         { "state", required_argument, NULL, 's' },
         { "base", required_argument, NULL, 'b' },
         { "offline", no_argument, NULL, 'o' },
+        { "record", no_argument, NULL, 'R' },
         { "json", no_argument, NULL, 'j' },
         { "help", no_argument, NULL, 'h' },
         { "name", required_argument, NULL, 'n' },
@@ -108,6 +112,9 @@ static int parse_wishes(int argc, char **argv, struct wishes *ret_wishes)
             wishes.is_offline = true;
             wishes.base = "host-copy";
             break;
+        case 'R':
+            wishes.record = true;
+            break;
         case 'j':
             wishes.json = true;
             break;
@@ -129,51 +136,6 @@ static int parse_wishes(int argc, char **argv, struct wishes *ret_wishes)
     wishes.file = argc > optind + 2 ? argv[optind + 2] : NULL;
     *ret_wishes = wishes;
     return check_wishes(&wishes);
-}
-
-/* How a build is shown: on a terminal one line that is written over, else one line a step. */
-struct display {
-    bool terminal;
-    unsigned shown; /* step number + 1 */
-    int64_t started_ms;
-    const char *template;
-};
-
-static void show_progress(void *context, unsigned step, unsigned steps, const char *name,
-                          const char *detail)
-{
-    struct display *display = context;
-    bool fresh = display->shown != step + 1;
-    display->shown = step + 1;
-    if (!display->terminal) {
-        if (fresh)
-            (void) fprintf(stderr, "glovebox: template %s: %s (%u of %u)\n", display->template,
-                           name, step + 1, steps);
-        return;
-    }
-    char bar[33], line[512];
-    size_t done = (sizeof(bar) - 1) * step / steps;
-    memset(bar, '#', done);
-    memset(bar + done, '.', sizeof(bar) - 1 - done);
-    bar[sizeof(bar) - 1] = '\0';
-    (void) snprintf(line, sizeof(line), "%s [%s] %3" PRId64 " s  %s%s%s", display->template, bar,
-                    (now_ms() - display->started_ms) / 1000, name, detail ? ": " : "",
-                    detail ? detail : "");
-    struct winsize window = { .ws_col = 80 };
-    (void) ioctl(STDERR_FILENO, TIOCGWINSZ, &window);
-    size_t width = window.ws_col > 8 ? window.ws_col - 1U : 79;
-    for (unsigned char *byte = (unsigned char *) line; *byte; byte++)
-        if (*byte < 0x20 || *byte == 0x7f)
-            *byte = '?'; /* package scripts may say anything */
-    if (strlen(line) > width)
-        line[width] = '\0';
-    (void) fprintf(stderr, "\r\033[K%s", line);
-}
-
-static void end_progress(const struct display *display)
-{
-    if (display->terminal)
-        (void) fputs("\r\033[K", stderr);
 }
 
 static void note_signal(int number)
@@ -239,7 +201,7 @@ static int build(const struct wishes *wishes, const char *state, error *err)
     }
     if (wishes->name)
         (void) json_object_object_add(recipe, "name", json_object_new_string(wishes->name));
-    struct display display = {
+    struct build_display display = {
         .terminal = isatty(STDERR_FILENO) == 1,
         .started_ms = now_ms(),
         .template = template_text(recipe, "name"),
@@ -250,14 +212,14 @@ static int build(const struct wishes *wishes, const char *state, error *err)
         .base = wishes->base,
         .lock = lock,
         .is_offline = wishes->is_offline,
-        .progress = show_progress,
+        .progress = build_progress,
         .context = &display,
     };
     template_print_cost(recipe);
     catch_signals();
     (void) umask(022);
     int result = template_build(&request, &manifest, err);
-    end_progress(&display);
+    build_progress_end(&display);
     if (result == 0 && wishes->json)
         template_print_json(manifest);
     else if (result == 0)
@@ -399,6 +361,14 @@ static int import_one(const struct wishes *wishes, const char *state, error *err
     return 0;
 }
 
+static int verify(const struct wishes *wishes, const char *state, error *err)
+{
+    const struct template_verification asked = { state, wishes->what, wishes->record,
+                                                 wishes->json };
+    int status = template_verify_all(&asked, err);
+    return status < 0 ? complain_of(err) : status;
+}
+
 int command_template(int argc, char **argv)
 {
     static const struct {
@@ -407,7 +377,7 @@ int command_template(int argc, char **argv)
     } verbs[] = {
         { "build", build },       { "list", list },         { "show", show },
         { "remove", remove_one }, { "export", export_one }, { "import", import_one },
-        { "rollback", rollback },
+        { "rollback", rollback }, { "verify", verify },
     };
     struct wishes wishes = { .json = false };
     error err;
@@ -426,9 +396,11 @@ int command_template(int argc, char **argv)
         if (meant && strcmp(meant, verb->name) == 0)
             return verb->act(&wishes, state, &err);
     if (!wishes.verb)
-        return complain("what to do? build, list, show, remove, rollback, export or import; see "
-                        "glovebox template --help");
+        return complain(
+            "what to do? build, list, show, verify, remove, rollback, export or import; "
+            "see glovebox template --help");
     return complain(
-        "there is no 'template %s'; it is build, list, show, remove, rollback, export or import",
+        "there is no 'template %s'; it is build, list, show, verify, remove, rollback, export or "
+        "import",
         wishes.verb);
 }

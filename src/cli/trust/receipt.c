@@ -166,6 +166,10 @@ static void print_proof(const struct found_receipt *found, const struct receipt_
     if (is_lost)
         (void) puts("not proved: what the execution did. Its daemon died before it ended.");
     (void) puts(
+        "not proved: that the files of the template were those of its digest; glovebox template "
+        "verify reads them, and events\n"
+        "        template.measured in the log say what they were when the service began.");
+    (void) puts(
         "not proved: that the signer's host was honest. Its root could have signed anything; what "
         "the code, its inputs and its variables were is known by hash and name only.");
 }

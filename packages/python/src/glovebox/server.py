@@ -135,9 +135,12 @@ def _start(log_path: str, path: str, state: Optional[str]) -> None:
     command = [program(), "serve", "--socket", path, "--idle-exit", str(IDLE_SECONDS), "--log-level", "warning"]
     if state is not None:
         command += ["--default-policy", "data"]  # its bounds are those that libraries for data need
+    environment = {"GLOVEBOX_MEASURE_TEMPLATES": "false", **os.environ}  # this user's own files; a gigabyte of them
+    if state:
+        environment["GLOVEBOX_STATE"] = state
     with open(log_path, "wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                                   cwd="/", env={**os.environ, "GLOVEBOX_STATE": state} if state else None)
+                                   cwd="/", env=environment)
     end = time.monotonic() + START_SECONDS
     while not listens(path):
         if process.poll() is not None or time.monotonic() > end:
