@@ -1,5 +1,6 @@
 """Audit events of administration: keys, policies, configuration, sessions. (Approvals: test_approvals.py.)"""
 
+import base64
 import json
 import os
 import secrets
@@ -59,6 +60,66 @@ def test_who_governs_is_told(glovebox):
         kept += path.read_bytes() if path.is_file() else b""
     for secret in (planted, *(text.split("_", 2)[2] for text in (key["key"], rotated))):  # a secret may have _ itself
         assert len(secret) >= 8 and secret.encode() not in kept
+
+
+def test_refused_requests_are_in_the_log(glovebox):
+    """Without a key, with a wrong one, with one that lacks the scope; not what the owner is refused; and no more lines than
+    a second has."""
+    state_of_its_own(glovebox)
+    with Serving(glovebox, slots=2) as service:
+        key = service.key("--tenant", "a", "--scope", "run")
+        assert service.call("GET", "/v1/runs", tcp=True).status == 401
+        assert service.call("GET", "/v1/runs/run_0?x=secret", key="glb_wrong").status == 401
+        assert service.call("GET", "/v1/receipts", key=key).status == 403
+        assert service.call("POST", "/v1/approvals/apr_1:decide", {"decision": "approve"}).status == 404
+        for _ in range(60):
+            service.call("GET", "/v1/sessions", key="glb_wrong")
+        metrics = service.call("GET", "/metrics").body.decode()
+        lines = [line for line in service.log.read_text().splitlines() if " access.refused " in line]
+    assert " status=401 method=GET path=/v1/runs by=tcp key=none " in lines[0]
+    assert "path=/v1/runs/{id} " in lines[1] and "secret" not in "".join(lines)
+    assert f" status=403 method=GET path=/v1/receipts by=tcp key={key['id']} tenant=a " in lines[2]
+    assert 20 <= len(lines) < 60
+    assert "glovebox_http_unauthorized_total 62" in metrics and "glovebox_http_forbidden_total 1" in metrics
+
+
+def pages(service, key=None, limit=2, cursor=0):
+    rows, asked = [], 0
+    while True:
+        answer = service.call("GET", f"/v1/receipts?limit={limit}&cursor={cursor}", key=key)
+        assert answer.status == 200, answer.json
+        rows += answer.json["receipts"]
+        asked += 1
+        if not answer.json["next_cursor"]:
+            return rows, asked
+        assert int(answer.json["next_cursor"]) > int(cursor)
+        cursor = answer.json["next_cursor"]
+
+
+def test_receipts_are_listed_by_tenant(glovebox):
+    """An auditor sees receipts and events of its tenant, in the order of the log; the owner sees all; a run's key none."""
+    state_of_its_own(glovebox)
+    with Serving(glovebox, slots=4) as service:
+        keys = {name: service.key("--tenant", name, "--scope", "run") for name in "ab"}
+        auditor = service.key("--tenant", "a", "--scope", "audit")
+        receipts = {name: [service.run(f"print({n})", key=keys[name]).json["receipt"] for n in range(3)] for name in "ab"}
+        whole, asked = pages(service)
+        assert [row["index"] for row in whole] == list(range(len(whole))) and asked == (len(whole) + 1) // 2
+        own, _ = pages(service, key=auditor)
+        payloads = [json.loads(base64.b64decode(row["envelope"]["payload"])) for row in own]
+        assert [one["predicate"]["id"] for one in payloads if "predicate" in one] == receipts["a"]
+        assert [one["facts"]["key"] for one in payloads if "event" in one] == [keys["a"]["id"], auditor["id"]]
+        assert not any(receipt in json.dumps(payloads) for receipt in receipts["b"])
+        last = own[-1]["index"] + 1
+        assert pages(service, key=auditor, cursor=last)[0] == []
+        fresh = service.run("print(9)", key=keys["a"]).json["receipt"]
+        followed, _ = pages(service, key=auditor, cursor=last)
+        assert [json.loads(base64.b64decode(row["envelope"]["payload"]))["predicate"]["id"] for row in followed] == [fresh]
+        assert service.call("GET", f"/v1/receipts/{fresh}", key=auditor).json == followed[0]["envelope"]
+        assert service.call("GET", "/v1/receipts", key=keys["a"]).status == 403
+        assert pages(service, cursor=10**15)[0] == []
+        for wrong in ("limit=0", "limit=101", "cursor=-1", "cursor=x", "cursor=99999999999999999999"):
+            assert service.call("GET", f"/v1/receipts?{wrong}").status == 400, wrong
 
 
 def test_copies_of_sessions_are_told(glovebox):

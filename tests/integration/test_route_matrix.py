@@ -67,6 +67,7 @@ MATRIX = {
     ("GET", "/v1/templates"): (ANY, ALL, None),
     ("GET", "/v1/limits"): (ANY, ALL, None),
     ("GET", "/metrics"): ({"audit"}, ALL, None),
+    ("GET", "/v1/receipts"): ({"audit"}, ALL, None),
     ("GET", "/v1/receipts/{id}"): (ANY, 404, None),
     ("GET", "/v1/receipts/{id}/opening"): (ANY, 404, None),
     ("GET", "/v1/log/key"): (ANY, ALL, None),

@@ -110,6 +110,7 @@ OF_SERVER = {
     "listRuns": [lambda server: server.runs("ok")],
     "readArtifacts": [lambda server: server.artifacts("run_1")],
     "getReceipt": [lambda server: server.receipt("rcp_1"), lambda server: server.receipt("rcp_1", proof=True)],
+    "listReceipts": [lambda server: server.receipts(since=3)],
     "getReceiptOpening": [lambda server: server.opening("rcp_1")],
     "getLogKey": [lambda server: server.log_key()],
     "getLogCheckpoint": [lambda server: server.log_checkpoint()],

@@ -5,6 +5,7 @@
 #include "base/table.h"
 #include "doors/http/http_internal.h"
 #include "engine/service/service_callers.h"
+#include "engine/service/service_observe.h"
 
 #include <inttypes.h>
 #include <microhttpd.h>
@@ -132,9 +133,22 @@ static void add_rates(struct exchange *exchange)
     add_older(exchange, runs.limit > 0 && (cpu_s.limit == 0 || cpu_s.left > 0) ? &runs : &cpu_s);
 }
 
+/* The owner who is told that something is not allowed is no stranger. */
+static void note_refusal(const struct exchange *exchange, unsigned status)
+{
+    const struct refused_request request = { .status = status,
+                                             .method = exchange->method,
+                                             .path = exchange->route ? exchange->route->path : "",
+                                             .is_remote = exchange->is_remote };
+    if (!exchange->caller.account || !service_is_owner(&exchange->caller))
+        service_log_refusal(&exchange->caller, &request);
+}
+
 void add_identity_headers(struct exchange *exchange, unsigned status)
 {
     bool is_known = exchange->caller.account != NULL;
+    if (status == MHD_HTTP_UNAUTHORIZED || status == MHD_HTTP_FORBIDDEN)
+        note_refusal(exchange, status);
     char text[16];
     if (status == MHD_HTTP_UNAUTHORIZED)
         exchange_add_header(exchange, MHD_HTTP_HEADER_WWW_AUTHENTICATE,

@@ -6,7 +6,9 @@
 #include "engine/service/service_receipts.h"
 #include "json/writer.h"
 
+#include <inttypes.h>
 #include <microhttpd.h>
+#include <stdio.h>
 #include <string.h>
 
 static void write_hashes(struct bytes *out, const char *key, const struct log_proof *proof)
@@ -52,6 +54,31 @@ static void get_receipt(struct exchange *exchange)
     result = write_bundle(exchange, &envelope, &bundle, &err);
     bytes_done(&envelope);
     exchange_answer_or_fail(exchange, result, &bundle, &err);
+}
+
+enum { PAGE = 50, PAGE_MAX = 100 };
+
+static void get_receipts(struct exchange *exchange)
+{
+    struct record_page page = { 0 };
+    struct bytes json = { 0 };
+    char next[24];
+    error err;
+    json_open(&json, '{');
+    json_key(&json, "receipts");
+    json_open(&json, '[');
+    if (exchange_query_count(exchange, "limit", PAGE_MAX, PAGE, &page.max, &err) < 0 ||
+        exchange_query_count(exchange, "cursor", INT64_MAX, 0, &page.cursor, &err) < 0 ||
+        service_list_receipts(exchange->service, &exchange->caller, &page, &json, &err) < 0) {
+        bytes_done(&json);
+        exchange_fail(exchange, &err);
+        return;
+    }
+    json_close(&json, ']');
+    (void) snprintf(next, sizeof next, "%" PRIu64, page.next);
+    json_string_field(&json, "next_cursor", page.has_more ? next : NULL);
+    json_close(&json, '}');
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
 static void get_opening(struct exchange *exchange)
@@ -144,6 +171,13 @@ static const struct parameter receipt_query[] = {
     { "proof", IN_QUERY, "=0,1", "1: with the proof that it stands in the log" },
     { 0 },
 };
+static const struct parameter list_query[] = {
+    { "limit", IN_QUERY, "count 1..100", "rows of a page; 50 if it is left out" },
+    { "cursor", IN_QUERY, "count",
+      "`next_cursor` of the page before, or the index of a record, as one more than that of the "
+      "last row: what has come since" },
+    { 0 },
+};
 static const struct parameter inclusion_query[] = {
     { "index", IN_QUERY, "count", "of the record; the first is 0", .is_required = true },
     { "size", IN_QUERY, "count", "of the log; as it is now if it is left out" },
@@ -157,6 +191,7 @@ static const struct parameter consistency_query[] = {
 
 static const struct route rows[] = {
     /* clang-format off */
+    { "GET", "/v1/receipts",              BODY_NONE, get_receipts,    "Receipts and events of the tenant, in the order of the log; the owner sees all", RIGHT_AUDIT, .query = list_query, .gives = "ReceiptPage", .operation = "listReceipts" },
     { "GET", "/v1/receipts/{id}",         BODY_NONE, get_receipt,     "The signed receipt of an execution; with ?proof=1 the proof that it stands in the log", .query = receipt_query, .gives = "ReceiptOrProof", .operation = "getReceipt" },
     { "GET", "/v1/receipts/{id}/opening", BODY_NONE, get_opening,     "What opens the commitments of a receipt: for the key that was answered with the content, and for keys with scope audit, which see what was withheld, too", .gives = "Opening", .operation = "getReceiptOpening" },
     { "GET", "/v1/log/key",               BODY_NONE, get_key,         "The public key that receipts and checkpoints are signed with", .gives = "LogKey", .operation = "getLogKey" },

@@ -345,39 +345,3 @@ struct ledger *receipts_ledger(struct receipts *receipts)
 {
     return receipts->ledger;
 }
-
-/* Canonical JSON has one spelling, and texts in it have their quotes escaped: so a member with this
- * value stands there, or it does not. */
-static bool has_member(const struct bytes *payload, const char *name, const char *value)
-{
-    struct jcs json = { 0 };
-    error err;
-    jcs_open(&json, '{');
-    jcs_text_field(&json, name, value);
-    jcs_close(&json, '}');
-    bool has = jcs_end(&json, &err) == 0 &&
-               memmem(payload->data, payload->size, json.out.data + 1, json.out.size - 2);
-    jcs_done(&json);
-    return has;
-}
-
-/* The index in the id leads to a record; the whole id must be in what was signed there. */
-int receipt_read(struct receipts *receipts, const char *id, const char *tenant, struct bytes *out,
-                 error *err)
-{
-    uint64_t index;
-    auto_bytes record = { 0 };
-    struct envelope envelope;
-    if (receipt_read_id(id, &index, err) < 0)
-        return -1;
-    if (ledger_read(receipts->ledger, index, &record, err) < 0 ||
-        envelope_read(record.data, record.size, &envelope, err) < 0)
-        return -1;
-    bool is_it = has_member(&envelope.payload, "id", id) &&
-                 (!tenant || has_member(&envelope.payload, "tenant", tenant));
-    envelope_done(&envelope);
-    if (!is_it)
-        return fail(err, ERR_NOT_FOUND, "no receipt has the id %s", id);
-    bytes_add(out, record.data, record.size);
-    return 0;
-}

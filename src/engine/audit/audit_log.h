@@ -91,6 +91,20 @@ struct ledger *receipts_ledger(struct receipts *receipts);
 int receipt_read(struct receipts *receipts, const char *id, const char *tenant, struct bytes *out,
                  error *err);
 
+/* A page of the log: records in their order. */
+struct receipt_page {
+    uint64_t cursor; /* index of the first record that is looked at */
+    uint64_t max;    /* rows */
+    uint64_t next;   /* set: the cursor of what follows */
+    bool has_more;   /* set: there is something at `next` */
+    uint64_t count;  /* set: how many rows were added */
+};
+
+/* Adds envelopes with their indices to an open array; with a tenant, only its own. A page ends
+ * after a bounded number of records and bytes that were looked at, with or without rows. */
+int receipts_list(struct receipts *receipts, const char *tenant, struct receipt_page *page,
+                  struct bytes *out, error *err);
+
 /* The nonce of what an execution commits to (ledger/opening.h). */
 void receipts_nonce(const struct receipts *receipts, const char *execution,
                     struct opening_key *ret_nonce);

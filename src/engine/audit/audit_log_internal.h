@@ -1,5 +1,5 @@
-/* audit_log_internal.h - the log of this daemon, for audit_log.c (the log) and receipts.c (what is
- * written to it). */
+/* audit_log_internal.h - the log of this daemon, for audit_log.c (the log), receipts.c (what is
+ * written to it) and receipt_read.c. */
 #pragma once
 
 #include "engine/audit/audit_log.h"

@@ -1,8 +1,11 @@
 /* service_observe.c - see service_observe.h. */
 #include "engine/service/service_observe.h"
 
+#include "base/clock.h"
 #include "engine/observe/log.h"
 #include "engine/observe/loop_monitor.h"
+#include "engine/observe/metrics.h"
+#include "engine/service/service_callers.h"
 
 void service_log_warning(const struct caller *caller, enum log_event event, const char *name,
                          const char *value, const char *cause)
@@ -14,6 +17,37 @@ void service_log_warning(const struct caller *caller, enum log_event event, cons
     else
         log_fields(event, LOG_WARNING,
                    LOG_FIELDS(TEXT("request", caller->request_id), TEXT("cause", cause)));
+}
+
+enum { REFUSALS_AT_ONCE = 20, REFUSAL_EVERY_MS = 1000 };
+
+/* One line out of the bucket, which gets one a second. */
+static bool may_tell_refusal(void)
+{
+    static int64_t left = REFUSALS_AT_ONCE, since_ms;
+    int64_t fresh = (now_ms() - since_ms) / REFUSAL_EVERY_MS;
+    if (fresh > 0) {
+        left = left + fresh < REFUSALS_AT_ONCE ? left + fresh : REFUSALS_AT_ONCE;
+        since_ms += fresh * REFUSAL_EVERY_MS;
+    }
+    return left > 0 && left-- > 0;
+}
+
+void service_log_refusal(const struct caller *caller, const struct refused_request *request)
+{
+    static int64_t missed;
+    bool is_known = caller->account != NULL;
+    metric_add(request->status == 401 ? METRIC_UNAUTHORIZED : METRIC_FORBIDDEN, 0, 1);
+    if (!may_tell_refusal()) {
+        missed++;
+        return;
+    }
+    log_event(ACCESS_REFUSED, COUNT("status", request->status), TEXT("method", request->method),
+              TEXT("path", request->path), TEXT("by", request->is_remote ? "tcp" : "unix"),
+              TEXT("key", is_known ? service_key_id(caller) : "none"),
+              TEXT("tenant", is_known ? service_tenant(caller) : "none"),
+              TEXT("request", caller->request_id), COUNT("missed", missed));
+    missed = 0;
 }
 
 void service_log_debug(enum log_event event, const char *name, const char *value)

@@ -7,6 +7,15 @@
 /* One line of the log: of whose request, one fact more (`name` NULL: none), the cause. */
 void service_log_warning(const struct caller *caller, enum log_event event, const char *name,
                          const char *value, const char *cause);
+/* A request that was answered with 401 or 403 is counted, and told in the log: 20 at once and then
+ * one a second, so that nobody fills it. `path` is the route's, which holds nothing of the request.
+ */
+struct refused_request {
+    unsigned status;
+    const char *method, *path;
+    bool is_remote;
+};
+void service_log_refusal(const struct caller *caller, const struct refused_request *request);
 void service_log_debug(enum log_event event, const char *name, const char *value);
 
 /* What a door makes the event loop do. */

@@ -23,12 +23,27 @@ static void write_hashes(const struct merkle_proof *from, struct log_proof *proo
         write_hash(&from->hashes[i], proof->hashes[i]);
 }
 
+/* NULL: the daemon's owner sees all. */
+static const char *tenant_of(const struct caller *caller)
+{
+    const struct api_key *key = &caller->account->key;
+    return key->id[0] ? key->tenant : NULL;
+}
+
 int service_receipt(const struct service *service, const struct caller *caller, const char *id,
                     struct bytes *out, error *err)
 {
-    const struct api_key *key = &caller->account->key;
-    const char *tenant = key->id[0] ? key->tenant : NULL; /* the daemon's owner sees all */
-    return receipt_read(service->receipts, id, tenant, out, err);
+    return receipt_read(service->receipts, id, tenant_of(caller), out, err);
+}
+
+int service_list_receipts(const struct service *service, const struct caller *caller,
+                          struct record_page *page, struct bytes *out, error *err)
+{
+    struct receipt_page found = { .cursor = page->cursor, .max = page->max };
+    int result = receipts_list(service->receipts, tenant_of(caller), &found, out, err);
+    page->next = found.next;
+    page->has_more = found.has_more;
+    return result;
 }
 
 int service_receipt_proof(const struct service *service, const char *id, struct bytes *checkpoint,

@@ -23,6 +23,14 @@ struct log_proof {
 /* Adds the signed envelope. Fails  ERR_NOT_FOUND  also for one of another tenant. */
 int service_receipt(const struct service *service, const struct caller *caller, const char *id,
                     struct bytes *out, error *err);
+/* A page of the log: what the caller's tenant may see, the owner all of it, in its order. */
+struct record_page {
+    uint64_t cursor, max; /* index that it begins at; rows */
+    uint64_t next;        /* set: the cursor of what follows */
+    bool has_more;        /* set */
+};
+int service_list_receipts(const struct service *service, const struct caller *caller,
+                          struct record_page *page, struct bytes *out, error *err);
 /* Adds the checkpoint of the log. Gives  the proof that the receipt stands in it, without its first
  * and second. */
 int service_receipt_proof(const struct service *service, const char *id, struct bytes *checkpoint,

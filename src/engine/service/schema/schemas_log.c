@@ -23,6 +23,16 @@ static const struct property receipt_proof[] = {
     { "index",      "count",    "of the record" },
     { 0 },
 };
+static const struct property logged_record[] = {
+    { "envelope", "Envelope", "" },
+    { "index",    "count",    "of the record in the log" },
+    { 0 },
+};
+static const struct property receipt_page[] = {
+    { "receipts",    "[]LoggedRecord", "receipts and events; a page may have none and yet a `next_cursor`" },
+    { "next_cursor", "string?", "of the next page; null: this was the last" },
+    { 0 },
+};
 static const struct property opening_item[] = {
     { "group",  "=inputs,outputs,artifacts,approval", "" },
     { "name",   "string", "as the receipt names it" },
@@ -125,6 +135,8 @@ const struct schema log_schemas[] = {
     { "Signature", "Of the daemon's key", signature },
     { "Envelope", "A signed record (DSSE)", envelope },
     { "ReceiptProof", "A receipt with what proves that it stands in the log", receipt_proof },
+    { "LoggedRecord", "A record of the log, with its place", logged_record },
+    { "ReceiptPage", "A page of the log", receipt_page },
     { "ReceiptOrProof", "The receipt, with ?proof=1 the proof too", NULL, { "Envelope", "ReceiptProof" } },
     { "OpeningItem", "What opens one commitment", opening_item },
     { "Opening", "What opens the commitments of a receipt", opening },

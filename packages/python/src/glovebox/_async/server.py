@@ -69,6 +69,11 @@ class AsyncServer:
         """A signed receipt; with `proof` that it stands in the log, too. `glovebox receipt verify` checks it."""
         return await self._get(path_of("v1", "receipts", receipt), proof="1" if proof else None)
 
+    async def receipts(self, since: int = 0) -> List[Dict[str, Any]]:
+        """Signed receipts and events from index `since` of the log on, each with its `index`. Needs a key with scope audit,
+        which sees those of its tenant."""
+        return await self._client.pages("/v1/receipts", "receipts", given(limit="100", cursor=str(since) if since else None))
+
     async def opening(self, receipt: str) -> Dict[str, Any]:
         """What opens the commitments of a receipt."""
         return await self._get(path_of("v1", "receipts", receipt, "opening"))
