@@ -177,7 +177,7 @@ def walk(asked, key):
     for path in ("/v1/runs", "/v1/runs/{id}", "/v1/runs/{id}/events", "/v1/runs/{id}/artifacts.zip", "/v1/artifacts/{sha256}",
                  "/v1/sessions", S, S + "/contexts", S + "/checkpoints", S + "/files/{path}", S + "/files:tar", S + "/processes",
                  S + "/processes/{process}", S + "/ports:token", "/v1/policies", "/v1/templates", "/v1/limits", "/healthz", "/readyz",
-                 "/openapi.json", "/metrics", "/v1/receipts/{id}", "/v1/receipts/{id}/opening", "/v1/log/key", "/v1/log/checkpoint", "/v1/approvals",
+                 "/openapi.json", "/metrics", "/v1/receipts", "/v1/receipts/{id}", "/v1/receipts/{id}/opening", "/v1/log/key", "/v1/log/checkpoint", "/v1/approvals",
                  "/v1/approvals/{id}", "/v1/network/rules"):
         good("GET", path)
     good("GET", "/v1/receipts/{id}", query="?proof=1")
