@@ -137,7 +137,7 @@ sequences: all
 	@GLOVEBOX_SEQUENCES=$(RUNS) GLOVEBOX_BUILD=$(abspath $(BUILD)) /usr/bin/python3 -B -m pytest -p no:cacheprovider -q -s \
 		tests/integration/test_sequences.py
 
-# What does one tenant feel of another that spins, forks, fills memory or does not listen to 429?
+# What does one tenant feel of another? Some forty kinds of noise (tests/soak/noise.py), of programs and of clients.
 neighbours: all
 	@/usr/bin/python3 -B tests/soak/neighbours.py $(BUILD)
 

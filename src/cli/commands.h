@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* Exit statuses that glovebox gives of its own; every other one is the program's. */
 enum exit_status {
@@ -41,9 +42,10 @@ const char *first_verb_of(const char *noun);
 /* " ls rm": the other names that a noun's verbs have, to stdout. */
 void aliases_print(const struct command *command);
 
-/* Adds text with its control bytes shown (\x0a) to a line of `room` bytes. Gives  how long it is.
- */
+/* Adds text of somebody else's to a line of `room` bytes: control bytes are shown as \x0a, marks
+ * that reorder text or show nothing as <U+202E>. Gives  how long it is. */
 size_t line_add_harmless(char *line, size_t used, size_t room, const char *text);
+void print_harmless(FILE *out, const char *text); /* the same, to a stream */
 
 /* Prints `glovebox: cause; fix` as one line on stderr, control bytes made visible.
  * Gives  EXIT_OWN_FAILURE, so that a handler ends in `return complain(...)`. */

@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "model/errors.h"
 #include "supervisor/install_paths.h"
 
@@ -12,23 +13,60 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { SHOWN_MAX = 12 }; /* bytes of "<U+E0041>", with its NUL, and more */
+
+/* Writes the character at `text` as it may be shown. Gives  ret_size, the bytes written; returns
+ * the bytes read. */
+static size_t show_character(const char *text, size_t left, char ret_shown[SHOWN_MAX],
+                             size_t *ret_size)
+{
+    const unsigned char *byte = (const unsigned char *) text;
+    int length = utf8_character(byte, left);
+    uint32_t point = length > 0 ? utf8_code_point(byte, length) : 0;
+    bool begins_control = byte[0] == 0xc2 && left > 1 && byte[1] >= 0x80 && byte[1] < 0xa0;
+    size_t taken = length > 0 ? (size_t) length : 1;
+    if (*byte < 0x20 || *byte == 0x7f || begins_control) {
+        *ret_size = (size_t) snprintf(ret_shown, SHOWN_MAX, "\\x%02x", *byte);
+        return 1;
+    }
+    if (length > 0 && utf8_is_hidden(point)) {
+        *ret_size = (size_t) snprintf(ret_shown, SHOWN_MAX, "<U+%04X>", (unsigned) point);
+        return taken;
+    }
+    memcpy(ret_shown, text, taken);
+    *ret_size = taken;
+    return taken;
+}
+
 size_t line_add_harmless(char *line, size_t used, size_t room, const char *text)
 {
-    enum { DISPLAY_DATA_MAX = 5 }; /* bytes of "\\x1b", with its NUL */
-    for (const unsigned char *byte = (const unsigned char *) text;
-         *byte && used + DISPLAY_DATA_MAX <= room; byte++) {
-        bool begins_control = byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] < 0xa0;
-        if (*byte < 0x20 || *byte == 0x7f || begins_control)
-            used += (size_t) snprintf(line + used, DISPLAY_DATA_MAX, "\\x%02x", *byte);
-        else
-            line[used++] = (char) *byte;
+    char shown[SHOWN_MAX];
+    size_t size = 0;
+    for (size_t left = strlen(text); left > 0 && used + SHOWN_MAX <= room;) {
+        size_t taken = show_character(text, left, shown, &size);
+        memcpy(line + used, shown, size);
+        used += size;
+        text += taken;
+        left -= taken;
     }
     return used;
 }
 
+void print_harmless(FILE *out, const char *text)
+{
+    char shown[SHOWN_MAX];
+    size_t size = 0;
+    for (size_t left = strlen(text); left > 0;) {
+        size_t taken = show_character(text, left, shown, &size);
+        (void) fwrite(shown, 1, size, out);
+        text += taken;
+        left -= taken;
+    }
+}
+
 /* Text may come from a file name or from a sandbox, and stderr may be a terminal: control bytes are
  * shown. One write, so that lines of several processes do not mix. */
-static void print_harmless(const char *text)
+static void print_cause(const char *text)
 {
     char line[4096] = "glovebox: ";
     size_t used = line_add_harmless(line, strlen(line), sizeof line - 1, text);
@@ -44,7 +82,7 @@ static int say(const char *format, va_list values)
     if (vasprintf(&text, format, values) < 0)
         text = NULL;
     (void) fflush(stdout);
-    print_harmless(text ? text : "out of memory");
+    print_cause(text ? text : "out of memory");
     free(text);
     return EXIT_OWN_FAILURE;
 }

@@ -105,6 +105,8 @@ def test_receipts_are_listed_by_tenant(glovebox):
         receipts = {name: [service.run(f"print({n})", key=keys[name]).json["receipt"] for n in range(3)] for name in "ab"}
         whole, asked = pages(service)
         assert [row["index"] for row in whole] == list(range(len(whole))) and asked == (len(whole) + 1) // 2
+        whole_pages = service.call("GET", "/v1/receipts?limit=100")
+        assert len(whole_pages.body) < 200_000, "one page is a small part of a turn of the loop"
         own, _ = pages(service, key=auditor)
         payloads = [json.loads(base64.b64decode(row["envelope"]["payload"])) for row in own]
         assert [one["predicate"]["id"] for one in payloads if "predicate" in one] == receipts["a"]
@@ -168,3 +170,17 @@ def test_every_kind_of_event_is_in_the_schema():
             if word.startswith(("approval.", "key.", "libs.")) and word.endswith("ed") and word.count(".") == 1:
                 written.add(word)
     assert len(written) >= 12 and written <= known
+
+
+def test_names_in_receipts_cannot_change_what_a_terminal_shows(glovebox):
+    """Marks that reorder text or show nothing are written out, in names of artifacts as in facts of events; --json and the
+    receipt itself have them as they are."""
+    state_of_its_own(glovebox)
+    with Serving(glovebox, tcp=False, slots=2) as service:
+        ran = service.run("open('bill\u202efdp.\u200b\U000e0041exe', 'w').write('x')").json
+        made = service.call("POST", "/v1/sessions", {"policy": "minimal"}).json["id"]
+        service.call("POST", f"/v1/sessions/{made}/checkpoints", {"name": "x"})
+    shown = service.glovebox("receipt", "show", ran["receipt"]).stdout.decode()
+    assert "bill<U+202E>fdp.<U+200B><U+E0041>exe" in shown and not set("\u202e\u200b\U000e0041") & set(shown)
+    assert "bill\u202efdp.\u200b\U000e0041exe" in service.glovebox("receipt", "show", "--json", ran["receipt"]).stdout.decode()
+    assert "session.checkpointed" in service.glovebox("log", "search", made).stdout.decode()

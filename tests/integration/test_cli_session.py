@@ -271,6 +271,8 @@ def test_a_name_makes_no_line_of_its_own(cli, session):
     assert made.returncode == 0, made.stderr
     lines = cli("files", session).stdout.decode().splitlines()
     assert len([line for line in lines if "forged" in line]) == 1
+    cli("run", session, "-c", "open('/workspace/c\u202egpj.\u200b\U000e0041exe', 'w')")
+    assert any("c<U+202E>gpj.<U+200B><U+E0041>exe" in line for line in cli("files", session).stdout.decode().splitlines())
     assert any("a\\x0afile" in line for line in lines) and any("b\\x1b[2J\\x7f" in line for line in lines), lines
 
 

@@ -1,14 +1,16 @@
 #!/usr/bin/python3
 """What does one tenant feel of another? tests/soak/neighbours.py BUILD [SECONDS [KIND…]]
 
-A polite tenant runs `print` again and again, alone and then beside another tenant of each kind below, in turns. Told are
-the median and the 99th percentile of its runs and how many times its quiet 99th percentile that is. Ends with 1 if a run
-of the polite tenant was refused or wrong. The neighbour's client works on the same machine and is part of what is felt."""
+A polite tenant runs `print` again and again, alone and then beside another tenant of each kind of noise.py, in turns. Told
+are the median and the 99th percentile of its runs, how many times its quiet 99th percentile that is, and how many turns of
+gloveboxd's loop took more than 50 ms. Ends with 1 if a run of the polite tenant was refused or wrong, or if it was charged
+for anything but its own runs. The neighbour's client works on the same machine and is part of what is felt."""
 
 import http.client
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -16,51 +18,22 @@ import tempfile
 import threading
 import time
 
+import noise
 from service import TOP, Service
-
-FORKS = "import os\nwhile True:\n try: os.fork()\n except OSError: pass"
-CHILDREN = "import os\nwhile True:\n if os.fork() == 0: os._exit(0)\n os.wait()"
-FILES = ("import os\nwhile True:\n for n in range(500): open(f'f{n}', 'wb').write(b'x' * 8192)\n"
-         " for n in range(500): os.unlink(f'f{n}')")
-PING = ("import os, socket\na, b = socket.socketpair()\n"
-        "if os.fork() == 0:\n while True: b.send(b.recv(1))\nwhile True:\n a.send(b'x'); a.recv(1)")
-MAPS = "import mmap\nwhile True:\n m = mmap.mmap(-1, 8 << 20)\n m[:] = bytes(8 << 20)\n m.close()"
-SIGNALS = ("import os, signal\nsignal.signal(10, lambda *_: None)\nparent = os.getpid()\nos.fork() or os.fork()\n"
-           "while True: os.kill(parent, 10)")
-
-# How many clients, and what each of them runs.
-KINDS = {
-    "quiet": (0, ""),
-    "spinners": (16, "while True: pass"),
-    "memory": (8, "a = []\nwhile True: a.append(bytearray(1 << 20))"),
-    "forks": (8, FORKS),
-    "children": (8, CHILDREN),
-    "files": (8, FILES),
-    "ping-pong": (8, PING),
-    "mappings": (8, MAPS),
-    "signals": (8, SIGNALS),
-    "connections": (200, "print(1)"),
-}
-
-
-def ask(connection, key, code, **more):
-    body = json.dumps({"code": code, "language": "python", "policy": "minimal"} | more)
-    connection.request("POST", "/v1/runs", body, {"Authorization": f"Bearer {key}"})
-    answer = connection.getresponse()
-    return answer.status, json.loads(answer.read())
 
 
 def bother(port, key, kind):
     """The other tenant: asks again at once, whatever it was told. Ends when it is killed."""
-    count, code = KINDS[kind]
+    count, act = noise.KINDS[kind]
 
     def client():
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         while True:
+            one = noise.Client(port, key)
             try:
-                ask(connection, key, code, limits={"wall_ms": 4000})
-            except (OSError, http.client.HTTPException):
-                connection.close()
+                while True:
+                    act(one)
+            except (OSError, http.client.HTTPException, ValueError):
+                one.connection.close()
 
     for _ in range(count):
         threading.Thread(target=client, daemon=True).start()
@@ -71,51 +44,78 @@ def quantile(values, share):
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
+def slow_turns(owner):
+    """Turns of the loop that took longer than 50 ms, as far as the histogram can tell."""
+    text = owner.call("GET", "/metrics")[1].decode()
+    turns = {float(limit): int(count) for limit, count in
+             re.findall(r'^glovebox_loop_turn_seconds_bucket\{le="([0-9.]+)"\} (\d+)$', text, re.MULTILINE)}
+    total = int(re.search(r"^glovebox_loop_turn_seconds_count (\d+)$", text, re.MULTILINE)[1])
+    return total - turns[min(limit for limit in turns if limit >= 0.05)]
+
+
 def measure(port, keys, kind, seconds):
-    """The times of the polite tenant's runs in ms, and what was wrong with them."""
-    neighbour = subprocess.Popen([sys.executable, "-B", __file__, "--neighbour", str(port), keys[1], kind])
-    took, wrong = [], []
+    """The times of the polite tenant's runs in ms, what was wrong with them, what they used of the processor, and the
+    slow turns of the loop meanwhile."""
+    neighbour = subprocess.Popen([sys.executable, "-B", __file__, "--neighbour", str(port), keys["other"], kind])
+    took, wrong, cpu_ms = [], [], 0
+    owner = noise.Client(port, keys["owner"])
+    before = slow_turns(owner)
     try:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        polite = noise.Client(port, keys["polite"])
         time.sleep(1.5)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             begin = time.perf_counter()
-            status, answer = ask(connection, keys[0], "print('polite')")
+            status, answer = polite.run("print('polite')", limits={})
             took.append((time.perf_counter() - begin) * 1e3)
             if status != 200 or answer["stdout"] != "polite\n":
-                wrong.append(f"{status} {json.dumps(answer)[:300]}")
+                wrong.append(f"{kind}: {status} {json.dumps(answer)[:300]}")
+            else:
+                cpu_ms += answer["usage"]["cpu_ms"] + 1  # it is rounded down
             time.sleep(0.01)
     finally:
         neighbour.kill()
         neighbour.wait()
     time.sleep(0.5)
-    return took, wrong
+    return took, wrong, cpu_ms, slow_turns(owner) - before
 
 
-def make_key(build, state, name):
-    done = subprocess.run([f"{build}/glovebox", "key", "create", "--json", "--name", name, "--tenant", name], check=True,
-                          capture_output=True, env=os.environ | {"GLOVEBOX_STATE": state})
+def make_key(build, state, name, scopes):
+    done = subprocess.run([f"{build}/glovebox", "key", "create", "--json", "--name", name, "--tenant", name, "--scope", scopes],
+                          check=True, capture_output=True, env=os.environ | {"GLOVEBOX_STATE": state})
     return json.loads(done.stdout)["key"]
+
+
+def charged_ms(owner, name):
+    status, answer = owner.call("GET", "/v1/status")
+    assert status == 200, answer
+    return sum(row["cpu_ms"] for row in answer["keys"] if row["tenant"] == name)
 
 
 def main():
     build = sys.argv[1] if len(sys.argv) > 1 else f"{TOP}/build"
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 10
-    kinds = sys.argv[3:] or [kind for kind in KINDS if kind != "quiet"]
+    kinds = sys.argv[3:] or [kind for kind in noise.KINDS if kind != "quiet"]
     port = random.randrange(10000, 32000)
-    times, wrong = {}, []
+    times, wrong, turns, own_ms = {}, [], {}, 0
     with tempfile.TemporaryDirectory(prefix="glovebox-neighbours-") as folder, \
             Service(build, folder, 64, "--listen", f"127.0.0.1:{port}"):
-        keys = [make_key(build, f"{folder}/state", name) for name in ("polite", "other")]
+        keys = {name: make_key(build, f"{folder}/state", name, scopes) for name, scopes in
+                {"polite": "run", "other": "run,sessions,audit", "owner": "audit,admin"}.items()}
         for kind in ["quiet", *kinds, "quiet"]:
-            took, wrong_here = measure(port, keys, kind, seconds)
+            took, wrong_here, cpu_ms, slow = measure(port, keys, kind, seconds)
             times.setdefault(kind, []).extend(took)
+            turns[kind] = turns.get(kind, 0) + slow
             wrong += wrong_here
+            own_ms += cpu_ms
+        charged = charged_ms(noise.Client(port, keys["owner"]), "polite")
     quiet = quantile(times["quiet"], 0.99)
     for kind, took in times.items():
         print(f"{kind:12} {len(took):5} runs, p50 {quantile(took, 0.5):7.1f} ms, p99 {quantile(took, 0.99):7.1f} ms "
-              f"({quantile(took, 0.99) / quiet:5.1f} times quiet), most {max(took):7.1f} ms")
+              f"({quantile(took, 0.99) / quiet:5.1f} times quiet), most {max(took):7.1f} ms, {turns[kind]} slow turns")
+    print(f"the polite tenant was charged {charged} ms of processor time, its results say {own_ms} at most")
+    if charged > own_ms:
+        wrong.append("it was charged for more than its own runs")
     for line in wrong[:5]:
         print(f"wrong: {line}")
     return 1 if wrong else 0

@@ -381,9 +381,11 @@ void print_record_line(uint64_t index, json_object *payload)
     const char *event = text_at(payload, "event");
     if (*event) {
         (void) timestamp_write_ms(number_at(payload, "at_ms"), moment);
-        (void) printf(
-            "%8" PRIu64 "  %s  %s  event    %s  %s\n", index, moment, text_at(payload, "id"), event,
-            json_object_to_json_string_ext(member_at(payload, "facts"), JSON_C_TO_STRING_PLAIN));
+        (void) printf("%8" PRIu64 "  %s  %s  event    %s  ", index, moment, text_at(payload, "id"),
+                      event);
+        print_harmless(stdout, json_object_to_json_string_ext(member_at(payload, "facts"),
+                                                              JSON_C_TO_STRING_PLAIN));
+        (void) putchar('\n');
         return;
     }
     bool is_lost = strcmp(text_at(payload, "predicateType"), PREDICATE_LOST) == 0;

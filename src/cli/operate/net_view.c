@@ -4,6 +4,7 @@
 
 #include "base/timestamp.h"
 
+#include "cli/commands.h"
 #include "cli/daemon_request.h"
 #include "cli/tty/output_filter.h"
 
@@ -48,9 +49,11 @@ static void put_line(const char *line)
     if (!is_open)
         terminal_init(&terminal, STDOUT_FILENO);
     is_open = true;
+    char shown[4 * LINE_SIZE];
+    size_t used = line_add_harmless(shown, 0, sizeof shown - 1, line);
+    shown[used++] = '\n';
     (void) fflush(stdout);
-    terminal_write(&terminal, line, strlen(line));
-    terminal_write(&terminal, "\n", 1);
+    terminal_write(&terminal, shown, used);
 }
 
 /* --- rules --------------------------------------------------------------------------------------

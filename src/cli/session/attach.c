@@ -1,6 +1,7 @@
 /* attach.c - `glovebox session ps` and `attach`: what runs in a session, and back to it. */
 #include "cli/session/session.h"
 
+#include "cli/commands.h"
 #include "cli/tty/output_filter.h"
 
 #include <stdio.h>
@@ -52,15 +53,16 @@ static void command_of(json_object *process, char *line, size_t size)
 /* A process says itself what it is called: a terminal is not to obey it. */
 static void print_process(struct terminal *terminal, json_object *process)
 {
-    char command[160], line[320];
+    char command[160], line[320], shown[1300];
     json_object *pid = NULL;
     (void) json_object_object_get_ex(process, "pid", &pid);
     command_of(process, command, sizeof command);
-    int length = snprintf(line, sizeof line, "%-37s  %6d  %-8s  %-8s  %s\n", text_of(process, "id"),
-                          pid ? json_object_get_int(pid) : 0, text_of(process, "state"),
-                          flag_of(process, "terminal") ? "yes" : "-", command);
-    terminal_write(terminal, line,
-                   (size_t) length < sizeof line ? (size_t) length : sizeof line - 1);
+    (void) snprintf(line, sizeof line, "%-37s  %6d  %-8s  %-8s  %s", text_of(process, "id"),
+                    pid ? json_object_get_int(pid) : 0, text_of(process, "state"),
+                    flag_of(process, "terminal") ? "yes" : "-", command);
+    size_t used = line_add_harmless(shown, 0, sizeof shown - 1, line);
+    shown[used++] = '\n';
+    terminal_write(terminal, shown, used);
 }
 
 int session_processes(struct session_arguments *arguments, error *err)

@@ -2,6 +2,7 @@
  * word means. */
 #include "cli/session/session.h"
 
+#include "cli/commands.h"
 #include "cli/tty/output_filter.h"
 
 #include <stdio.h>
@@ -131,7 +132,7 @@ static void print_text(const char *text)
 
 static void print_session(json_object *session)
 {
-    char line[512];
+    char line[512], shown[2048];
     json_object *policy = NULL, *ended = NULL, *metadata = NULL;
     const char *parent = text_of(session, "parent");
     (void) json_object_object_get_ex(session, "policy", &policy);
@@ -145,7 +146,8 @@ static void print_session(json_object *session)
                     metadata && json_object_object_length(metadata) > 0
                         ? json_object_to_json_string_ext(metadata, JSON_C_TO_STRING_PLAIN)
                         : "");
-    print_text(line);
+    shown[line_add_harmless(shown, 0, sizeof shown, line)] = '\0';
+    print_text(shown);
 }
 
 /* Once the daemon has answered: who is refused sees no empty table. */

@@ -76,11 +76,13 @@ static const struct line {
 
 static void print_value(const char *title, json_object *value)
 {
-    (void) printf("%-12s %s\n", title,
-                  json_object_is_type(value, json_type_string)
-                      ? json_object_get_string(value)
-                      : json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN |
-                                                                  JSON_C_TO_STRING_NOSLASHESCAPE));
+    (void) printf("%-12s ", title);
+    print_harmless(stdout,
+                   json_object_is_type(value, json_type_string)
+                       ? json_object_get_string(value)
+                       : json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN |
+                                                                   JSON_C_TO_STRING_NOSLASHESCAPE));
+    (void) putchar('\n');
 }
 
 /* "ended_ms": 1795353037476 is read by programs, "ended 2026-11-22T…" by people. */

@@ -172,7 +172,8 @@ static const struct parameter receipt_query[] = {
     { 0 },
 };
 static const struct parameter list_query[] = {
-    { "limit", IN_QUERY, "count 1..100", "rows of a page; 50 if it is left out" },
+    { "limit", IN_QUERY, "count 1..100",
+      "rows of a page; 50 if it is left out. 64 KiB of the log end a page, too" },
     { "cursor", IN_QUERY, "count",
       "`next_cursor` of the page before, or the index of a record, as one more than that of the "
       "last row: what has come since" },

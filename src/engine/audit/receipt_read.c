@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* What one request may make the event loop read. */
-enum { LOOKED_MAX = 200, LOOKED_BYTES_MAX = 1024 * 1024 };
+enum { LOOKED_MAX = 100, LOOKED_BYTES_MAX = 64 * 1024 };
 
 /* Canonical JSON has one spelling, and texts in it have their quotes escaped: so a member with this
  * value stands there, or it does not. */
