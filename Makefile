@@ -50,11 +50,13 @@ packages: all
 	@tools/setup build packages debian mcp
 	@tools/make-packages $(BUILD)
 
-# The npm packages in a folder of their own, the others in a small Debian: SUITE=trixie for another release.
+# The npm packages in a folder of their own, the Debian packages in a small Debian (SUITE=trixie for another release), the
+# wheel in those of three releases and without a C library.
 SUITE ?= bookworm
 test-packages: packages
 	@tests/packages/try_npm
 	@tests/packages/try_debian $(BUILD) $(SUITE)
+	@tests/packages/try_wheel $(BUILD)
 
 # The JavaScript package: types by two checkers and its tests against a server of their own.
 test-javascript: all

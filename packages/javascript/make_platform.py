@@ -26,7 +26,7 @@ def main(build, archive, target):
     package = json.loads((HERE / "package.json").read_text())
     platform = {name: package[name] for name in ("version", "license")} | {
         "name": f"{package['name']}-linux-x64", "description": "The Linux programs of glovebox-sandbox",
-        "os": ["linux"], "cpu": ["x64"], "libc": ["glibc"], "main": "index.js", "files": ["index.js", "programs"]}
+        "os": ["linux"], "cpu": ["x64"], "main": "index.js", "files": ["index.js", "programs"]}
     programs = target / "linux-x64" / "programs"
     programs.mkdir(parents=True)
     collect(build, programs)

@@ -1,14 +1,14 @@
 """Makes the wheel for x86-64 Linux of the pure one: make_wheel.py BUILD PURE_WHEEL ARCHIVE TARGET_FOLDER.
 
-It carries the programs, the shared libraries that they need but for those of the C library, and a packed template. Its
-tag names the C library that these need, as their symbols say. The same input gives the same bytes."""
+It carries the programs, the shared libraries that they need, the C library and its loader among them, and a packed
+template. In the place of a program that is not static lies a copy of glovebox-launch, and the program in the folder of
+libraries: so nothing of the system is loaded, whichever C library that has. The same input gives the same bytes."""
 
 import base64
 import csv
 import hashlib
 import io
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -17,8 +17,9 @@ import zipfile
 
 PROGRAMS = ["glovebox", "gloveboxd", "glovebox-egress", "glovebox-init", "glovebox-notify", "glovebox-spawner"]
 DATA = ["policies", "templates", "python", "seccomp/default.bpf", "seccomp/loopback.bpf"]
-C_LIBRARY = {"libc.so.6", "libm.so.6", "libresolv.so.2", "libpthread.so.0", "libdl.so.2", "librt.so.1",
-             "ld-linux-x86-64.so.2"}
+LOADER = "ld-linux-x86-64.so.2"
+# What pip takes on glibc of 2012 and later, under both of its names, and on musl.
+TAGS = ["manylinux_2_17_x86_64", "manylinux2014_x86_64", "musllinux_1_1_x86_64"]
 TIME = (2025, 1, 1, 0, 0, 0)  # of every file
 BEFORE = "glovebox/_programs"
 
@@ -28,7 +29,7 @@ def output_of(*command):
 
 
 def libraries_of(program):
-    """Name and place of what the loader would load for it."""
+    """Name and place of what the loader would load for it, and of the loader; none of a static program."""
     if "NEEDED" not in output_of("objdump", "-p", str(program)):
         return {}
     found = {}
@@ -36,8 +37,12 @@ def libraries_of(program):
         name, arrow, place = line.strip().partition(" => ")
         if arrow and "not found" in place:
             sys.exit(f"make_wheel.py: {program} needs {name}, which is not here")
-        if arrow and name not in C_LIBRARY:
+        if not arrow and name.startswith("/"):
+            name, place = pathlib.Path(name.split(" (")[0]).name, name
+        if place:  # the kernel's own, linux-vdso.so.1, has none
             found[name] = pathlib.Path(place.split(" (")[0]).resolve()
+    if LOADER not in found:
+        sys.exit(f"make_wheel.py: {program} is not for {LOADER}")
     return found
 
 
@@ -51,34 +56,24 @@ def licence_of(library):
     return sys.exit(f"make_wheel.py: no Debian package has {library}")
 
 
-def c_library_of(files):
-    """The newest version of the C library that a symbol of these asks for, as (2, 34)."""
-    versions = {(2, 17)}
-    for file in files:
-        versions |= {tuple(map(int, found.split("."))) for found in
-                     re.findall(r"\bGLIBC_(\d+\.\d+)", output_of("objdump", "-T", str(file)))}
-    return max(versions)
-
-
 def collect(build, place):
     """Puts the programs and what they need into a folder."""
-    for name in PROGRAMS:
-        subprocess.run(["strip", "--strip-unneeded", "-o", place / name, build / name], check=True)
-    for name in DATA:
-        (place / name).parent.mkdir(exist_ok=True)
-        (shutil.copytree if (build / name).is_dir() else shutil.copy)(build / name, place / name)
     for folder in ("lib", "licences"):
         (place / folder).mkdir()
     for name in PROGRAMS:
         libraries = libraries_of(build / name)
+        program = place / "lib" / name if libraries else place / name
+        subprocess.run(["strip", "--strip-unneeded", "-o", program, build / name], check=True)
         if libraries:  # of the whole tree of libraries this one path is looked at first
-            subprocess.run(["patchelf", "--force-rpath", "--set-rpath", "$ORIGIN/lib", place / name], check=True)
+            subprocess.run(["patchelf", "--force-rpath", "--set-rpath", "$ORIGIN/lib", program], check=True)
+            subprocess.run(["strip", "--strip-all", "-o", place / name, build / "glovebox-launch"], check=True)
         for library, source in libraries.items():
             package, licence = licence_of(source)
             shutil.copy(source, place / "lib" / library)
             (place / "licences" / package).write_bytes(licence)
-    binaries = [place / name for name in PROGRAMS] + [*(place / "lib").iterdir(), *(place / "python").glob("*.so")]
-    return "manylinux_{}_{}_x86_64".format(*c_library_of(binaries))
+    for name in DATA:
+        (place / name).parent.mkdir(exist_ok=True)
+        (shutil.copytree if (build / name).is_dir() else shutil.copy)(build / name, place / name)
 
 
 def contents_of(folder):
@@ -104,7 +99,7 @@ def write_wheel(target, contents):
 def main(build, pure, archive, folder):
     with tempfile.TemporaryDirectory() as scratch, zipfile.ZipFile(pure) as wheel:
         place = pathlib.Path(scratch)
-        tag = collect(build, place)
+        collect(build, place)
         shutil.copy(archive, place / archive.name)
         papers = next(name for name in wheel.namelist() if name.endswith(".dist-info/RECORD")).rpartition("/")[0]
         contents = []
@@ -112,14 +107,15 @@ def main(build, pure, archive, folder):
             content = wheel.read(name)
             if name == f"{papers}/WHEEL":
                 content = content.replace(b"Root-Is-Purelib: true", b"Root-Is-Purelib: false")
-                content = content.replace(b"py3-none-any", f"py3-none-{tag}".encode())
+                content = content.replace(b"Tag: py3-none-any\n",
+                                          "".join(f"Tag: py3-none-{tag}\n" for tag in TAGS).encode())
             if name != f"{papers}/RECORD":
                 contents.append((name, content, False))
         contents += contents_of(place)
         record = io.StringIO()
         csv.writer(record, lineterminator="\n").writerows(
             [*(row_of(name, content) for name, content, _ in contents), (f"{papers}/RECORD", "", "")])
-        target = folder / pure.name.replace("none-any", f"none-{tag}")
+        target = folder / pure.name.replace("none-any", f"none-{'.'.join(TAGS)}")
         write_wheel(target, [*contents, (f"{papers}/RECORD", record.getvalue().encode(), False)])
     print(target)
 

@@ -113,6 +113,13 @@ static const char *after_word(const char *at)
     return at + strspn(at, " ");
 }
 
+static const char *what_tar_says(const char *line)
+{
+    return strstr(line, "unrecognized option")
+               ? "is what this machine's tar says; install GNU tar (Alpine: apk add tar)"
+               : "is what tar says of it";
+}
+
 /* A line of `tar --list --verbose`: mode, owner, size, date, time, name, where one space precedes
  * the name. */
 static void judge_line(void *context, const char *line)
@@ -122,7 +129,7 @@ static void judge_line(void *context, const char *line)
     const char *size = after_word(after_word(line)), *time = after_word(after_word(size));
     const char *space = strchr(time, ' ');
     if (strncmp(line, "tar: ", 5) == 0 || strlen(line) >= LINE_MAX_BYTES || !space) {
-        complain_about(import, "is what tar says of it", line);
+        complain_about(import, what_tar_says(line), line);
         return;
     }
     (void) snprintf(mode, sizeof mode, "%.*s", (int) strcspn(line, " "), line);
@@ -145,7 +152,7 @@ static void judge_line(void *context, const char *line)
 
 static void judge_words(void *context, const char *line)
 {
-    complain_about(context, "is what tar says of it", line);
+    complain_about(context, what_tar_says(line), line);
 }
 
 /* Runs tar behind the walls, with the archive as its input. */
