@@ -1,4 +1,4 @@
-# A thin door to Meson: `make` builds into build/, where the programs find each other without install.
+# A front end of Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
 .PHONY: all setup run test test-mcp test-python test-javascript test-adapters packages test-packages check coverage bench fuzz mutants verdicts soak idle kills powercuts overload executions sequences snippets guest neighbours format lint install uninstall clean
 
@@ -24,8 +24,8 @@ test:
 	@tools/setup build test
 	@tools/test $(BUILD)
 
-# Most mistakes within three minutes: build, looks, unit tests, clang-tidy over what differs from SINCE, and every
-# sixteenth integration and escape test. `make lint` and `make test` remain what counts.
+# Most mistakes within three minutes: build, format, unit tests, clang-tidy over what differs from SINCE, and every
+# sixteenth integration and escape test. CI runs `make lint` and `make test`.
 check: all
 	@tools/setup build test lint
 	@tools/check $(BUILD)
@@ -45,7 +45,7 @@ test-adapters: all
 	@tools/setup build test
 	@tools/test-adapters $(BUILD)
 
-# What others install, into dist/: the Python wheels, the npm packages, the sources, the Debian packages.
+# Packages, into dist/: the Python wheels, the npm packages, the sources, the Debian packages.
 packages: all
 	@tools/setup build packages debian mcp
 	@tools/make-packages $(BUILD)
@@ -68,78 +68,78 @@ coverage:
 	@tools/setup build test
 	@tools/coverage $(BUILD)
 
-# All that is compared takes turns for four minutes (BENCH_SECONDS=60 for less of them); QUICK=1 gives a first
-# impression in one.
+# The benchmark: what is compared runs in turns for four minutes (BENCH_SECONDS=60 for one); QUICK=1 gives rough
+# figures in one.
 bench: all
 	@/usr/bin/python3 -B tests/bench/bench.py $(BUILD)
 
-# Longer than in `make test`: SECONDS_EACH for each target.
+# Fuzzers, longer than in `make test`: SECONDS_EACH for each target.
 SECONDS_EACH ?= 600
 fuzz:
 	@tools/setup build test
 	@tools/fuzz $(BUILD) $(SECONDS_EACH)
 
-# Would the unit tests of root's program, schedule, limits and parsers see a mistake? SAMPLE changes of one operator,
-# condition or constant, one at a time (0: all of them), others for another SEED; half a minute once it is built.
+# Mutation test of root's program, the schedule, limits, parsers and the engine: SAMPLE changes of one operator, condition or
+# constant, one at a time (0: all of them), chosen by SEED; do the unit tests fail? A few minutes once it is built.
 SAMPLE ?= 60
 SEED ?=
 mutants:
 	@tools/setup build test
 	@tools/mutants $(BUILD) $(SAMPLE) $(SEED)
 
-# Is it always the right limit that is named? RUNS of each, in parallel; `make test` has a short form.
+# Verdicts: is the limit that ended a run named correctly? RUNS of each limit, in parallel; `make test` has a short form.
 RUNS ?= 1000
 verdicts: all
 	@/usr/bin/python3 -B tests/soak/verdicts.py $(BUILD) $(RUNS)
 
-# Does it stay the same? Ordinary and hostile programs from 8 clients; `make test` has a form of 45 s.
+# Soak test: do memory, descriptors and latency stay the same? Ordinary and hostile programs from 8 clients; `make test` has a form of 45 s.
 soak: RUNS = 100000
 soak: all
 	@/usr/bin/python3 -B tests/soak/soak.py $(BUILD) $(RUNS)
 
-# Does waiting cost anything? 200 sessions and 8 hours on gloveboxd's clock; `make test` has 6 and one.
+# Idle sessions: do they use processor time? 200 sessions and 8 hours on gloveboxd's clock; `make test` has 6 and one.
 idle: all
 	@/usr/bin/python3 -B tests/soak/idle.py $(BUILD)
 
-# Each process of the service is killed again and again under load: how soon is it back, and what do callers hear?
+# Processes of the service are killed again and again under load: how soon are they back, and what do callers get?
 kills: all
 	@/usr/bin/python3 -B tests/soak/kills.py $(BUILD)
 
-# The disk of the state folder loses its power again and again under load: is what was promised there, and what it says?
+# Power cuts of the state folder's disk under load: is everything there that was promised to be on disk?
 CUTS ?= 200
 powercuts: all
 	@GLOVEBOX_POWER_CUTS=$(CUTS) GLOVEBOX_BUILD=$(abspath $(BUILD)) GLOVEBOX_STATE=$(abspath $(BUILD))/state \
 		/usr/bin/python3 -B -m pytest -p no:cacheprovider -q tests/integration/test_disks.py -k power_cuts
 
-# Ten times as many requests as can be served: how long do those that are admitted take, and how soon do the others
-# hear 429?
+# Overload: ten times as many requests as can be served. How long do admitted requests take, and how soon do the others
+# get 429?
 overload: all
 	@/usr/bin/python3 -B tests/soak/overload.py $(BUILD)
 
-# Does every execution leave exactly one receipt, for any names, sizes, ends and killed processes? RUNS of them.
+# Receipts: does every execution leave exactly one, for any names, sizes, ends and killed processes? RUNS of them.
 executions: RUNS = 2000
 executions: all
 	@GLOVEBOX_EXECUTIONS=$(RUNS) GLOVEBOX_BUILD=$(abspath $(BUILD)) /usr/bin/python3 -B -m pytest -p no:cacheprovider -q -s \
 		tests/integration/test_every_execution.py
 
-# 200 programs as models write them for data work, in the template python: at least 195 give what is expected.
+# 200 programs for data work as models write them, in the template python: at least 195 give the expected output.
 snippets: all
 	@/usr/bin/python3 -B tests/snippets/run.py $(BUILD)
 
-# The walls on a kernel with control groups v2 only, in an emulated machine; `make test` has a shorter form.
+# Escape tests on a kernel with control groups v2 only, in an emulated machine; `make test` has a shorter form.
 guest: all
 	@tools/setup build test
 	@tests/guest/build_image $(BUILD)/guest $(BUILD) $(BUILD)/state
 	@tests/guest/run $(BUILD)/guest 1800 whole
 
-# Do sequences of requests by chance meet an answer that the OpenAPI document does not have, another tenant's things or
-# a session that is not what it was? RUNS requests of each of three clients; GLOVEBOX_SEED repeats them.
+# Random sequences of requests: is every answer in the OpenAPI document, is no other tenant's object visible, is each
+# session as its model says? RUNS requests of each of three clients; GLOVEBOX_SEED repeats them.
 sequences: RUNS = 5000
 sequences: all
 	@GLOVEBOX_SEQUENCES=$(RUNS) GLOVEBOX_BUILD=$(abspath $(BUILD)) /usr/bin/python3 -B -m pytest -p no:cacheprovider -q -s \
 		tests/integration/test_sequences.py
 
-# What does one tenant feel of another? Some forty kinds of noise (tests/soak/noise.py), of programs and of clients.
+# Isolation of tenants: how much slower is one while another makes load? Some forty kinds (tests/soak/noise.py).
 neighbours: all
 	@/usr/bin/python3 -B tests/soak/neighbours.py $(BUILD)
 
