@@ -56,6 +56,12 @@ static void write_network(const struct policy *policy, struct bytes *out)
         network_rule_write(&policy->route.rules[i], text);
         bytes_print(out, "- %s\n", text);
     }
+    for (unsigned i = 0;
+         policy->network == POLICY_NETWORK_RULES && i < policy->route.endpoint_count; i++)
+        bytes_print(out,
+                    "- http://%s" ENDPOINT_SUFFIX "/ leads to that service; credentials are "
+                    "added outside of the sandbox\n",
+                    policy->route.endpoints[i].name);
 }
 
 static void write_files(const struct policy *policy, struct bytes *out)
@@ -132,6 +138,47 @@ static void write_checks(const struct precheck *precheck, struct bytes *out)
         write_decision(precheck, CHECK_ALLOW, "- It is fine if it: ", out);
 }
 
+static bool asks_in_checks(const struct precheck *precheck)
+{
+    bool asks = false;
+    for (unsigned rule = 0; rule < CHECK_RULES; rule++)
+        asks = asks || precheck->rules[rule] == CHECK_ASK;
+    for (size_t i = 0; i < precheck->module_count; i++)
+        asks = asks || precheck->modules[i].decision == CHECK_ASK;
+    return precheck->is_on && asks;
+}
+
+/* That a person decides, when, and what to do meanwhile. */
+static void write_approval(const struct policy *policy, struct bytes *out)
+{
+    static const struct {
+        uint32_t bit;
+        const char *text;
+    } cases[] = { { ASKS_ALWAYS, "always" },
+                  { ASKS_NETWORK, "if the network can be reached" },
+                  { ASKS_OVER_LIMITS, "if more than the limits above is asked for" },
+                  { ASKS_WARNING, "if the look at your code notes something" } };
+    uint32_t when = policy->approval.when;
+    const char *between = " ";
+    if (when == 0 && !asks_in_checks(&policy->precheck))
+        return;
+    bytes_add_text(out, "A person is asked before your code runs:");
+    for_each(one, cases) {
+        if (!(when & one->bit))
+            continue;
+        bytes_print(out, "%s%s", between, one->text);
+        between = ", ";
+    }
+    if (asks_in_checks(&policy->precheck))
+        bytes_print(out, "%sif it does what is said above", between);
+    bytes_print(
+        out,
+        ".\nIf the answer says pending_approval, nothing has run yet: tell the user. Within "
+        "%llu min it is decided or\nrefused; once it is approved, send the very same request "
+        "again. Any change to it is asked about anew.\n",
+        (unsigned long long) (approval_expires_ms(&policy->approval) / 60000));
+}
+
 static void write_expect(const struct policy_expect *expect, struct bytes *out)
 {
     if (!expect->text[0])
@@ -155,6 +202,7 @@ void policy_describe(const struct policy *policy, struct json_object *manifest, 
     write_network(policy, out);
     write_limits(policy, out);
     write_checks(&policy->precheck, out);
+    write_approval(policy, out);
     write_expect(&policy->expect, out);
     bytes_add_text(
         out, "If a run does not end well, its result says whose doing it was (fault), which limit "

@@ -47,6 +47,38 @@ TEST(it_names_policy_languages_and_packages)
     expect_says("{}", "Python packages", false);
 }
 
+TEST(it_says_that_a_person_is_asked)
+{
+    begin();
+    expect_says("{}", "A person is asked", false);
+    policy.approval = (struct policy_approval){ .when = ASKS_ALWAYS };
+    expect_says("{}", "A person is asked before your code runs: always.\n", true);
+    expect_says("{}", "Within 15 min", true);
+    expect_says("{}", "send the very same request again", true);
+    policy.approval =
+        (struct policy_approval){ .when = ASKS_NETWORK | ASKS_WARNING, .expires_ms = 3600000 };
+    expect_says("{}", "runs: if the network can be reached, if the look at your code notes", true);
+    expect_says("{}", "Within 60 min", true);
+    policy.approval = (struct policy_approval){ 0 };
+    policy.precheck.is_on = true;
+    policy.precheck.rules[CHECK_network] = CHECK_ASK;
+    expect_says("{}", "runs: if it does what is said above.\n", true);
+    policy.precheck.rules[CHECK_network] = CHECK_WARN;
+    expect_says("{}", "A person is asked", false);
+}
+
+TEST(it_names_endpoints_as_code_writes_them)
+{
+    begin();
+    policy.network = POLICY_NETWORK_RULES;
+    policy.route.endpoint_count = 1;
+    (void) snprintf(policy.route.endpoints[0].name, sizeof policy.route.endpoints[0].name,
+                    "models");
+    expect_says("{}", "- http://models.endpoint/ leads to", true);
+    policy.route.endpoint_count = 0;
+    expect_says("{}", ".endpoint/", false);
+}
+
 TEST(more_packages_than_it_names_are_mentioned)
 {
     auto_bytes manifest = { 0 };
@@ -89,6 +121,7 @@ TEST(checks_and_expectations_are_told_where_there_are_some)
     expect_says("{}", "are withheld", true);
 }
 
-TESTS(CASE(it_names_policy_languages_and_packages), CASE(more_packages_than_it_names_are_mentioned),
+TESTS(CASE(it_says_that_a_person_is_asked), CASE(it_names_endpoints_as_code_writes_them),
+      CASE(it_names_policy_languages_and_packages), CASE(more_packages_than_it_names_are_mentioned),
       CASE(limits_say_what_more_may_be_asked_for),
       CASE(checks_and_expectations_are_told_where_there_are_some))

@@ -12,6 +12,27 @@ WRITE = "import os\nf = os.open('f', os.O_CREAT | os.O_WRONLY)\nos.write(f, b'x'
 RUNS = 24
 
 
+def test_what_callers_lower_themselves_says_nothing_of_the_policy(glovebox):
+    """Runs that had asked for less, and met that, are counted apart; what a changed policy grants is learnt anew."""
+    state_of_its_own(glovebox)
+    env = with_policies(glovebox, POLICIES)
+    with Serving(glovebox, tcp=False, env=env) as server:
+        for size, lowered, count in ((2_000_000, 512 << 10, 2), (10, None, RUNS), (2_000_000, 512 << 10, 3)):
+            for _ in range(count):
+                more = {"limits": {"disk_bytes": lowered}} if lowered else {}
+                assert server.run(WRITE.format(size), policy="met", **more).status == 200
+    row = json.loads(glovebox("limits", "report", "--json").stdout)["policies"]["met"]["limits"]["disk"]
+    assert (row["verdict"], row["hits"], row["runs"], row["lowered"], row["granted_most"]) == ("roomy", 0, RUNS, 5, 1 << 20)
+    assert "(5 more had asked for less)" in glovebox("limits", "report").stdout.decode()
+    (glovebox.folder / "policies/met.yaml").write_text("name: met\nextends: minimal\nlimits: {disk: 128KiB}\n")
+    with Serving(glovebox, tcp=False, env=env) as server:
+        for _ in range(3):
+            assert server.run(WRITE.format(2_000_000), policy="met").status == 200
+    row = json.loads(glovebox("limits", "report", "--json").stdout)["policies"]["met"]["limits"]["disk"]
+    assert (row["verdict"], row["hits"], row["granted_most"]) == ("met_often", 3, 128 << 10)
+    assert "ended_by:disk" not in glovebox("limits", "report").stdout.decode(), "it ended none"
+
+
 def test_limits_that_are_met_or_near_are_named(glovebox):
     state_of_its_own(glovebox)
     with Serving(glovebox, tcp=False, env=with_policies(glovebox, POLICIES)) as server:

@@ -20,8 +20,9 @@
 
 enum {
     POLICIES_MAX = 64,
-    SHARES = 101,       /* per cent of what was granted */
-    RUNS_MIN = 20,      /* fewer say nothing */
+    SHARES = 101,  /* per cent of what was granted */
+    RUNS_MIN = 20, /* fewer say nothing */
+    DIGEST_TEXT_SIZE = 65,
     TIGHT_SHARE = 90,   /* who used that much was near the limit */
     TIGHT_PER_CENT = 5, /* of runs, near the limit or stopped by it */
     OFTEN_PER_CENT = 5, /* of runs, that met it */
@@ -30,6 +31,8 @@ enum {
 };
 
 struct limit_use {
+    uint64_t runs;     /* that were granted max_granted: others had asked for less */
+    uint64_t lowered;  /* the others */
     uint64_t measured; /* runs that came to their own end, and whose use is known */
     uint64_t hits, ends;
     uint64_t shares[SHARES];
@@ -38,6 +41,7 @@ struct limit_use {
 
 struct policy_use {
     char name[POLICY_NAME_SIZE];
+    char digest[DIGEST_TEXT_SIZE]; /* of the last run: another digest may grant something else */
     uint64_t runs;
     struct limit_use limits[LIMITS];
 };
@@ -67,12 +71,40 @@ static struct policy_use *policy_use_of(struct report *report, const char *name)
     return fresh;
 }
 
+/* A policy that was changed may grant less than before: what it grants is learnt anew, and what was
+ * counted stays. */
+static void note_digest(struct policy_use *policy, const char *digest)
+{
+    if (strncmp(policy->digest, digest, sizeof policy->digest - 1) == 0)
+        return;
+    (void) snprintf(policy->digest, sizeof policy->digest, "%s", digest);
+    for (enum limit_id id = 0; id < LIMITS; id++)
+        policy->limits[id].max_granted = 0;
+}
+
+/* A run that had asked for less than its policy grants says nothing of the policy's limit. The most
+ * that a policy has granted is what it grants. */
+static bool is_lowered(struct limit_use *use, uint64_t granted)
+{
+    if (granted < use->max_granted) {
+        use->lowered++;
+        return true;
+    }
+    if (granted > use->max_granted && use->max_granted > 0)
+        *use = (struct limit_use){ .lowered = use->lowered + use->runs };
+    use->max_granted = granted;
+    return false;
+}
+
 /* What a run used that was stopped says what it was given, not what it needed: it counts as met. */
 static void count_limit(struct limit_use *use, enum limit_id id, json_object *limits)
 {
     char path[64];
     (void) snprintf(path, sizeof path, "granted.%s", limit_rows[id].name);
     int64_t granted = number_at(limits, path);
+    if (granted > 0 && is_lowered(use, (uint64_t) granted))
+        return;
+    use->runs++;
     (void) snprintf(path, sizeof path, "used.%s", limit_rows[id].name);
     json_object *used = member_at(limits, path);
     (void) snprintf(path, sizeof path, "hits.%s", limit_rows[id].name);
@@ -82,8 +114,6 @@ static void count_limit(struct limit_use *use, enum limit_id id, json_object *li
     use->ends += is_end;
     if (granted <= 0 || !used)
         return;
-    if ((uint64_t) granted > use->max_granted)
-        use->max_granted = (uint64_t) granted;
     double share = (double) json_object_get_int64(used) * 100 / (double) granted;
     size_t place = share >= SHARES - 1 ? SHARES - 1 : share > 0 ? (size_t) share : 0;
     use->measured++;
@@ -115,6 +145,7 @@ static int count_record(void *context, const struct record *record, error *err)
         (!report->policy || strcmp(report->policy, name) == 0))
         policy = policy_use_of(report, name);
     if (policy) {
+        note_digest(policy, text_at(predicate, "policy.digest"));
         policy->runs++;
         report->runs++;
         for (enum limit_id id = 0; id < LIMITS; id++)
@@ -157,13 +188,13 @@ static const char *const verdict_names[] = {
 static enum verdict judge(const struct policy_use *policy, enum limit_id id)
 {
     const struct limit_use *use = &policy->limits[id];
-    if (policy->runs < RUNS_MIN)
+    if (use->runs < RUNS_MIN)
         return TOO_FEW;
-    if (use->hits * 100 >= policy->runs * OFTEN_PER_CENT)
+    if (use->hits * 100 >= use->runs * OFTEN_PER_CENT)
         return MET_OFTEN;
-    if (count_near(use) * 100 >= policy->runs * TIGHT_PER_CENT)
+    if (count_near(use) * 100 >= use->runs * TIGHT_PER_CENT)
         return TIGHT;
-    bool is_known = use->measured * 100 >= policy->runs * NEARLY_ALL;
+    bool is_known = use->measured * 100 >= use->runs * NEARLY_ALL;
     if (!is_known && use->hits == 0 && share_of(use, 100) == 0)
         return NO_DATA; /* what is known of some runs is next to nothing: of the others, nothing */
     return is_known && use->hits == 0 && share_of(use, NEARLY_ALL) < ROOMY_SHARE ? ROOMY : FITS;
@@ -184,21 +215,23 @@ static void print_words(const struct policy_use *policy, enum limit_id id)
     limit_print(id, use->max_granted, granted, sizeof granted);
     switch (judge(policy, id)) {
     case MET_OFTEN:
-        (void) printf("  met by %" PRIu64 " of %" PRIu64 " runs: raise it above %s, or see which: "
-                      "glovebox log search ended_by:%s",
-                      use->hits, policy->runs, granted, limit_rows[id].name);
+        (void) printf("  met by %" PRIu64 " of %" PRIu64 " runs: raise it above %s", use->hits,
+                      use->runs, granted);
+        if (use->ends > 0)
+            (void) printf(", or see which it ended: glovebox log search ended_by:%s",
+                          limit_rows[id].name);
         break;
     case TIGHT:
         (void) printf("  %" PRIu64 " of %" PRIu64
                       " runs use %d %% or more: ordinary work is near it",
-                      count_near(use), policy->runs, TIGHT_SHARE);
+                      count_near(use), use->runs, TIGHT_SHARE);
         break;
     case ROOMY:
         (void) printf("  99 %% of runs stay below %d %%: it could be lower", ROOMY_SHARE);
         break;
     case NO_DATA:
         (void) printf("  no data of %" PRIu64 " of %" PRIu64 " runs, others use less than 1 %%",
-                      policy->runs - use->measured, policy->runs);
+                      use->runs - use->measured, use->runs);
         break;
     case FITS:
     case TOO_FEW:
@@ -226,6 +259,8 @@ static void print_policy(const struct policy_use *policy)
                       granted, share_of(use, 50), share_of(use, 95), share_of(use, 100), use->hits,
                       use->ends);
         print_words(policy, id);
+        if (use->lowered > 0)
+            (void) printf("  (%" PRIu64 " more had asked for less)", use->lowered);
         (void) printf("\n");
     }
 }
@@ -246,6 +281,8 @@ static json_object *policy_json(const struct policy_use *policy)
             continue;
         json_object *row = json_object_new_object();
         add(row, "granted_most", use->max_granted);
+        add(row, "runs", use->runs);
+        add(row, "lowered", use->lowered);
         add(row, "measured", use->measured);
         add(row, "used_p50_percent", share_of(use, 50));
         add(row, "used_p95_percent", share_of(use, 95));

@@ -170,6 +170,8 @@ static void print_verdict(const struct verify_report *report, const struct telli
             "not proved: that the whole log was not exchanged for an older one of the same key. "
             "Keep a checkpoint elsewhere and give it: --checkpoint FILE.");
     (void) puts(
+        "not proved: when. Times in records are those of the signer's clock; their order is "
+        "proved.\n"
         "not proved: that what the signer wrote was true. Anyone who holds the key and the host's "
         "root can write anything that no witness has seen.");
 }

@@ -167,6 +167,7 @@ static void print_proof(const struct found_receipt *found, const struct receipt_
     print_signer(keys, standing);
     if (is_lost)
         (void) puts("not proved: what the execution did. Its daemon died before it ended.");
+    (void) puts("not proved: when. Its times are those of the signer's clock.");
     (void) puts(
         "not proved: that the files of the template were those of its digest; glovebox template "
         "verify reads them, and events\n"
