@@ -4,26 +4,27 @@ import hashlib
 import json
 import os
 import random
+import re
 import subprocess
 import time
 
 import pytest
 from conftest import Glovebox
 from disk_rig import disk
-from serving import Serving
+from serving import Serving, let_others_in, with_policies
 
 CUTS = int(os.environ.get("GLOVEBOX_POWER_CUTS", "3"))
 ARTIFACT_PROMISE_S, RECEIPT_PROMISE_S = 4, 1  # 1 s and 50 ms, and the time of a busy disk
 
 
-def serve_from(glovebox, folder, *arguments):
+def serve_from(glovebox, folder, *arguments, env=None):
     """A service whose state lies there."""
     state = folder / "state"
     state.mkdir(exist_ok=True)
     if not (state / "templates").is_symlink():
         (state / "templates").symlink_to(os.path.realpath(glovebox.templates))
     glovebox.state = state
-    return Serving(glovebox, *arguments, tcp=False)
+    return Serving(glovebox, *arguments, tcp=False, env=env)
 
 
 @pytest.fixture
@@ -57,12 +58,61 @@ def wait_until(what, seconds=30):
         time.sleep(0.1)
 
 
+class Decisions:
+    """What may not come back after a cut: an approval that was used, one that was taken back, a key that was revoked; and
+    what may not be lost: what an Idempotency-Key began."""
+
+    def __init__(self, serving, cut):
+        self.cut = cut
+        if cut == 0:
+            serving.key("--tenant", "t", "--scope", "run")  # the log begins
+        self.asker = serving.key("--tenant", "t", "--scope", "run")
+        self.approver = serving.key("--tenant", "t", "--scope", "approve")
+        self.revoked = serving.key("--tenant", "t", "--scope", "run")
+        self.used, self.taken_back = (self.decide(serving, code) for code in ("1", "2"))
+        assert self.ask(serving, "1").status == 200, "it was approved, and is used"
+        assert self.post(serving, self.taken_back, {"decision": "revoke"}).status == 200
+        assert serving.glovebox("key", "revoke", self.revoked["id"]).returncode == 0
+        self.begun = self.once(serving).json["id"]
+
+    def ask(self, serving, code):
+        request = {"code": f"print({self.cut}, {code})", "language": "python", "policy": "asked"}
+        return serving.call("POST", "/v1/runs", request, key=self.asker, tcp=False)
+
+    def post(self, serving, approval, decision):
+        return serving.call("POST", f"/v1/approvals/{approval}:decide", decision, key=self.approver, tcp=False)
+
+    def decide(self, serving, code):
+        asked = self.ask(serving, code)
+        assert asked.status == 202, asked.body
+        assert self.post(serving, asked.json["approval"], {"decision": "approve"}).status == 200
+        return asked.json["approval"]
+
+    def once(self, serving):
+        return serving.call("POST", "/v1/runs", {"code": "print(1)", "language": "python", "policy": "minimal"},
+                            headers={"Idempotency-Key": f"cut-{self.cut}"})
+
+    def check(self, serving):
+        for code, before in (("1", self.used), ("2", self.taken_back)):
+            again = self.ask(serving, code)
+            assert again.status == 202 and again.json["approval"] != before, (code, again.body)
+        assert serving.call("GET", "/v1/runs", key=self.revoked, tcp=False).status == 401
+        assert serving.call("GET", "/v1/runs", key=self.asker, tcp=False).status == 200
+        again = self.once(serving)
+        said = set(re.findall("run_[0-9a-f]{32}", again.body.decode()))
+        assert said == {self.begun} and (again.status >= 400 or again.json["status"] == "lost"), ("it ran twice", again.body)
+
+
 def test_power_cuts_lose_nothing_that_was_promised(glovebox):
-    """Artifacts that are there have the hash of their name; those older than the promise are there, and so are receipts."""
+    """Artifacts that are there have the hash of their name; those older than the promise are there, and so are receipts,
+    decisions, revocations and Idempotency-Keys."""
     chance = random.Random(16)
+    let_others_in(glovebox.folder)
+    env = with_policies(glovebox, {"asked": "approval: {when: [always], scopes: [once]}"})
     with disk(256) as drive:
         for cut in range(CUTS):
-            serving = serve_from(glovebox, drive.folder)
+            serving = serve_from(glovebox, drive.folder, env=env)
+            decisions = Decisions(serving, cut)
             made = []
             end = time.monotonic() + ARTIFACT_PROMISE_S + 1 + chance.random()
             while time.monotonic() < end:
@@ -76,7 +126,8 @@ def test_power_cuts_lose_nothing_that_was_promised(glovebox):
             kill(serving)
             drive.unmount()
             drive.mount()
-            with serve_from(glovebox, drive.folder) as serving:
+            with serve_from(glovebox, drive.folder, env=env) as serving:
+                decisions.check(serving)
                 for at, text, receipt in made:
                     sha = hashlib.sha256(text.encode()).hexdigest()
                     answer = serving.call("GET", f"/v1/artifacts/{sha}")
