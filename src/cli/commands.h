@@ -44,7 +44,7 @@ void aliases_print(const struct command *command);
 
 /* Adds text of somebody else's to a line of `room` bytes: control bytes are shown as \x0a, marks
  * that reorder text or show nothing as <U+202E>. Gives  how long it is. */
-size_t line_add_harmless(char *line, size_t used, size_t room, const char *text);
+size_t line_add_harmless(char *out, size_t used, size_t room, const char *text);
 void print_harmless(FILE *out, const char *text); /* the same, to a stream */
 
 /* Prints `glovebox: cause; fix` as one line on stderr, control bytes made visible.

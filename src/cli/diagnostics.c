@@ -38,13 +38,13 @@ static size_t show_character(const char *text, size_t left, char ret_shown[SHOWN
     return taken;
 }
 
-size_t line_add_harmless(char *line, size_t used, size_t room, const char *text)
+size_t line_add_harmless(char *out, size_t used, size_t room, const char *text)
 {
     char shown[SHOWN_MAX];
     size_t size = 0;
     for (size_t left = strlen(text); left > 0 && used + SHOWN_MAX <= room;) {
         size_t taken = show_character(text, left, shown, &size);
-        memcpy(line + used, shown, size);
+        memcpy(out + used, shown, size);
         used += size;
         text += taken;
         left -= taken;

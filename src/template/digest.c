@@ -64,6 +64,11 @@ static int add_entry(void *context, const struct tree_entry *entry, error *err)
         if (length < 0)
             return fail_os(err, "read link '%.150s'", entry->path);
         content[length] = '\0';
+        if (strchr(content, '\n')) /* what follows could be read as another entry */
+            return fail(err, ERR_BAD_REQUEST,
+                        "link '%.150s' leads to a name with a line end, which no digest tells from "
+                        "another tree",
+                        entry->path);
     }
     (void) snprintf(kind, sizeof(kind), "%c%o",
                     S_ISDIR(mode)   ? 'd'

@@ -1,9 +1,12 @@
 """glovebox template verify: what is on the disk is compared with the digest, and a service records it when it begins."""
 
+import contextlib
 import hashlib
 import json
 import os
 import pathlib
+import socket
+import stat
 import time
 
 import pytest
@@ -94,6 +97,33 @@ def test_how_code_is_run_is_part_of_it(glovebox, template):
     manifest = json.loads((template / "manifest.json").read_text())
     manifest["languages"]["python"]["command"].insert(1, "-i")
     (template / "manifest.json").write_text(json.dumps(manifest, ensure_ascii=False))
+    assert verify(glovebox)[0] == 1
+
+
+def test_two_trees_never_have_one_digest(glovebox, template):
+    """A target is not ended by NUL: with a line end in it a link and a file would read as another link and file."""
+    root = template / "root"
+    (root / "usr/lib/link").symlink_to("x\nusr/lib")
+    done = glovebox("template", "verify", "tiny")
+    assert done.returncode == 125 and b"line end" in done.stderr, done.stderr
+    (root / "usr/lib/link").unlink()
+    assert verify(glovebox)[0] == 0
+
+
+@pytest.mark.parametrize("kind", ["fifo", "socket", "device"])
+def test_a_special_file_is_no_empty_file(glovebox, template, kind):
+    """It is not opened, and does not pass for the file that was there."""
+    place = template / "root/etc/mode"
+    place.unlink()
+    if kind == "fifo":
+        os.mkfifo(place, 0o644)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as made, contextlib.chdir(place.parent):
+            made.bind(place.name)
+    elif os.geteuid() == 0:
+        os.mknod(place, stat.S_IFCHR | 0o644, os.makedev(1, 3))
+    else:
+        pytest.skip("only root makes devices")
     assert verify(glovebox)[0] == 1
 
 
