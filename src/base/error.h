@@ -42,10 +42,10 @@ enum error_code {
 typedef struct error {
     int32_t code;   /* enum error_code */
     int32_t os;     /* the errno behind it, 0 if none */
-    char text[232]; /* outermost first: "start sandbox b7: mount '/tmp': No space left on device" */
+    char text[488]; /* outermost first: "start sandbox b7: mount '/tmp': No space left on device" */
 } error;
 
-_Static_assert(sizeof(error) == 240, "an error is a member of every reply packet");
+_Static_assert(sizeof(error) == 496, "an error is a member of every reply packet");
 
 /* All three fill *err and return -1, so that a failing function ends in one line:
  *     return fail(err, ERR_LIMIT, "memory %s is above the policy's %s", asked, most); */

@@ -11,7 +11,7 @@ enum {
     NOTIFY_MISCONFIGURED = 78, /* it ends so if what it was given cannot be used */
     NOTIFY_ID_SIZE = 64,
     NOTIFY_BODY_SIZE = 936,
-    NOTIFY_CAUSE_SIZE = 232,
+    NOTIFY_CAUSE_SIZE = 488,
 };
 
 enum notify_kind {
@@ -23,6 +23,7 @@ enum notify_kind {
     NOTIFY_EVENT = 32, /* struct notify_event: to the webhook */
     NOTIFY_CHECKPOINT, /* struct notify_event without an id: to the witness, where only the newest
                           counts */
+    NOTIFY_SPAN,       /* struct notify_event without an id: a span as JSON of OTLP, collected */
 };
 
 struct notify_hello {
@@ -36,7 +37,7 @@ struct notify_event {
     char body[NOTIFY_BODY_SIZE];
 };
 
-enum notify_place { NOTIFY_WEBHOOK, NOTIFY_WITNESS, NOTIFY_PLACES };
+enum notify_place { NOTIFY_WEBHOOK, NOTIFY_WITNESS, NOTIFY_TRACES, NOTIFY_PLACES };
 
 enum notify_end {
     NOTIFY_DELIVERED,
@@ -52,6 +53,8 @@ struct notify_outcome {
     uint32_t end;   /* enum notify_end */
     uint32_t attempts;
     uint32_t status; /* of HTTP; 0: there was no answer */
+    uint32_t spans;  /* of NOTIFY_TRACES: how many went together */
+    uint32_t reserved;
     char id[NOTIFY_ID_SIZE];
     char cause[NOTIFY_CAUSE_SIZE]; /* "" if it was delivered */
 };

@@ -125,7 +125,7 @@ static int read_case(const struct suite *suite, const struct yaml_node *node, st
 
 struct outcome {
     enum check_decision decision;
-    char why[240];
+    char why[sizeof(((error *) NULL)->text)];
 };
 
 static int decide_limits(const struct suite *suite, const struct case_row *row,

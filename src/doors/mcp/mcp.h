@@ -82,7 +82,7 @@ struct mcp_catalogue {
 
 extern const struct route_table *const mcp_tables[];
 
-enum { MCP_CLIENT_ID_SIZE = 36, MCP_SESSION_SIZE = 48, MCP_NAME_SIZE = 64, MCP_NOTE_SIZE = 400 };
+enum { MCP_CLIENT_ID_SIZE = 36, MCP_SESSION_SIZE = 48, MCP_NAME_SIZE = 64, MCP_NOTE_SIZE = 656 };
 
 /* What a tool holds. */
 struct mcp_work {
