@@ -13,11 +13,13 @@
 
 /* What to build, and whom to tell about it. */
 struct build_request {
-    struct json_object *recipe; /* from recipe_read() */
-    const char *state;          /* the state directory */
-    const char *lock;           /* path of the file that pins the recipe's wheels; may be NULL */
-    bool is_offline;            /* wheels come from the cache alone */
-    const char *base;           /* "debian" or "host-copy"; NULL = as the recipe says */
+    struct json_object *recipe;  /* from recipe_read() */
+    const char *state;           /* the state directory */
+    const char *lock;            /* path of the file that pins the recipe's wheels; may be NULL */
+    struct json_object *project; /* {"name","text"} of a project's file, see requirements.h; may be
+                                    NULL */
+    bool is_offline;             /* wheels come from the cache alone */
+    const char *base;            /* "debian" or "host-copy"; NULL = as the recipe says */
     /* Called when a step begins, and again with what it is doing now; may be NULL. */
     void (*progress)(void *context, unsigned step, unsigned steps, const char *name,
                      const char *detail);

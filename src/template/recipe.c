@@ -134,6 +134,13 @@ static struct json_object *read_requirements(struct reading *reading, const stru
                      "a name in the package index with its versions, as in pandas>=2.2,<3");
 }
 
+/* CRAN's names, which Debian writes in small letters behind r-cran-. */
+static struct json_object *read_cran(struct reading *reading, const struct yaml_node *node)
+{
+    return read_list(reading, node, "R package", recipe_is_cran,
+                     "the name of a package of CRAN, as in ggplot2 or data.table");
+}
+
 static struct json_object *read_paths(struct reading *reading, const struct yaml_node *node)
 {
     return read_list(reading, node, "pattern", recipe_is_inner_path,
@@ -347,12 +354,27 @@ static const struct key recipe_keys[] = {
     { "takes", false, read_line, no_text },
     { "packages", true, read_packages, NULL },
     { "pip", false, read_requirements, json_object_new_array },
+    { "r", false, read_cran, json_object_new_array },
     { "leave_out", false, read_paths, json_object_new_array },
     { "languages", true, read_languages, NULL },
     { "env", false, read_variables, json_object_new_object },
     { "zygotes", false, read_zygotes, json_object_new_object },
     { "prepare", false, read_commands, json_object_new_array },
 };
+
+static void add_cran(struct json_object *recipe)
+{
+    struct json_object *wanted = json_object_object_get(recipe, "r");
+    struct json_object *packages = json_object_object_get(recipe, "packages");
+    for (size_t i = 0; i < json_object_array_length(wanted); i++) {
+        char name[160];
+        (void) snprintf(name, sizeof name, "r-cran-%s",
+                        json_object_get_string(json_object_array_get_idx(wanted, i)));
+        for (char *at = name; *at; at++)
+            *at = (char) tolower((unsigned char) *at);
+        (void) json_object_array_add(packages, json_object_new_string(name));
+    }
+}
 
 static int read_whole(const char *file, char *text, size_t size, size_t *ret_length, error *err)
 {
@@ -400,6 +422,7 @@ int recipe_parse(const char *label, const char *text, size_t length,
     yaml_done(&yaml);
     if (!recipe)
         return -1;
+    add_cran(recipe);
     *ret_recipe = recipe;
     return 0;
 }

@@ -10,6 +10,12 @@ bool recipe_is_package(const char *text)
     return length >= 2 && length < 128 && text[length] == '\0' && isalnum((unsigned char) *text);
 }
 
+bool recipe_is_cran(const char *text)
+{
+    size_t length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.");
+    return length >= 2 && length < 64 && text[length] == '\0' && isalpha((unsigned char) *text);
+}
+
 /* What follows the name is read by pip's own code (fetch_wheels.py): here addresses are kept out.
  */
 bool recipe_is_requirement(const char *text)

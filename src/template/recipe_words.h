@@ -3,7 +3,8 @@
 
 #include <stdbool.h>
 
-bool recipe_is_package(const char *text);     /* the name of a Debian package */
+bool recipe_is_package(const char *text); /* the name of a Debian package */
+bool recipe_is_cran(const char *text);
 bool recipe_is_requirement(const char *text); /* a name in the package index, with its versions */
 bool recipe_is_inner_path(const char *text);  /* in the root, without the leading '/' */
 bool recipe_is_argument(const char *text);

@@ -7,10 +7,11 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { REQUIREMENTS_FILE_MAX = 256 * 1024 };
+enum { REQUIREMENTS_FILE_MAX = 256 * 1024, PROJECT_FILE_MAX = 8 << 20 };
 
 /* A comment begins with the line, or behind a space; digests follow, often on lines of their own.
  */
@@ -51,24 +52,69 @@ static int take_line(const char *file, unsigned number, const char *text, struct
                : 0;
 }
 
-int requirements_read(const char *file, struct json_object *list, error *err)
+static FILE *open_list(const char *file, off_t most, error *err)
 {
     struct stat status;
     FILE *stream = fopen(file, "re");
     if (!stream && errno == ENOENT)
-        return fail(err, ERR_NOT_FOUND, "there is no file '%s'; give one that lists packages",
+        (void) fail(err, ERR_NOT_FOUND, "there is no file '%s'; give one that lists packages",
                     file);
+    else if (!stream)
+        (void) fail_os(err, "read '%s'", file);
+    else if (fstat(fileno(stream), &status) < 0 || !S_ISREG(status.st_mode) ||
+             status.st_size > most) {
+        (void) fail(err, ERR_BAD_REQUEST, "'%s' is no file of at most %lld bytes", file,
+                    (long long) most);
+        (void) fclose(stream);
+        stream = NULL;
+    }
+    return stream;
+}
+
+int requirements_read(const char *file, struct json_object *list, error *err)
+{
+    FILE *stream = open_list(file, REQUIREMENTS_FILE_MAX, err);
     if (!stream)
-        return fail_os(err, "read '%s'", file);
+        return -1;
     int result = 0;
-    if (fstat(fileno(stream), &status) < 0 || !S_ISREG(status.st_mode) ||
-        status.st_size > REQUIREMENTS_FILE_MAX)
-        result = fail(err, ERR_BAD_REQUEST, "'%s' is no file of at most %d bytes", file,
-                      REQUIREMENTS_FILE_MAX);
     auto_text line = NULL;
     size_t room = 0;
     for (unsigned number = 1; result == 0 && getline(&line, &room, stream) >= 0; number++)
         result = take_line(file, number, cut(line), list, err);
     (void) fclose(stream);
     return result;
+}
+
+static bool ends_in(const char *text, const char *ending)
+{
+    size_t length = strlen(text), tail = strlen(ending);
+    return length > tail && strcmp(text + length - tail, ending) == 0;
+}
+
+bool requirements_are_of_project(const char *file)
+{
+    return ends_in(file, ".toml") || ends_in(file, ".lock");
+}
+
+int requirements_read_project(const char *file, struct json_object **ret_project, error *err)
+{
+    FILE *stream = open_list(file, PROJECT_FILE_MAX, err);
+    if (!stream)
+        return -1;
+    auto_text text = malloc(PROJECT_FILE_MAX + 1);
+    size_t size = text ? fread(text, 1, PROJECT_FILE_MAX, stream) : 0;
+    bool is_read = text && !ferror(stream);
+    (void) fclose(stream);
+    if (!is_read)
+        return fail_os(err, "read '%s'", file);
+    text[size] = '\0';
+    if (strlen(text) != size)
+        return fail(err, ERR_BAD_REQUEST, "'%s' is no text: it has a zero byte", file);
+    const char *slash = strrchr(file, '/');
+    struct json_object *project = json_object_new_object();
+    (void) json_object_object_add(project, "name",
+                                  json_object_new_string(slash ? slash + 1 : file));
+    (void) json_object_object_add(project, "text", json_object_new_string(text));
+    *ret_project = project;
+    return 0;
 }

@@ -93,6 +93,7 @@ static int write_request(const struct build *build, const struct wheel_cache *ca
         return -1;
     struct json_object *request = json_object_new_object();
     (void) json_object_object_add(request, "wanted", json_object_get(build_key(build, "pip")));
+    (void) json_object_object_add(request, "project", json_object_get(build->request->project));
     (void) json_object_object_add(request, "lock", json_object_new_string(lock ? lock : ""));
     (void) json_object_object_add(request, "offline",
                                   json_object_new_boolean(build->request->is_offline));
@@ -121,7 +122,7 @@ static int take_answer(struct build *build, const char *text, error *err)
 
 static bool lists_wheels(const struct build *build)
 {
-    return json_object_array_length(build_key(build, "pip")) > 0;
+    return build->request->project || json_object_array_length(build_key(build, "pip")) > 0;
 }
 
 int fetch_wheels(struct build *build, error *err)

@@ -1,6 +1,7 @@
 """Templates from wheels: what a recipe lists under `pip` is fetched by the new root's own pip, pinned by a lock, and tried
 before the template takes its place. The index is a folder that a server of the test's own shows on loopback."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -189,3 +190,115 @@ def test_a_file_of_requirements_that_is_none(wheels, tmp_path):
     assert "no file" in wheels("helper", words=("--requirements", tmp_path))
     (tmp_path / "long.txt").write_text("#" * (1 << 19))
     assert "at most 262144 bytes" in wheels("helper", words=("--requirements", tmp_path / "long.txt"))
+
+
+def digest_in(index, name):
+    return hashlib.sha256((index.folder / name).read_bytes()).hexdigest()
+
+
+def uv_lock(index, digest=None, more=""):
+    digest = digest or digest_in(index, "helper-1.1-py3-none-any.whl")
+    return f"""version = 1
+requires-python = ">=3.9"
+[[package]]
+name = "mine"
+version = "0.1.0"
+source = {{ virtual = "." }}
+dependencies = [{{ name = "helper" }}, {{ name = "for-windows", marker = "sys_platform == 'win32'" }}]
+[package.dev-dependencies]
+dev = [{{ name = "broken" }}]
+[[package]]
+name = "helper"
+version = "1.1"
+source = {{ registry = "https://index.example.org/simple" }}
+wheels = [{{ url = "https://127.0.0.1:1/helper-1.1-py3-none-any.whl", hash = "sha256:{digest}", size = 1 }}]
+[[package]]
+name = "for-windows"
+version = "1.0"
+source = {{ registry = "https://index.example.org/simple" }}
+[[package]]
+name = "broken"
+version = "1.0"
+source = {{ registry = "https://index.example.org/simple" }}
+{more}"""
+
+
+def poetry_lock(index):
+    return f"""[[package]]
+name = "helper"
+version = "1.1"
+optional = false
+groups = ["main"]
+files = [{{file = "helper-1.1-py3-none-any.whl", hash = "sha256:{digest_in(index, "helper-1.1-py3-none-any.whl")}"}}]
+[[package]]
+name = "broken"
+version = "1.0"
+optional = false
+groups = ["dev"]
+files = []
+[metadata]
+lock-version = "2.1"
+"""
+
+
+def pylock(index):
+    return f"""lock-version = "1.0"
+created-by = "a tool"
+[[packages]]
+name = "helper"
+version = "1.1"
+[[packages.wheels]]
+name = "helper-1.1-py3-none-any.whl"
+hashes = {{sha256 = "{digest_in(index, "helper-1.1-py3-none-any.whl")}"}}
+[[packages]]
+name = "for-windows"
+version = "1.0"
+marker = "sys_platform == 'win32'"
+"""
+
+
+PROJECT = """[project]
+name = "mine"
+version = "0.1.0"
+dependencies = ["helper==1.1", "for-windows>=1; sys_platform == 'win32'"]
+[project.optional-dependencies]
+more = ["broken"]
+"""
+
+
+@pytest.mark.parametrize("name, text", [("pyproject.toml", lambda index: PROJECT), ("uv.lock", uv_lock),
+                                        ("poetry.lock", poetry_lock), ("pylock.toml", pylock)])
+def test_a_project_says_what_it_needs(wheels, index, tmp_path, name, text):
+    """The versions of a lock; what is for development and for other systems is left out."""
+    wheel_of(index.folder, "helper", "1.3", {"helper.py": "WORD = 'three'\n"})
+    listed = tmp_path / name
+    listed.write_text(text(index))
+    done = versions(wheels("threaded", words=("--requirements", listed)))
+    assert {name: done.get(name) for name in ("helper", "threaded", "broken", "for-windows", "mine")} == \
+        {"helper": "1.1", "threaded": "1.0", "broken": None, "for-windows": None, "mine": None}
+    assert "helper==1.1 --hash=sha256:" in (tmp_path / f"{name}.lock").read_text()
+
+
+@pytest.mark.parametrize("name, text, says", [
+    ("uv.lock", lambda index: uv_lock(index, "0" * 64), "another archive of helper 1.1 than the project's lock names"),
+    ("uv.lock", lambda index: uv_lock(index, more='[[package]]\nname = "far"\nversion = "1"\nsource = { git = "https://h/x" }\n')
+     .replace('{ name = "helper" }', '{ name = "helper" }, { name = "far" }'), "far comes from a git"),
+    ("pyproject.toml", lambda index: "[project", "pyproject.toml is no TOML"),
+    ("pyproject.toml", lambda index: "[tool.poetry.dependencies]\nhelper = '^1'\n", "give poetry.lock"),
+    ("pyproject.toml", lambda index: '[project]\ndependencies = ["x @ https://h/x.tar.gz"]\n', "needs x from an address"),
+    ("pyproject.toml", lambda index: '[project]\ndependencies = [">=2"]\n', "cannot be read"),
+    ("other.toml", lambda index: "a = 1\n", "is neither a pyproject.toml nor a lock"),
+    ("nul.toml", lambda index: "a\0b", "has a zero byte")])
+def test_a_project_that_cannot_be_followed(wheels, index, tmp_path, name, text, says):
+    (tmp_path / name).write_text(text(index))
+    said = wheels("threaded", words=("--requirements", tmp_path / name))
+    assert isinstance(said, str) and says in said, said
+
+
+def test_packages_of_cran_are_those_of_debian(wheels):
+    recipe = wheels.glovebox.folder / "r.yaml"
+    recipe.write_text(RECIPE.format(name="r-of-cran", pip="[]", zygotes="{}", packages="", places=PLACES) + "r: [data.tableX]\n")
+    done = wheels.glovebox("template", "build", recipe)
+    assert done.returncode != 0 and b"r-cran-data.tablex" in done.stderr
+    recipe.write_text(RECIPE.format(name="r-of-cran", pip="[]", zygotes="{}", packages="", places=PLACES) + "r: [../x]\n")
+    assert b"the name of a package of CRAN" in wheels.glovebox("template", "build", recipe).stderr

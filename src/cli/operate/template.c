@@ -49,7 +49,8 @@ static const char help_text[] =
     "\n"
     "  --base debian|host-copy   where packages come from (instead of what the file says)\n"
     "  --offline                 --base host-copy, and wheels from the cache of earlier builds\n"
-    "  --requirements FILE       the packages that it lists for pip, besides those of the recipe\n"
+    "  --requirements FILE       Python packages besides those of the recipe: requirements.txt,\n"
+    "                            pyproject.toml, or the lock of uv, Poetry, PDM or PEP 751\n"
     "  --name NAME               build it under this name instead of the file's\n"
     "  --record                  of verify: put what is found into the log of receipts\n"
     "  --state DIR               where templates are kept\n"
@@ -184,18 +185,28 @@ static int find_lock(const char *recipe, char **ret_path, error *err)
     return format_text(ret_path, err, "%.*s.lock", (int) (is_yaml ? length - 5 : length), recipe);
 }
 
+/* What a project's file lists besides: into the recipe, or as *ret_project. */
+static int add_requirements(const char *file, struct json_object *recipe,
+                            struct json_object **ret_project, error *err)
+{
+    if (!file)
+        return 0;
+    return requirements_are_of_project(file)
+               ? requirements_read_project(file, ret_project, err)
+               : requirements_read(file, json_object_object_get(recipe, "pip"), err);
+}
+
 static int build(const struct wishes *wishes, const char *state, error *err)
 {
     auto_text path = NULL;
     auto_text lock = NULL;
-    struct json_object *recipe = NULL, *manifest = NULL;
+    struct json_object *recipe = NULL, *manifest = NULL, *project = NULL;
     if (!wishes->what)
         return complain("which template? as in: glovebox template build minimal");
     if (find_recipe(wishes->what, &path, err) < 0 || recipe_read(path, &recipe, err) < 0)
         return complain_of(err);
     if (find_lock(wishes->requirements ? wishes->requirements : path, &lock, err) < 0 ||
-        (wishes->requirements &&
-         requirements_read(wishes->requirements, json_object_object_get(recipe, "pip"), err) < 0)) {
+        add_requirements(wishes->requirements, recipe, &project, err) < 0) {
         (void) json_object_put(recipe);
         return complain_of(err);
     }
@@ -208,6 +219,7 @@ static int build(const struct wishes *wishes, const char *state, error *err)
     };
     struct build_request request = {
         .recipe = recipe,
+        .project = project,
         .state = state,
         .base = wishes->base,
         .lock = lock,
@@ -230,6 +242,7 @@ static int build(const struct wishes *wishes, const char *state, error *err)
                       json_object_array_length(json_object_object_get(manifest, "packages")),
                       (double) (now_ms() - display.started_ms) / 1000);
     (void) json_object_put(manifest);
+    (void) json_object_put(project);
     (void) json_object_put(recipe);
     if (result == 0)
         return 0;

@@ -161,16 +161,20 @@ def fetch_locked(rows, folder, request, bytes_most):
     return files
 
 
-def resolve(wanted, folder):
-    """Gives {file: sha256} and the text of a lock."""
+def resolve(wanted, known, folder):
+    """Gives {file: sha256} and the text of a lock. `known` has digests that a project's own lock names."""
     version = ".".join(str(part) for part in sys.version_info[:2])
     resolution = Resolution(folder, version, {})
-    for need in wanted:
-        resolution.resolve(requirement_of(need, "the recipe"))
+    for text in wanted:
+        need = requirement_of(text, "the recipe")
+        if not need.marker or need.marker.evaluate({"extra": ""}):
+            resolution.resolve(need)
         print(f"wheels, {len(resolution.fetched)} found", file=sys.stderr, flush=True)
     rows, files, total = [], {}, 0
     for name, (path, version) in sorted(resolution.fetched.items()):
         digest = digest_of(path)
+        if digest not in (known.get((name, version)) or {digest}):
+            give_up(f"the index has another archive of {name} {version} than the project's lock names")
         files[os.path.basename(path)] = digest
         total += os.path.getsize(path)
         rows.append(f"{name}=={version} --hash=sha256:{digest}")
@@ -183,7 +187,10 @@ def resolve(wanted, folder):
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         request = json.load(file)
-    folder, wanted = sys.argv[2], request["wanted"]
+    folder, wanted, known = sys.argv[2], request["wanted"], {}
+    if request.get("project"):
+        needs, known = read_project(request["project"]["name"], request["project"]["text"])
+        wanted = wanted + [need for need in needs if need not in wanted]
     for need in wanted:
         requirement_of(need, "the recipe")
     rows = read_lock(request["lock"], wanted)
@@ -194,7 +201,7 @@ def main():
     else:
         for name in os.listdir(folder):
             os.unlink(os.path.join(folder, name))
-        files, lock = resolve(wanted, folder)
+        files, lock = resolve(wanted, known, folder)
     print(json.dumps({"lock": lock, "files": files}))
 
 
