@@ -249,7 +249,7 @@ def test_a_disk_rate_is_a_wall_only_where_it_was_asked_for(glovebox):
 def test_json_has_every_field(glovebox):
     result = glovebox.result("-c", "open('made','w').write('x'); print('out'); 1/0")
     assert list(result) == ["id", "status", "fault", "exit_code", "signal", "limit", "limit_hits", "stdout",
-                            "stderr", "truncated", "results", "error", "artifacts", "denials", "network", "checks", "gate",
+                            "stderr", "truncated", "text", "results", "error", "artifacts", "denials", "network", "checks", "gate",
                             "usage", "limits", "policy", "template", "isolation", "approval", "receipt"]
     assert (result["status"], result["fault"], result["exit_code"]) == ("error", "code", 1)
     assert result["stdout"] == "out\n" and "ZeroDivisionError" in result["stderr"]

@@ -195,3 +195,39 @@ def test_what_runs_is_listed_and_ends_with_its_session(daemon):
     assert [each["id"] for each in session.call("GET", "/processes")[1]["processes"]] == [process.answer["id"]]
     session.end()
     assert stream.all()[-1]["data"]["signal"] == 9
+
+
+class TestWaiting:
+    """One call, one answer: with ?wait= a program's end and what is kept of its output."""
+
+    def test_a_command_that_waits_for_its_end(self, session):
+        status, done = session.call("POST", "/processes?wait=30", {"command": ["sh", "-c", "sleep 0.2; echo out; echo err >&2; exit 3"]})
+        assert status == 201 and (done["state"], done["exit_code"]) == ("ended", 3)
+        assert (done["stdout"], done["stderr"], done["lost_bytes"]) == ("out\n", "err\n", 0) and done["receipt"]
+
+    def test_one_that_goes_on_is_waited_for_again(self, session):
+        status, begun = session.call("POST", "/processes?wait=0", {"shell": "echo first; read -t 1 line < <(sleep 1); echo last"})
+        assert status == 201 and begun["state"] == "running" and "stdout" in begun
+        status, done = session.call("GET", f"/processes/{begun['id']}?wait=30")
+        assert status == 200 and (done["state"], done["stdout"]) == ("ended", "first\nlast\n")
+        assert "stdout" not in session.call("GET", f"/processes/{begun['id']}")[1], "without ?wait= it is as it was"
+
+    def test_much_output_holds_nothing_up(self, session):
+        done = session.call("POST", "/processes?wait=60", {"command": ["python3", "-c", "print('x' * 99, end='\\n' * 1) or "
+                                                                       "[print('y' * 99) for _ in range(80000)]"]})[1]
+        assert done["state"] == "ended" and done["lost_bytes"] > 6_000_000 and 900_000 < len(done["stdout"]) <= 1 << 20
+
+    def test_characters_that_are_cut_and_bytes_that_are_none(self, session):
+        done = session.call("POST", "/processes?wait=30", {"command": ["python3", "-c", "import os, time; os.write(1, b'\\xe2\\x82'); "
+                                                                       "time.sleep(.2); os.write(1, b'\\xac \\xff')"]})[1]
+        assert done["stdout"] == "\u20ac \ufffd"
+
+    def test_what_is_no_number_of_seconds(self, session):
+        before = len(session.call("GET", "/processes?all=1")[1]["processes"])
+        for words in ("-1", "x", "301", ""):
+            assert session.call("POST", f"/processes?wait={words}", {"command": ["true"]})[0] == 400, words
+        assert len(session.call("GET", "/processes?all=1")[1]["processes"]) == before, "nothing was started"
+
+    def test_a_program_that_cannot_be_started(self, session):
+        assert session.call("POST", "/processes?wait=30", {"command": ["no-such-program"]})[0] == 422 or \
+            session.call("POST", "/processes?wait=30", {"command": ["no-such-program"]})[0] >= 400

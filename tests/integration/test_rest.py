@@ -74,7 +74,7 @@ class TestResults:
     def test_a_run_has_every_field(self, daemon):
         result = daemon.run("print(6 * 7)")
         assert list(result) == ["id", "status", "fault", "exit_code", "signal", "limit", "limit_hits", "stdout",
-                                "stderr", "truncated", "results", "error", "artifacts", "denials", "network",
+                                "stderr", "truncated", "text", "results", "error", "artifacts", "denials", "network",
                                 "checks", "gate", "usage", "limits", "policy", "template", "isolation", "approval",
                                 "receipt"]
         assert (result["status"], result["fault"], result["exit_code"]) == ("ok", None, 0)

@@ -38,6 +38,8 @@ NOT_SENT = {
     "* stream": "Accept: text/event-stream says the same",
     "createRun from": "a stream is resumed by GET /v1/runs/{id}/events",
     "followRun from": "Last-Event-ID says the same",
+    "startProcess wait": "run() follows the events, so that output comes while the program runs",
+    "getProcess wait": "connect() follows the events",
     "followProcess Last-Event-ID": "offset says the same",
     "followConnections Last-Event-ID": "a stream that breaks off is raised as ConnectionLost; `last` says where to begin",
     "runCell Prefer": "a cell belongs to its session: nothing could ask for it when the program has ended",

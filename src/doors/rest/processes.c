@@ -16,10 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WAIT_MAX_S = 300 };
+
 /* What an exchange holds while it waits for, or reads from, a process. */
 struct view {
     struct process_watch *watch;
-    bool wants_events;
+    bool wants_events, wants_end;
+    deadline patience;         /* for its end */
     struct chunked_text event; /* on its way */
 };
 
@@ -136,6 +139,40 @@ static bool wants_events(const struct exchange *exchange)
     return (accept && strstr(accept, "text/event-stream")) || (stream && strcmp(stream, "1") == 0);
 }
 
+/* What it prints meanwhile is passed over, so that it is not held up; the last of it is kept. */
+static bool has_ended(const struct view *view)
+{
+    struct process_event event;
+    int got;
+    do
+        got = process_watch_next(view->watch, &event);
+    while (got == 1);
+    return got == FLOW_END;
+}
+
+static void answer_end(struct exchange *exchange, unsigned status)
+{
+    const struct view *view = exchange->user;
+    struct bytes json = { 0 };
+    if (!has_ended(view) && !deadline_has_passed(view->patience)) {
+        exchange_wait_until(exchange, view->patience);
+        return;
+    }
+    process_watch_write(view->watch, &json);
+    exchange_answer(exchange, status, &json);
+}
+
+static int read_patience(const struct exchange *exchange, bool *ret_wants_end,
+                         deadline *ret_patience, error *err)
+{
+    uint64_t seconds;
+    *ret_wants_end = exchange_query(exchange, "wait") != NULL;
+    if (exchange_query_count(exchange, "wait", WAIT_MAX_S, 0, &seconds, err) < 0)
+        return -1;
+    *ret_patience = deadline_in((int64_t) seconds * 1000);
+    return 0;
+}
+
 static void answer_started(struct exchange *exchange)
 {
     const struct view *view = exchange->user;
@@ -148,6 +185,8 @@ static void answer_started(struct exchange *exchange)
         exchange_wait(exchange);
     else if (view->wants_events)
         exchange_stream(exchange, read_events);
+    else if (view->wants_end)
+        answer_end(exchange, MHD_HTTP_CREATED);
     else
         answer_process(exchange, process, MHD_HTTP_CREATED);
 }
@@ -175,13 +214,19 @@ static void post_process(struct exchange *exchange)
     error err;
     struct process *process = NULL;
     if (!exchange->user) {
-        struct view *view =
-            begin_process(exchange, &process, &err) == 0 ? join(exchange, process, 0, &err) : NULL;
+        bool wants_end = false;
+        deadline patience = { 0 };
+        struct view *view = NULL;
+        if (read_patience(exchange, &wants_end, &patience, &err) == 0 &&
+            begin_process(exchange, &process, &err) == 0)
+            view = join(exchange, process, 0, &err);
         if (!view) {
             exchange_fail(exchange, &err);
             return;
         }
         view->wants_events = wants_events(exchange);
+        view->wants_end = wants_end;
+        view->patience = patience;
     }
     answer_started(exchange);
 }
@@ -202,9 +247,28 @@ static struct process *exchange_process(struct exchange *exchange)
 
 static void get_process(struct exchange *exchange)
 {
-    const struct process *process = exchange_process(exchange);
-    if (process)
+    error err;
+    bool wants_end = false;
+    deadline patience = { 0 };
+    if (exchange->user) {
+        answer_end(exchange, MHD_HTTP_OK);
+        return;
+    }
+    struct process *process = exchange_process(exchange);
+    if (!process)
+        return;
+    struct view *view = NULL;
+    int done = read_patience(exchange, &wants_end, &patience, &err);
+    if (done == 0 && wants_end && !(view = join(exchange, process, 0, &err)))
+        done = -1;
+    if (done < 0) {
+        exchange_fail(exchange, &err);
+    } else if (view) {
+        view->patience = patience;
+        answer_end(exchange, MHD_HTTP_OK);
+    } else {
         answer_process(exchange, process, MHD_HTTP_OK);
+    }
 }
 
 static void get_processes(struct exchange *exchange)
@@ -308,7 +372,14 @@ static void post_resize(struct exchange *exchange)
 
 static const struct parameter start_query[] = {
     { "stream", IN_QUERY, "=0,1", "1: its events follow, as with Accept: text/event-stream" },
+    { "wait", IN_QUERY, "count 0..300",
+      "waits so many seconds for its end, and answers with its output" },
     { "Idempotency-Key", IN_HEADER, KEY_TYPE, KEY_TEXT },
+    { 0 },
+};
+static const struct parameter one_query[] = {
+    { "wait", IN_QUERY, "count 0..300",
+      "waits so many seconds for its end, and answers with its output" },
     { 0 },
 };
 static const struct parameter list_query[] = {
@@ -323,9 +394,9 @@ static const struct parameter events_query[] = {
 
 /* clang-format off */
 static const struct route rows[] = {
-    { "POST", "/v1/sessions/{id}/processes",                   BODY_JSON, post_process,  "Starts a program, with pipes or a terminal; its events follow with Accept: text/event-stream", .query = start_query, .is_once = true, .takes = "ProcessRequest", .gives = "Process", .status = 201, .streams = true, .awaits = AWAITS_STANDING, .operation = "startProcess" },
+    { "POST", "/v1/sessions/{id}/processes",                   BODY_JSON, post_process,  "Starts a program, with pipes or a terminal; with ?wait= it answers when it has ended, with its output; its events follow with Accept: text/event-stream", .query = start_query, .is_once = true, .takes = "ProcessRequest", .gives = "Process", .status = 201, .streams = true, .awaits = AWAITS_STANDING, .operation = "startProcess" },
     { "GET",  "/v1/sessions/{id}/processes",                   BODY_NONE, get_processes, "The programs that run; ?all=1: those too that have ended of late", .query = list_query, .gives = "ProcessList", .awaits = AWAITS_STANDING, .operation = "listProcesses" },
-    { "GET",  "/v1/sessions/{id}/processes/{process}",         BODY_NONE, get_process,   "A program, by id, pid or tag", .gives = "Process", .awaits = AWAITS_STANDING, .operation = "getProcess" },
+    { "GET",  "/v1/sessions/{id}/processes/{process}",         BODY_NONE, get_process,   "A program, by id, pid or tag; with ?wait= when it has ended, with its output", .query = one_query, .gives = "Process", .awaits = AWAITS_STANDING, .operation = "getProcess" },
     { "GET",  "/v1/sessions/{id}/processes/{process}/events",  BODY_NONE, get_process_events, "What it prints, from ?offset= or Last-Event-ID on, and its end", .query = events_query, .mime = "text/event-stream", .streams = true, .awaits = AWAITS_STANDING, .operation = "followProcess" },
     { "POST", "/v1/sessions/{id}/processes/{process}/stdin",   BODY_JSON, post_stdin,    "Types into it; closes its input", .takes = "ProcessInput", .may_lack_body = true, .gives = "Process", .awaits = AWAITS_STANDING, .operation = "writeToProcess" },
     { "POST", "/v1/sessions/{id}/processes/{process}/signal",  BODY_JSON, post_signal,   "Sends it, or its whole group, a signal", .takes = "ProcessSignal", .gives = "Process", .awaits = AWAITS_STANDING, .operation = "signalProcess" },

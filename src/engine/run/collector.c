@@ -176,9 +176,11 @@ static int keep_result(struct collector *collector)
         }
     } else {
         bytes_add_text(results, before > 0 ? ",\t" : "");
-        if (!display_data_write(&collector->display_data, results,
-                                collector->display_data_as == AGENT_RESULT_VALUE))
+        bool is_main = collector->display_data_as == AGENT_RESULT_VALUE;
+        if (!display_data_write(&collector->display_data, results, is_main))
             results->size = before;
+        else if (is_main)
+            collector->text = collector->display_data.plain;
     }
     drop_result(collector);
     return COLLECTOR_PRINTED;

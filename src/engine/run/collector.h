@@ -73,6 +73,7 @@ struct collector {
 
     struct bytes
         results; /* JSON objects of results; comma and tab, which JSON escapes, stand between */
+    struct display_data_span text;    /* of the main result in `results`, with its quotes */
     struct display_data display_data; /* the result that is coming in */
     enum agent_result_what display_data_as;
     size_t display_data_bytes; /* of it so far; 0: none is coming in */

@@ -70,9 +70,14 @@ static void end_field(struct display_data *display_data, size_t at)
 static bool wants(void *user, unsigned depth, const char *name, size_t size, size_t at)
 {
     struct display_data *display_data = user;
+    if (depth == 2 && !display_data->is_failure && display_data->open == DATA) {
+        bool is_wanted = is_mime_type(name, size) && ++display_data->types <= TYPES_MAX;
+        if (is_wanted && size == strlen("text/plain") && memcmp(name, "text/plain", size) == 0)
+            display_data->plain_at = at;
+        return is_wanted;
+    }
     if (depth == 2)
-        return display_data->is_failure || display_data->open != DATA ||
-               (is_mime_type(name, size) && ++display_data->types <= TYPES_MAX);
+        return true;
     size_t count;
     const struct field *fields = fields_of(display_data, &count);
     end_field(display_data, at);
@@ -130,6 +135,29 @@ static size_t length_of(const struct display_data_span *span)
     return span->end - span->at - 2; /* without quotes or brackets */
 }
 
+/* Behind the text that begins at `at` with a quote. The copy is well-formed: it ends. */
+static size_t end_of_text(const struct bytes *text, size_t at)
+{
+    size_t end = at + 1;
+    while (end < text->size && text->data[end] != '"')
+        end += text->data[end] == '\\' ? 2 : 1;
+    return end + 1;
+}
+
+/* `data` was written to end at `end` of what is written. */
+static void note_plain(struct display_data *display_data, size_t end)
+{
+    const struct bytes *text = &display_data->copy.text;
+    const struct display_data_span *data = &display_data->fields[DATA];
+    size_t at = display_data->plain_at;
+    if (at <= data->at || at >= data->end || text->data[at] != '"')
+        return;
+    size_t begin = end - (data->end - at);
+    display_data->plain = (struct display_data_span){ .at = begin,
+                                                      .end = begin + end_of_text(text, at) - at,
+                                                      .is_there = true };
+}
+
 bool display_data_write(struct display_data *display_data, struct bytes *out, bool is_main)
 {
     const struct display_data_span *fields = display_data->fields;
@@ -138,6 +166,7 @@ bool display_data_write(struct display_data *display_data, struct bytes *out, bo
     bytes_add(out, "{", 1);
     json_flag_field(out, "main", is_main);
     write_value(display_data, out, "data", &fields[DATA]);
+    note_plain(display_data, out->size);
     if (fields[CHART].is_there)
         write_value(display_data, out, "chart", &fields[CHART]);
     else

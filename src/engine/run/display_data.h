@@ -18,6 +18,8 @@ struct display_data {
         size_t at, end; /* in copy.text; none: both 0 */
         bool is_there;
     } fields[DISPLAY_DATA_FIELDS_MAX];
+    size_t plain_at;                /* in copy.text: where text/plain of `data` begins; none: 0 */
+    struct display_data_span plain; /* text/plain in what was written, with its quotes */
 };
 
 /* Begins an object that comes in pieces. It may not be moved until it is done. */

@@ -50,6 +50,16 @@ static void write_stderr(const struct run *run, struct bytes *out)
     write_output(run, 1, out);
 }
 
+static void write_text(const struct run *run, struct bytes *out)
+{
+    const struct collector *collector = &run->collector;
+    const struct display_data_span *text = &collector->text;
+    if (text->is_there && text->end <= collector->results.size && !output_check_holds(run))
+        json_raw(out, collector->results.data + text->at, text->end - text->at);
+    else
+        json_null(out);
+}
+
 static void write_results(const struct run *run, struct bytes *out)
 {
     json_open(out, '[');

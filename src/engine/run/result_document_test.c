@@ -66,6 +66,7 @@ static const char names[] =
     "limit_hits\nlimit_hits[].name\nlimit_hits[].count\n"
     "stdout\nstderr\n"
     "truncated\ntruncated.stdout_total_bytes\ntruncated.stderr_total_bytes\ntruncated.full_output\n"
+    "text\n"
     "results\n"
     "error\nerror.name\nerror.value\nerror.traceback\nerror.frames\n"
     "artifacts\nartifacts[].path\nartifacts[].bytes\nartifacts[].sha256\nartifacts[]."

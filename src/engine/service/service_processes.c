@@ -155,7 +155,7 @@ int service_process_resize(struct process *process, uint16_t rows, uint16_t colu
     return process_resize(process, rows, columns, err);
 }
 
-void service_process_write(const struct process *process, struct bytes *out)
+static void write_fields(const struct process *process, struct bytes *out)
 {
     static const char *const states[] = { "starting", "running", "ended" };
     json_open(out, '{');
@@ -186,6 +186,11 @@ void service_process_write(const struct process *process, struct bytes *out)
     json_string_field(out, "message",
                       process->failure.code != ERR_NONE ? process->failure.text : NULL);
     json_string_field(out, "receipt", process_receipt(process));
+}
+
+void service_process_write(const struct process *process, struct bytes *out)
+{
+    write_fields(process, out);
     json_close(out, '}');
 }
 
@@ -223,6 +228,28 @@ void process_watch_close(struct process_watch *watch)
 const struct process *process_watch_process(const struct process_watch *watch)
 {
     return watch->process;
+}
+
+/* A character may be cut in two by the pipe: a stream is put together before it becomes text. */
+void process_watch_write(const struct process_watch *watch, struct bytes *out)
+{
+    auto_bytes printed = { 0 };
+    auto_bytes complained = { 0 };
+    struct process *process = watch->process;
+    struct process_reader reader = watch->reader; /* reads, and joins nobody: it holds nothing up */
+    struct process_record record;
+    reader.at = 0;
+    uint64_t lost = process_skip_lost(process, &reader);
+    while (process_read(process, &reader, &record))
+        bytes_add(record.stream == 2 ? &complained : &printed, record.bytes, record.size);
+    write_fields(process, out);
+    json_key(out, "stdout");
+    json_text(out, printed.data ?: "", printed.size);
+    json_key(out, "stderr");
+    json_text(out, complained.data ?: "", complained.size);
+    json_count_field(out, "lost_bytes", lost);
+    json_close(out, '}');
+    out->failed = out->failed || printed.failed || complained.failed;
 }
 
 static int tell(const struct process_watch *watch, enum process_event_kind kind,

@@ -92,5 +92,9 @@ struct process_watch *service_process_watch(struct process *process, uint64_t of
 void process_watch_close(struct process_watch *watch);
 const struct process *process_watch_process(const struct process_watch *watch);
 
+/* Adds the process as service_process_write() does, with what is kept of its output as `stdout` and
+ * `stderr`, and `lost_bytes`, which were thrown away. The watch stays where it is. */
+void process_watch_write(const struct process_watch *watch, struct bytes *out);
+
 /* Returns 1 and an event; FLOW_LATER; FLOW_END  END was given. */
 int process_watch_next(struct process_watch *watch, struct process_event *ret_event);

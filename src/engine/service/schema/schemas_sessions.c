@@ -164,6 +164,9 @@ static const struct property process[] = {
     { "timed_out",  "boolean",  "" },
     { "message",    "string?",  "why it did not begin, or what else ended it" },
     { "receipt",    "string?",  "id of its receipt, once it has ended" },
+    { "stdout",     "string",   "with ?wait=: what is kept of it, the last MiB of both", true },
+    { "stderr",     "string",   "with ?wait=", true },
+    { "lost_bytes", "count",    "with ?wait=: of its output, thrown away before", true },
     { 0 },
 };
 static const struct property process_list[] = { { "processes", "[]Process", "" }, { 0 } };
