@@ -40,7 +40,7 @@ TEST(context_is_put_before)
 
 TEST(a_text_that_is_too_long_loses_its_end)
 {
-    char word[sizeof ((error *) NULL)->text + 168];
+    char word[sizeof((error *) NULL)->text + 168];
     memset(word, 'x', sizeof word - 1);
     word[sizeof word - 1] = '\0';
     error err = { 0 };

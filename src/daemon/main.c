@@ -317,6 +317,7 @@ static int open_log(error *err)
         return fail(err, ERR_BAD_REQUEST, "--state must be given: the log of receipts lies there");
     if (settings.notify >= 0 &&
         notify_client_open(&daemon_.loop, settings.notify, settings.has_webhook,
+                           settings_text(values, SETTING_otlp_endpoint) != NULL,
                            &daemon_.notify_client, err) < 0)
         return -1;
     settings.receipts.notify_client = daemon_.notify_client;

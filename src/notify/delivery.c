@@ -5,7 +5,7 @@
  *      +------- pause, longer ------+--last attempt, redirect, 410--> gave up
  *
  * A witness gets the newest checkpoint only: one is under way, and a newer one replaces the one
- * that waits. Delivery to a witness is never given up. */
+ * that waits. Delivery to a witness is never given up. Traces are the first to be dropped. */
 #include "notify/notify.h"
 
 #include "base/clock.h"
@@ -23,10 +23,12 @@ enum {
     LONGEST_PAUSE_MS = 300000,
     WITNESS_PAUSE_MS = 1000, /* between two checkpoints */
     WITNESS_LONGEST_PAUSE_MS = 60000,
+    BATCHES_MAX = 16, /* of spans that may wait: a MiB */
+    TRACE_ATTEMPTS = 3,
     PAUSE_GROWS = 4,
 };
 
-enum { GONE = 410 };
+enum { GONE = 410, TOO_MANY = 429, BAD_GATEWAY = 502 };
 
 struct delivery {
     struct notify *notify;
@@ -42,6 +44,8 @@ struct delivery {
     struct in6_addr addresses[ADDRESSES_MAX]; /* of this attempt */
     struct transfer_place to;
     char body[NOTIFY_BODY_SIZE]; /* of this attempt */
+    struct bytes batch;          /* of NOTIFY_TRACES, instead */
+    unsigned spans;
     struct delivery *next;
 };
 
@@ -50,9 +54,11 @@ static void turn_soon(struct notify *notify);
 static void tell(const struct delivery *delivery, enum notify_end end, unsigned status,
                  const char *cause)
 {
-    struct notify_outcome outcome = {
-        .place = delivery->place, .end = end, .attempts = delivery->attempts, .status = status
-    };
+    struct notify_outcome outcome = { .place = delivery->place,
+                                      .end = end,
+                                      .attempts = delivery->attempts,
+                                      .status = status,
+                                      .spans = delivery->spans };
     memcpy(outcome.id, delivery->event.id, sizeof outcome.id);
     (void) snprintf(outcome.cause, sizeof outcome.cause, "%s", cause);
     link_tell(delivery->notify, &outcome);
@@ -60,7 +66,9 @@ static void tell(const struct delivery *delivery, enum notify_end end, unsigned 
 
 static void timer_closed(uv_handle_t *timer)
 {
-    free(timer->data);
+    struct delivery *delivery = timer->data;
+    bytes_done(&delivery->batch);
+    free(delivery);
 }
 
 static void leave(struct delivery *delivery)
@@ -74,6 +82,8 @@ static void leave(struct delivery *delivery)
         }
     if (notify->witness == delivery)
         notify->witness = NULL;
+    if (delivery->place == NOTIFY_TRACES)
+        notify->batches--;
     uv_close((uv_handle_t *) &delivery->timer, timer_closed);
 }
 
@@ -108,8 +118,10 @@ static void free_transfer(struct delivery *delivery)
     curl_slist_free_all(delivery->headers);
     delivery->easy = NULL;
     delivery->resolved = delivery->headers = NULL;
-    if (delivery->is_in_flight && delivery->place == NOTIFY_WEBHOOK)
+    if (delivery->is_in_flight && delivery->place != NOTIFY_WITNESS)
         delivery->notify->in_flight--;
+    if (delivery->is_in_flight && delivery->place == NOTIFY_TRACES)
+        delivery->notify->has_batch_in_flight = false;
     delivery->is_in_flight = false;
 }
 
@@ -126,12 +138,21 @@ static void has_arrived(struct delivery *delivery, unsigned status)
 
 /* Once more, later. Not where the answer says that it would be for nothing: a redirect is not
  * followed, since nobody has signed for the place that it names; and who is gone is gone. */
+static bool is_for_nothing(const struct delivery *delivery, unsigned status)
+{
+    if (delivery->place ==
+        NOTIFY_TRACES) /* as OTLP has it: 429, 502, 503 and 504 are for a moment */
+        return status >= 300 && status != TOO_MANY &&
+               (status < BAD_GATEWAY || status > BAD_GATEWAY + 2);
+    return (status >= 300 && status < 400) || status == GONE;
+}
+
 static void has_failed(struct delivery *delivery, unsigned status, const char *cause)
 {
     const struct notify *notify = delivery->notify;
-    bool is_for_nothing = (status >= 300 && status < 400) || status == GONE;
-    bool is_last = delivery->place == NOTIFY_WEBHOOK &&
-                   (is_for_nothing || delivery->attempts >= notify->attempts_max);
+    unsigned most = delivery->place == NOTIFY_TRACES ? TRACE_ATTEMPTS : notify->attempts_max;
+    bool is_last = delivery->place != NOTIFY_WITNESS &&
+                   (is_for_nothing(delivery, status) || delivery->attempts >= most);
     tell(delivery, is_last ? NOTIFY_GAVE_UP : NOTIFY_FAILED, status, cause);
     if (is_last) {
         leave(delivery);
@@ -201,11 +222,13 @@ static void add_headers(struct delivery *delivery)
         add_header(delivery, "Content-Type", "text/plain; charset=utf-8");
         return;
     }
+    add_header(delivery, "Content-Type", "application/json");
+    if (delivery->place == NOTIFY_TRACES)
+        return;
     char signature[SIGNED_MAX], moment[32];
     int64_t now_s = wall_clock_ms() / 1000;
     webhook_sign(&delivery->notify->secrets, &delivery->event, now_s, signature);
     (void) snprintf(moment, sizeof moment, "%" PRId64, now_s);
-    add_header(delivery, "Content-Type", "application/json");
     add_header(delivery, "webhook-id", delivery->event.id);
     add_header(delivery, "webhook-timestamp", moment);
     add_header(delivery, "webhook-signature", signature);
@@ -231,12 +254,15 @@ static void addresses_came(void *context, const struct in6_addr *addresses, unsi
         return;
     }
     add_headers(delivery);
+    bool is_batch = delivery->place == NOTIFY_TRACES;
+    size_t size = is_batch ? delivery->batch.size : delivery->event.size;
     memcpy(delivery->body, delivery->event.body, delivery->event.size);
     (void) curl_easy_setopt(delivery->easy, CURLOPT_URL, place->url);
     (void) curl_easy_setopt(delivery->easy, CURLOPT_TIMEOUT_MS, (long) ATTEMPT_MS);
     (void) curl_easy_setopt(delivery->easy, CURLOPT_POST, 1L);
-    (void) curl_easy_setopt(delivery->easy, CURLOPT_POSTFIELDS, delivery->body);
-    (void) curl_easy_setopt(delivery->easy, CURLOPT_POSTFIELDSIZE, (long) delivery->event.size);
+    (void) curl_easy_setopt(delivery->easy, CURLOPT_POSTFIELDS,
+                            is_batch ? delivery->batch.data : delivery->body);
+    (void) curl_easy_setopt(delivery->easy, CURLOPT_POSTFIELDSIZE, (long) size);
     (void) curl_easy_setopt(delivery->easy, CURLOPT_HTTPHEADER, delivery->headers);
     (void) curl_easy_setopt(delivery->easy, CURLOPT_WRITEFUNCTION, ignore_answer);
     if (transfer_begin(notify->transfers, delivery->easy) < 0)
@@ -262,7 +288,8 @@ static void attempt(struct delivery *delivery)
 static struct delivery *next_in_turn(const struct notify *notify)
 {
     struct delivery *delivery = notify->deliveries;
-    while (delivery && (delivery->is_in_flight || delivery->is_resting))
+    while (delivery && (delivery->is_in_flight || delivery->is_resting ||
+                        (delivery->place == NOTIFY_TRACES && notify->has_batch_in_flight)))
         delivery = delivery->next;
     return delivery;
 }
@@ -272,6 +299,7 @@ static void proceed(struct notify *notify)
     struct delivery *delivery;
     while (notify->in_flight < IN_FLIGHT_MAX && (delivery = next_in_turn(notify))) {
         notify->in_flight++;
+        notify->has_batch_in_flight |= delivery->place == NOTIFY_TRACES;
         attempt(delivery);
     }
     struct delivery *witness = notify->witness;
@@ -306,6 +334,34 @@ static struct delivery *delivery_new(struct notify *notify, enum notify_place pl
     return delivery;
 }
 
+static void queue(struct notify *notify, struct delivery *fresh)
+{
+    struct delivery **last = &notify->deliveries;
+    while (*last)
+        last = &(*last)->next;
+    *last = fresh;
+    notify->waiting++;
+}
+
+void deliver_spans(struct notify *notify, struct bytes *body, unsigned spans)
+{
+    static const struct notify_event none = { 0 };
+    struct delivery lost = { .notify = notify, .place = NOTIFY_TRACES, .spans = spans };
+    struct delivery *fresh = !body->failed && notify->batches < BATCHES_MAX
+                                 ? delivery_new(notify, NOTIFY_TRACES, &none)
+                                 : NULL;
+    if (!fresh) {
+        bytes_done(body);
+        tell(&lost, NOTIFY_DROPPED, 0, "too many wait already");
+        return;
+    }
+    fresh->batch = *body;
+    fresh->spans = spans;
+    notify->batches++;
+    queue(notify, fresh);
+    turn_soon(notify);
+}
+
 void deliver(struct notify *notify, enum notify_place place, const struct notify_event *event)
 {
     if (place == NOTIFY_WITNESS && notify->witness) {
@@ -326,11 +382,7 @@ void deliver(struct notify *notify, enum notify_place place, const struct notify
         notify->witness = fresh;
         fresh->has_news = true;
     } else {
-        struct delivery **last = &notify->deliveries;
-        while (*last)
-            last = &(*last)->next;
-        *last = fresh;
-        notify->waiting++;
+        queue(notify, fresh);
     }
     turn_soon(notify);
 }

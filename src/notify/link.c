@@ -25,17 +25,23 @@ static int take_event(struct notify *notify, const struct packet *packet, error 
     if (packet->size != sizeof event || packet->fds != 0)
         return fail(err, ERR_PROTOCOL, "an event is malformed");
     memcpy(&event, packet->body, sizeof event);
-    enum notify_place place = packet->kind == NOTIFY_EVENT ? NOTIFY_WEBHOOK : NOTIFY_WITNESS;
+    enum notify_place place = packet->kind == NOTIFY_EVENT        ? NOTIFY_WEBHOOK
+                              : packet->kind == NOTIFY_CHECKPOINT ? NOTIFY_WITNESS
+                                                                  : NOTIFY_TRACES;
     if (event.size > sizeof event.body || !memchr(event.id, '\0', sizeof event.id) ||
         !notify->places[place].url[0])
         return fail(err, ERR_PROTOCOL, "an event of %u bytes leads nowhere", event.size);
-    deliver(notify, place, &event);
+    if (place == NOTIFY_TRACES)
+        traces_add(notify, &event);
+    else
+        deliver(notify, place, &event);
     return 0;
 }
 
 static int take_packet(struct notify *notify, const struct packet *packet, error *err)
 {
-    if (packet->kind == NOTIFY_EVENT || packet->kind == NOTIFY_CHECKPOINT)
+    if (packet->kind == NOTIFY_EVENT || packet->kind == NOTIFY_CHECKPOINT ||
+        packet->kind == NOTIFY_SPAN)
         return take_event(notify, packet, err);
     return fail(err, ERR_PROTOCOL, "message %u does not exist", packet->kind);
 }
@@ -62,6 +68,7 @@ static void leave(struct notify *notify, const error *err)
     notify->is_leaving = true;
     notify->end = deadline_in(LAST_MS);
     notify->leaving.data = notify;
+    traces_flush(notify);
     deliveries_hurry(notify);
     (void) uv_timer_init(&notify->loop, &notify->leaving);
     (void) uv_timer_start(&notify->leaving, look_if_told, 0, LAST_LOOK_MS);

@@ -1,8 +1,9 @@
 /* glovebox-notify - tells others what gloveboxd has to say: approvals to a webhook, checkpoints of
- * the log to a witness.
+ * the log to a witness, spans of runs to a collector of OpenTelemetry.
  *
  *     glovebox-notify --daemon FD [--webhook URL --webhook-secret FD=PATH --webhook-attempts N]
- *                     [--log-witness URL] [--resolver ADDRESS:PORT] [--ca-file FD=PATH]
+ *                     [--log-witness URL] [--otlp-endpoint URL] [--resolver ADDRESS:PORT]
+ *                     [--ca-file FD=PATH]
  *
  * gloveboxd itself never connects to anything. This program is unprivileged, opens no file after
  * its start, goes to the places of its command line alone, and ends when gloveboxd does. */
@@ -19,13 +20,14 @@
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { ATTEMPTS = 6 };
 
 struct arguments {
     int daemon, secret, ca_file, attempts;
-    const char *webhook, *witness, *resolver, *secret_path, *ca_path;
+    const char *webhook, *witness, *traces, *resolver, *secret_path, *ca_path;
 };
 
 static int read_arguments(int count, char **words, struct arguments *ret_arguments, error *err)
@@ -41,6 +43,7 @@ static int read_arguments(int count, char **words, struct arguments *ret_argumen
         { "--webhook-secret", &arguments.secret, &arguments.secret_path },
         { "--webhook-attempts", &arguments.attempts, NULL },
         { "--log-witness", NULL, &arguments.witness },
+        { "--otlp-endpoint", NULL, &arguments.traces },
     };
     if (arguments_read(count, words, known, COUNT_OF(known), err) < 0)
         return -1;
@@ -65,6 +68,22 @@ static int read_secret(struct notify *notify, const struct arguments *arguments,
     return result;
 }
 
+/* As OTEL_EXPORTER_OTLP_ENDPOINT has it: a URL without a path is that of all signals. */
+static int read_traces(struct notify *notify, const char *text, error *err)
+{
+    char url[URL_MAX];
+    size_t length = strlen(text);
+    const char *host = strstr(text, "://");
+    const char *slash = host ? strchr(host + 3, '/') : NULL;
+    bool is_base = host && (!slash || slash[1] == '\0');
+    if (slash && is_base)
+        length--;
+    if (snprintf(url, sizeof url, "%.*s%s", (int) length, text, is_base ? "/v1/traces" : "") >=
+        (int) sizeof url)
+        return fail(err, ERR_BAD_REQUEST, "otlp_endpoint is longer than %d bytes", URL_MAX - 12);
+    return place_read("otlp_endpoint", url, &notify->places[NOTIFY_TRACES], err);
+}
+
 /* Everything that is read of files is read here, and closed. */
 static int prepare(struct notify *notify, const struct arguments *arguments, error *err)
 {
@@ -75,6 +94,9 @@ static int prepare(struct notify *notify, const struct arguments *arguments, err
         return -1;
     if (arguments->witness && setting_is_url(arguments->witness) &&
         place_read("log_witness", arguments->witness, &notify->places[NOTIFY_WITNESS], err) < 0)
+        return -1;
+    if (traces_open(notify, err) < 0 ||
+        (arguments->traces && read_traces(notify, arguments->traces, err) < 0))
         return -1;
     if (transfers_open(&notify->loop, arguments->ca_file, delivery_transfer_ended,
                        &notify->transfers, err) < 0)

@@ -3,6 +3,7 @@
  *   Threads  one. */
 #pragma once
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/host_name.h"
@@ -65,21 +66,35 @@ struct notify {
     unsigned attempts_max; /* of one webhook */
     uv_timer_t turn;       /* looks for who is next */
     struct delivery *deliveries;
-    unsigned waiting, in_flight; /* of webhooks */
-    struct delivery *witness;    /* NULL: nothing has to be sent */
-    bool is_leaving;             /* gloveboxd has gone */
-    deadline end;                /* until when it waits for what is under way */
+    unsigned waiting, in_flight;  /* of webhooks and traces */
+    struct bytes spans;           /* that wait to be sent together, with commas between */
+    unsigned span_count, batches; /* batches: deliveries to NOTIFY_TRACES that there are */
+    bool has_batch_in_flight;
+    uv_timer_t collecting;
+    struct delivery *witness; /* NULL: nothing has to be sent */
+    bool is_leaving;          /* gloveboxd has gone */
+    deadline end;             /* until when it waits for what is under way */
     uv_timer_t leaving;
 };
 
 /* Queues an event; one that cannot be queued is reported at once. */
 void deliver(struct notify *notify, enum notify_place place, const struct notify_event *event);
 
+/* The same for spans that go together; takes the bytes. */
+void deliver_spans(struct notify *notify, struct bytes *body, unsigned spans);
+
 /* Nothing new comes: what waits for its first attempt, and the last checkpoint, go out now. */
 void deliveries_hurry(struct notify *notify);
 bool deliveries_are_done(const struct notify *notify); /* nothing is under way */
 
 void delivery_transfer_ended(void *context, CURLcode result);
+
+/* --- traces.c: spans, many in one request ------------------------------------------------------
+ */
+
+int traces_open(struct notify *notify, error *err);
+void traces_add(struct notify *notify, const struct notify_event *event);
+void traces_flush(struct notify *notify); /* what waits for company goes out now */
 
 /* --- link.c -------------------------------------------------------------------------------------
  */

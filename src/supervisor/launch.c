@@ -36,11 +36,13 @@ struct launch launch_none(void)
     return none;
 }
 
-/* Whether anything is sent out: approvals, or checkpoints by HTTP. */
+/* Whether anything is sent out: approvals, spans, or checkpoints by HTTP. */
 static bool plan_notifies(const struct launch_plan *plan)
 {
     const char *witness = settings_text(plan->settings, SETTING_log_witness);
-    return settings_text(plan->settings, SETTING_webhook) || (witness && setting_is_url(witness));
+    return settings_text(plan->settings, SETTING_webhook) ||
+           settings_text(plan->settings, SETTING_otlp_endpoint) ||
+           (witness && setting_is_url(witness));
 }
 
 static const struct helper_kind {

@@ -115,8 +115,9 @@ struct door {
 /* What one request has with it; `user` is the handler's. */
 struct exchange {
     struct http *http;
-    struct service *service; /* as given to http_open */
-    struct caller caller;    /* without an account only with RIGHT_NONE */
+    struct service *service;    /* as given to http_open */
+    struct caller caller;       /* without an account only with RIGHT_NONE */
+    struct client_claim *claim; /* of its trace, by the header traceparent; NULL: none */
     struct MHD_Connection *connection;
     const struct door *door; /* that serves the route; NULL: there is none */
     const struct route *route;

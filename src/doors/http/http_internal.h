@@ -92,3 +92,6 @@ void exchange_close_upgraded(struct exchange *exchange);
  * never come to its end. What is left of it is thrown away for half a minute, since an answer is
  * lost with a connection that is closed before it was read; then the connection ends. */
 bool exchange_fail_early(struct exchange *exchange, const error *cause);
+
+/* trace_context.c: what the client says of its trace goes to caller.claim. */
+void read_trace_context(struct exchange *exchange);

@@ -121,6 +121,7 @@ static int find_route(struct exchange *exchange, const char *path, error *err)
     exchange->route = match.route;
     exchange->right = match.route->right ? match.route->right : match.table->right;
     memcpy(exchange->parameters, match.parameters, sizeof exchange->parameters);
+    read_trace_context(exchange);
     return 0;
 }
 
@@ -425,6 +426,7 @@ static void exchange_free(struct exchange *exchange)
         http->bodies -= exchange->body_bytes;
     bytes_done(&exchange->headers);
     free(exchange->path);
+    free(exchange->claim);
     free(exchange);
 }
 

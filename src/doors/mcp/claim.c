@@ -12,18 +12,6 @@ static void take(char *room, size_t size, const char *text)
         (void) snprintf(room, size, "%.*s", text_head(text, (int) size - 1), text);
 }
 
-/* "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01": cut, it would be another. */
-static bool is_traceparent(const char *text)
-{
-    static const char form[] = "xx-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
-    if (!text || strlen(text) != sizeof form - 1)
-        return false;
-    for (size_t i = 0; form[i]; i++)
-        if (form[i] == '-' ? text[i] != '-' : !strchr("0123456789abcdef", text[i]))
-            return false;
-    return true;
-}
-
 void mcp_claim_client(struct client_claim *claim, struct json_object *info)
 {
     take(claim->client, sizeof claim->client, mcp_text(info, "name"));
@@ -41,7 +29,7 @@ void mcp_claim(struct mcp_call *call)
         *claim = call->client->claim;
     (void) snprintf(claim->protocol, sizeof claim->protocol, "mcp/%s", call->version);
     take(claim->tool, sizeof claim->tool, call->tool->name);
-    if (is_traceparent(parent)) {
+    if (traceparent_is_valid(parent)) {
         take(claim->traceparent, sizeof claim->traceparent, parent);
         if (state && strlen(state) < sizeof claim->tracestate)
             take(claim->tracestate, sizeof claim->tracestate, state);

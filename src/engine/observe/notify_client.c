@@ -33,12 +33,14 @@ struct notify_client {
     unsigned in_flight; /* webhooks that were handed over, and whose end was not told yet */
 };
 
+static struct notify_client *tracing; /* NULL: spans go nowhere */
+
 /* --- how it went --------------------------------------------------------------------------------
  */
 
-static const enum metric metric_of[NOTIFY_PLACES] = {
-    [NOTIFY_WEBHOOK] = METRIC_WEBHOOKS, [NOTIFY_WITNESS] = METRIC_WITNESS
-};
+static const enum metric metric_of[NOTIFY_PLACES] = { [NOTIFY_WEBHOOK] = METRIC_WEBHOOKS,
+                                                      [NOTIFY_WITNESS] = METRIC_WITNESS,
+                                                      [NOTIFY_TRACES] = METRIC_TRACES };
 
 static void note(const struct notify_outcome *outcome)
 {
@@ -47,9 +49,12 @@ static void note(const struct notify_outcome *outcome)
           LOGGED_WEBHOOK_DROPPED, LOGGED_WEBHOOK_LOST },
         { LOGGED_WITNESS_DELIVERED, LOGGED_WITNESS_FAILED, LOGGED_WITNESS_GAVE_UP,
           LOGGED_WITNESS_DROPPED, LOGGED_WITNESS_LOST },
+        { LOGGED_TRACES_DELIVERED, LOGGED_TRACES_FAILED, LOGGED_TRACES_GAVE_UP,
+          LOGGED_TRACES_DROPPED, LOGGED_TRACES_DROPPED },
     };
     enum log_event event = events[outcome->place][outcome->end];
-    metric_add(metric_of[outcome->place], outcome->end, 1);
+    metric_add(metric_of[outcome->place], outcome->end,
+               outcome->place == NOTIFY_TRACES ? outcome->spans : 1);
     log_fields(event, log_event_level(event),
                LOG_FIELDS(TEXT("id", outcome->id), COUNT("attempts", outcome->attempts),
                           COUNT("status", outcome->status), TEXT("cause", outcome->cause)));
@@ -151,7 +156,7 @@ static void notify_speaks(uv_poll_t *poll, int status, int events)
     }
 }
 
-int notify_client_open(uv_loop_t *loop, int socket, bool has_webhook,
+int notify_client_open(uv_loop_t *loop, int socket, bool has_webhook, bool has_traces,
                        struct notify_client **ret_notices, error *err)
 {
     struct notify_client *notify_client = calloc(1, sizeof *notify_client);
@@ -167,6 +172,7 @@ int notify_client_open(uv_loop_t *loop, int socket, bool has_webhook,
         return fail(err, ERR_SYSTEM, "watch the socket to glovebox-notify");
     }
     uv_unref((uv_handle_t *) &notify_client->poll);
+    tracing = has_traces ? notify_client : NULL;
     *ret_notices = notify_client;
     return 0;
 }
@@ -181,6 +187,8 @@ void notify_client_close(struct notify_client *notify_client)
 {
     if (!notify_client)
         return;
+    if (tracing == notify_client)
+        tracing = NULL;
     (void) close(notify_client->socket);
     free(notify_client);
 }
@@ -224,4 +232,24 @@ void notify_client_event(struct notify_client *notify_client, const char *id,
     if (hand_over(notify_client, NOTIFY_EVENT, &packet, NOTIFY_WEBHOOK) &&
         notify_client->in_flight < IN_FLIGHT_MAX)
         notify_client->in_flight++;
+}
+
+bool notify_client_has_traces(void)
+{
+    return tracing != NULL;
+}
+
+/* Many in a second: what does not get through is counted, and not a line of the log each. */
+void notify_client_span(const struct bytes *span)
+{
+    struct notify_event packet = { .size = (uint32_t) span->size };
+    error err;
+    if (!tracing)
+        return;
+    bool is_whole = !span->failed && span->size <= sizeof packet.body;
+    if (is_whole)
+        memcpy(packet.body, span->data, span->size);
+    if (!is_whole ||
+        packet_send(tracing->socket, NOTIFY_SPAN, &packet, sizeof packet, NULL, 0, &err) < 0)
+        metric_add(METRIC_TRACES, NOTIFY_DROPPED, 1);
 }

@@ -14,8 +14,9 @@
 
 struct notify_client;
 
-/* Takes `socket`. `has_webhook`: glovebox-notify was started with one. */
-int notify_client_open(uv_loop_t *loop, int socket, bool has_webhook,
+/* Takes `socket`. `has_webhook`, `has_traces`: glovebox-notify was started with one. With traces
+ * notify_client_span() has somebody to tell, until notify_client_close(). */
+int notify_client_open(uv_loop_t *loop, int socket, bool has_webhook, bool has_traces,
                        struct notify_client **ret_notices, error *err);
 void notify_client_leave(struct notify_client *notify_client); /* the loop ends; NULL: nothing */
 void notify_client_close(
@@ -28,3 +29,8 @@ void notify_client_event(struct notify_client *notify_client, const char *id,
 
 /* As the witness of a ledger: `notices` may be NULL. */
 void notify_client_checkpoint(struct notify_client *notify_client, const char *text, size_t size);
+
+/* Sends a span, as JSON of OTLP, if there is a collector. As with the log, whoever has one to tell
+ * need not know the client. */
+bool notify_client_has_traces(void);
+void notify_client_span(const struct bytes *span);

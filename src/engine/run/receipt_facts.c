@@ -143,6 +143,12 @@ void run_code_hash(const struct run *run, char ret_sha256[SHA256_TEXT_SIZE])
         (void) snprintf(ret_sha256, SHA256_TEXT_SIZE, "%s", record->inputs[0].sha256);
 }
 
+const char *run_traceparent(const struct run *run)
+{
+    const struct run_record *record = run->record;
+    return record && record->claim ? record->claim->traceparent : "";
+}
+
 /* What is known from the beginning. */
 static void begin_facts(const struct run *run, struct receipt_facts *facts)
 {

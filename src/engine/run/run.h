@@ -153,8 +153,9 @@ int run_tell_began(struct run *run, error *err);
 /* Of a run whose output is withheld: what there is to say now is said in its receipt, sealed, and
  * nothing of it openly. */
 int run_seal(struct run *run, error *err);
-void run_presign_receipt(const struct run *run); /* as if this were how it has ended */
-void run_record_free(struct run *run);           /* strikes the note, if no receipt was written */
+void run_presign_receipt(const struct run *run);    /* as if this were how it has ended */
+const char *run_traceparent(const struct run *run); /* of its caller; "": none is known */
+void run_record_free(struct run *run); /* strikes the note, if no receipt was written */
 
 /* SHA-256 of the code or the command, as the receipt names it. */
 void run_code_hash(const struct run *run, char ret_sha256[SHA256_TEXT_SIZE]);

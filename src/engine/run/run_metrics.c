@@ -1,6 +1,7 @@
 /* run_metrics.c - what is counted of a run when it has ended. */
 #include "engine/observe/metrics.h"
 #include "engine/observe/metrics_limits.h"
+#include "engine/observe/trace_span.h"
 #include "engine/run/run.h"
 
 #include <string.h>
@@ -49,6 +50,32 @@ static void count_limits(const struct run *run)
     }
 }
 
+/* Times are those of the span; the rest is what the result says. */
+static void trace(const struct run *run)
+{
+    const char *status = outcome_status_name(run->verdict.status);
+    bool met_limit = run->verdict.status == RUN_LIMIT;
+    const struct trace_attribute attributes[] = {
+        { .key = "glovebox.run", .text = run->id },
+        { .key = "glovebox.status", .text = status },
+        { .key = "glovebox.limit", .text = met_limit ? limit_rows[run->verdict.limit].name : "" },
+        { .key = "glovebox.queued_us", .number = (uint64_t) run_queued_us(run) },
+        { .key = "glovebox.cpu_us", .number = run->counters.cpu_us },
+        { .key = "glovebox.policy", .text = run->plan.policy ? run->plan.policy->name : "" },
+        { .key = "glovebox.session", .text = run->session ? run->session : "" },
+        { .key = "glovebox.key", .text = run->account->key.id },
+    };
+    const struct trace_span span = {
+        .name = run->kind->is_cell ? "cell" : "run",
+        .traceparent = run_traceparent(run),
+        .took_us = run->done_us - run->submitted_us,
+        .failure = run->verdict.status == RUN_OK ? NULL : status,
+        .attributes = attributes,
+        .count = sizeof attributes / sizeof *attributes,
+    };
+    trace_span_end(&span);
+}
+
 void metrics_run_ended(const struct run *run)
 {
     unsigned start = run->kind->is_cell ? START_SESSION : (unsigned) run->start;
@@ -62,4 +89,5 @@ void metrics_run_ended(const struct run *run)
     count_gate(run);
     if (run->has_harvest)
         count_harvest(run);
+    trace(run);
 }

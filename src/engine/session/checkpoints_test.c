@@ -13,7 +13,7 @@ static struct session *session;
 static struct context *context;
 static unsigned told;
 static bool has_failed;
-static char cause[256];
+static char cause[sizeof((error *) NULL)->text];
 
 static void on_made(void *user, struct session_checkpoint *checkpoint, const error *why)
 {
