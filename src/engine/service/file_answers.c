@@ -19,6 +19,57 @@ enum {
 
 static size_t listings_bytes;
 
+/* What a tenant's unread listings hold: never more than what all leave free, so that there is as
+ * much again for another tenant. */
+struct listing_share {
+    struct listing_share *next;
+    size_t bytes;
+    unsigned tasks;
+    char owner[];
+};
+static struct listing_share *shares;
+
+static struct listing_share *share_join(const char *owner)
+{
+    struct listing_share *share = shares;
+    while (share && strcmp(share->owner, owner) != 0)
+        share = share->next;
+    size_t size = strlen(owner) + 1;
+    if (!share && (share = calloc(1, sizeof *share + size))) {
+        memcpy(share->owner, owner, size);
+        share->next = shares;
+        shares = share;
+    }
+    if (share)
+        share->tasks++;
+    return share;
+}
+
+static void share_leave(struct listing_share *share, size_t bytes)
+{
+    share->bytes -= bytes;
+    if (--share->tasks > 0)
+        return;
+    struct listing_share **at = &shares;
+    while (*at != share)
+        at = &(*at)->next;
+    *at = share->next;
+    free(share);
+}
+
+/* Returns whether there is room for so much more of this listing. */
+static bool count_listed(struct file_task *task, size_t bytes)
+{
+    if (!task->share && !(task->share = share_join(session_owner(task->session))))
+        return false;
+    if (task->share->bytes + bytes > LISTINGS_MAX - listings_bytes)
+        return false;
+    listings_bytes += bytes;
+    task->listed_bytes += bytes;
+    task->share->bytes += bytes;
+    return true;
+}
+
 static void wake(struct file_task *task)
 {
     task->waker.woken(task->waker.context);
@@ -34,12 +85,10 @@ static int keep_entry(struct file_task *task, const struct agent_frame *frame,
         task->entry_count >= FILE_ENTRIES_MAX || task->names.size > NAMES_MAX)
         return fail(err, ERR_PROTOCOL, "glovebox-init listed what cannot be");
     size_t bytes = texts + sizeof *task->entries;
-    if (listings_bytes + bytes > LISTINGS_MAX)
+    if (task->names.failed || !count_listed(task, bytes))
         task->names.failed = true;
     if (task->names.failed)
         return 0;
-    listings_bytes += bytes;
-    task->listed_bytes += bytes;
     if (task->entry_count == task->entry_room) {
         size_t room = task->entry_room ? 2 * task->entry_room : 64;
         struct listed_entry *entries = realloc(task->entries, room * sizeof *entries);
@@ -204,6 +253,8 @@ void file_answers_done(struct file_task *task)
 {
     free(task->entries);
     listings_bytes -= task->listed_bytes;
+    if (task->share)
+        share_leave(task->share, task->listed_bytes);
     bytes_done(&task->names);
     bytes_done(&task->skipped);
     bytes_done(&task->bytes);

@@ -31,8 +31,9 @@ struct file_task {
     struct listed_entry *entries; /* of STAT, LIST, WRITE */
     size_t entry_count, entry_room;
     struct bytes names;
-    size_t listed_bytes;  /* of this listing, among those that all listings may hold */
-    struct bytes skipped; /* paths, each ended by NUL, that a tar left out */
+    size_t listed_bytes;         /* of this listing, among those that all listings may hold */
+    struct listing_share *share; /* that they count for; NULL: it has none */
+    struct bytes skipped;        /* paths, each ended by NUL, that a tar left out */
 
     struct bytes bytes; /* DATA that nobody has taken yet; of WATCH: CHANGE frames, size before */
     size_t taken;       /* of them */

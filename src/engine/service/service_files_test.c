@@ -199,6 +199,46 @@ TEST(a_listing_is_whole_and_sorted)
     expect(sent_count == 1, "what has ended is not given up");
 }
 
+/* Entries of the longest names until it is refused, or so many. Returns the bytes that fit. */
+static size_t fill(struct file_task *task, size_t max)
+{
+    static char name[AGENT_PATH_MAX];
+    size_t bytes = 0;
+    error err;
+    memset(name, 'n', sizeof name - 1);
+    while (bytes < max && !task->names.failed) {
+        require(answer_entry(name, sizeof name - 1, "", &err) == 0, "%s", err.text);
+        bytes += task->names.failed ? 0 : sizeof name;
+    }
+    answer_done(0); /* whole, and unread */
+    return bytes;
+}
+
+TEST(unread_listings_of_one_tenant_leave_room_for_another)
+{
+    enum { NAMES = 24 << 20, TASKS = 16 };
+    struct file_task *tasks[TASKS];
+    size_t held = 0, others = 0;
+    fake_session_begin();
+    (void) snprintf(fake_session.owner, sizeof fake_session.owner, "greedy");
+    for (int i = 0; i < TASKS; i++) {
+        tasks[i] = must_begin((struct file_order){ .action = FILE_LIST, .max = 100000 });
+        held += fill(tasks[i], NAMES);
+    }
+    expect(held > 100 << 20 && held < 136 << 20, "%zu MiB of 256 for one", held >> 20);
+    (void) snprintf(fake_session.owner, sizeof fake_session.owner, "modest");
+    struct file_task *other = must_begin((struct file_order){ .action = FILE_LIST, .max = 100000 });
+    others = fill(other, NAMES);
+    expect(others >= NAMES && !other->names.failed, "another has %zu MiB", others >> 20);
+    file_task_free(other);
+    for (int i = 0; i < TASKS; i++)
+        file_task_free(tasks[i]);
+    (void) snprintf(fake_session.owner, sizeof fake_session.owner, "greedy");
+    other = must_begin((struct file_order){ .action = FILE_LIST, .max = 100000 });
+    expect(fill(other, NAMES) >= NAMES, "what was freed can be used again");
+    file_task_free(other);
+}
+
 TEST(init_is_not_believed)
 {
     static const unsigned char zeros[sizeof(struct agent_change)];
@@ -388,6 +428,7 @@ TEST(an_unknown_session_and_one_that_is_paused)
 TESTS(CASE(each_action_asks_init_and_is_counted), CASE(what_is_ordered_reaches_init),
       CASE(a_path_is_names_with_one_slash_between),
       CASE(what_a_policy_withholds_is_not_told_by_files), CASE(a_listing_is_whole_and_sorted),
-      CASE(init_is_not_believed), CASE(bytes_that_are_taken_are_ordered_anew),
-      CASE(a_stream_that_is_cut_off_is_broken), CASE(changes_are_told_and_lost_ones_once),
-      CASE(an_upload_waits_for_room_and_ends), CASE(an_unknown_session_and_one_that_is_paused))
+      CASE(unread_listings_of_one_tenant_leave_room_for_another), CASE(init_is_not_believed),
+      CASE(bytes_that_are_taken_are_ordered_anew), CASE(a_stream_that_is_cut_off_is_broken),
+      CASE(changes_are_told_and_lost_ones_once), CASE(an_upload_waits_for_room_and_ends),
+      CASE(an_unknown_session_and_one_that_is_paused))

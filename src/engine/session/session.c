@@ -17,6 +17,11 @@ const char *session_id(const struct session *session)
     return session->id;
 }
 
+const char *session_owner(const struct session *session)
+{
+    return session->owner;
+}
+
 bool session_is_running(const struct session *session)
 {
     return session->state == SESSION_RUNNING;

@@ -84,3 +84,5 @@ bool session_is_running(const struct session *session);
 /* Fails ERR_CONFLICT, saying why it does not run. */
 int session_check_running(const struct session *session, error *err);
 const char *session_id(const struct session *session);
+/* Of its account's tenant: what all sessions of a tenant have in common. */
+const char *session_owner(const struct session *session);
