@@ -18,16 +18,16 @@ from glovebox import Sandbox
 with Sandbox({}) as sandbox:
     chart = sandbox.run_code("import pandas as pd; pd.DataFrame({{'x': [1, 4, 9]}}).plot()")
     assert chart.error is None and chart.limit is None, chart
-    chart.results[0].save("chart.png")
+    next(each for each in chart.results if each.png).save("chart.png")
 """
 ONE_OF_TEN = """
 import glovebox.server, signal, sys
 glovebox.server.IDLE_SECONDS = 3
-sandbox = glovebox.Sandbox(idle_timeout=3)
-print(sandbox.run_code("6 * 7").text, flush=True)
+sandbox = glovebox.Sandbox(idle_timeout=5)
+print(sandbox.run_code("6 * 7", timeout=10).text, flush=True)
 signal.pause()
 """
-too_slow = []
+failed = []
 
 
 def said_by(*command, **options):
@@ -57,7 +57,7 @@ def timed(what, limit):
     yield
     took = time.monotonic() - began
     print(f"{'ok' if took <= limit else 'not ok'} - {what}: {took:.1f} s (at most {limit})", flush=True)
-    too_slow.append(took > limit)
+    failed.append(took > limit)
 
 
 def running_from(folder):
@@ -106,7 +106,7 @@ def ten_at_once():
                 for _ in range(10)]
     assert [program.stdout.readline() for program in programs] == ["42\n"] * 10
     found = sorted(running_from(folder).values())
-    assert found.count("glovebox") == found.count("gloveboxd") == 1, found
+    assert found.count("glovebox-spawner") == 1, found  # each server has one
     for program in programs:
         program.send_signal(signal.SIGKILL)
         program.wait()
@@ -120,5 +120,9 @@ def ten_at_once():
 
 
 for step in (first_print, ten_at_once, imported_template, this_environment):
-    step()
-sys.exit(any(too_slow))
+    try:
+        step()
+    except (Exception, SystemExit) as cause:
+        print(f"not ok - {step.__name__}: {cause!r}", flush=True)
+        failed.append(True)
+sys.exit(any(failed))

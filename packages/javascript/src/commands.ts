@@ -242,14 +242,17 @@ export class Commands {
     return await CommandHandle.begin(this.#client, this.#place, response);
   }
 
-  async list(): Promise<ProcessInfo[]> {
-    const { processes } = await this.#client.call<{ processes: Row[] }>("GET", this.#place);
+  /** Those that run; with `all` those that have ended, too. */
+  async list(options: { all?: boolean } = {}): Promise<ProcessInfo[]> {
+    const query = options.all ? { all: "1" } : undefined;
+    const { processes } = await this.#client.call<{ processes: Row[] }>("GET", this.#place, undefined, { query });
     return processes.map((row) => ({
       pid: Number(row["pid"]),
       id: String(row["id"]),
       tag: typeof row["tag"] === "string" ? row["tag"] : undefined,
       cmd: Array.isArray(row["command"]) ? row["command"].join(" ") : String(row["command"]),
       state: String(row["state"]),
+      raw: row,
     }));
   }
 

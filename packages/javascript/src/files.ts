@@ -1,7 +1,7 @@
 /** Files of a sandbox. A path is absolute inside, or lies below /workspace. */
 import { pathOf } from "./client.js";
 import type { Body, Client, Response } from "./client.js";
-import { NotFoundError } from "./errors.js";
+import { InvalidArgumentError, NotFoundError } from "./errors.js";
 import { entryOf } from "./models.js";
 import type { EntryInfo, FilesystemEvent } from "./models.js";
 
@@ -39,9 +39,10 @@ export class Files {
   }
 
   /** Writes a file whole: it takes the place of what had its name when the last byte is there, or not at all. */
-  async write(path: string, data: Content, options: { mode?: number; signal?: AbortSignal } = {}): Promise<EntryInfo> {
+  async write(path: string, data: Content, options: { mode?: number; overwrite?: boolean; signal?: AbortSignal } = {}): Promise<EntryInfo> {
     const query = options.mode === undefined ? undefined : { mode: options.mode.toString(8) };
-    const { body } = await this.#client.request("PUT", this.#file(path), { query, body: await bodyOf(data), signal: options.signal });
+    const headers = options.overwrite === false ? { "if-none-match": "*" } : undefined;
+    const { body } = await this.#client.request("PUT", this.#file(path), { query, headers, body: await bodyOf(data), signal: options.signal });
     return entryOf({ type: "file", ...(JSON.parse(body.toString()) as object) });
   }
 
@@ -51,9 +52,13 @@ export class Files {
     return written;
   }
 
-  /** What is in a folder, sorted by path. */
-  async list(path = "/workspace", options: { depth?: number } = {}): Promise<EntryInfo[]> {
-    const { entries } = await this.#call<{ entries: unknown[] }>("list", { path, depth: options.depth ?? 1 });
+  /** What is in a folder, sorted by path. Without `limit`, more than 10,000 entries are an error. */
+  async list(path = "/workspace", options: { depth?: number; limit?: number } = {}): Promise<EntryInfo[]> {
+    const { limit } = options;
+    const { entries, truncated } = await this.#call<{ entries: unknown[]; truncated: boolean }>("list", {
+      path, depth: options.depth ?? 1, ...(limit === undefined ? {} : { limit }),
+    });
+    if (truncated && limit === undefined) throw new InvalidArgumentError(`${path} has more than ${entries.length} entries; list less, or give limit`);
     return entries.map((row) => entryOf(row, path));
   }
 
@@ -93,9 +98,10 @@ export class Files {
     return (await this.#client.open("GET", `${this.#place}/files:tar`, { query: { path } })).pieces();
   }
 
-  /** A tar into a folder. */
-  async uploadDir(data: Content, path = "/workspace"): Promise<void> {
-    await this.#client.request("PUT", `${this.#place}/files:tar`, { query: { path }, body: await bodyOf(data) });
+  /** A tar into a folder. What of it was skipped: no file, folder or link, or one that would lie outside. */
+  async uploadDir(data: Content, path = "/workspace"): Promise<string[]> {
+    const { body } = await this.#client.request("PUT", `${this.#place}/files:tar`, { query: { path }, body: await bodyOf(data) });
+    return (JSON.parse(body.toString()) as { skipped: string[] }).skipped;
   }
 
   /** Changes below a folder, to be iterated over; stop() it when it is not needed any more. */
@@ -105,8 +111,10 @@ export class Files {
   }
 
   /** A URL (a path, if the server listens on a Unix socket) that needs no key, for this one file and method. */
-  async sign(path: string, options: { method?: "GET" | "PUT"; expires?: number } = {}): Promise<string> {
-    const { url } = await this.#call<{ url: string }>("sign", { path, method: options.method ?? "GET", expires_s: options.expires ?? 3600 });
+  async sign(path: string, options: { method?: "GET" | "PUT"; expires?: number; mode?: number } = {}): Promise<string> {
+    const { url } = await this.#call<{ url: string }>("sign", {
+      path, method: options.method ?? "GET", expires_s: options.expires ?? 3600, ...(options.mode === undefined ? {} : { mode: options.mode.toString(8) }),
+    });
     const endpoint = await this.#client.endpoint();
     return endpoint.socket !== undefined || url.includes("://") ? url : endpoint.url(url);
   }

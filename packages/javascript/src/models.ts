@@ -212,22 +212,27 @@ export class Execution {
   }
 }
 
-/** A file or folder of a sandbox. `mode` is its permissions as a number. */
+type FileType = "file" | "dir" | "link" | "other";
+
+/** A file or folder of a sandbox. `mode` is its permissions as a number. A link has a `target`, and the type of what that is. */
 export interface EntryInfo {
   name: string;
   path: string;
-  type: "file" | "dir" | "link" | "other";
+  type: FileType;
   size: number;
   mode: number;
   modifiedTime: Date;
+  target?: string;
+  targetType?: FileType;
 }
 
-const TYPES: Readonly<Record<string, EntryInfo["type"]>> = { file: "file", folder: "dir", link: "link" };
+const TYPES: Readonly<Record<string, FileType>> = { file: "file", folder: "dir", link: "link" };
 
 /** Of a row of the server; `folder`: what its path is relative to. */
 export function entryOf(value: unknown, folder?: string): EntryInfo {
   const row = rowOf(value);
   const relative = textOf(row["path"]) ?? "";
+  const [target, targetType] = [textOf(row["target"]), textOf(row["target_type"])];
   const path = absolute(folder === undefined ? relative : `${folder.replace(/\/$/, "")}/${relative}`);
   return {
     name: textOf(row["name"]) ?? path.slice(path.lastIndexOf("/") + 1),
@@ -236,6 +241,8 @@ export function entryOf(value: unknown, folder?: string): EntryInfo {
     size: numberOf(row["size"]) ?? 0,
     mode: numberOf(row["mode"]) ?? 0,
     modifiedTime: new Date(numberOf(row["modified_ms"]) ?? 0),
+    ...(target === undefined ? {} : { target }),
+    ...(targetType === undefined ? {} : { targetType: TYPES[targetType] ?? "other" }),
   };
 }
 
@@ -262,6 +269,7 @@ export interface ProcessInfo {
   tag: string | undefined;
   cmd: string;
   state: string;
+  raw: Row;
 }
 
 export interface CodeContext {
@@ -274,6 +282,7 @@ export interface Checkpoint {
   id: string;
   name: string;
   bytes: number;
+  raw: Row;
 }
 
 /** A sandbox as the server knows it. */

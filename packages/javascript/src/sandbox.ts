@@ -38,6 +38,11 @@ export interface RunCodeOptions extends Listeners {
   context?: CodeContext | string | undefined;
   /** Seconds that the code may run; beyond that `execution.limit` says so. */
   timeout?: number | undefined;
+  limits?: Row | undefined;
+  /** What its output must be (docs/expectations.md). */
+  expect?: unknown;
+  /** The id of an approval. */
+  approval?: string | undefined;
   /** Interrupts the cell. */
   signal?: AbortSignal | undefined;
 }
@@ -96,10 +101,10 @@ export class Sandbox implements AsyncDisposable {
     return sandbox;
   }
 
-  /** The sandboxes that live, the newest first. */
-  static async list(options: ServerOptions & { client?: Client; metadata?: Record<string, string> } = {}): Promise<SandboxInfo[]> {
+  /** The sandboxes that live, the newest first; with `state` those of that state, or `all`. */
+  static async list(options: ServerOptions & { client?: Client; metadata?: Record<string, string>; state?: string } = {}): Promise<SandboxInfo[]> {
     const client = clientOf(options);
-    const query: Record<string, string> = { limit: "100" };
+    const query: Record<string, string> = { limit: "100", ...(options.state === undefined ? {} : { state: options.state }) };
     if (options.metadata) query["metadata"] = new URLSearchParams(options.metadata).toString().replaceAll("+", "%20");
     const found: SandboxInfo[] = [];
     for (;;) {
@@ -116,8 +121,8 @@ export class Sandbox implements AsyncDisposable {
     const { language, context, timeout } = options;
     if (language !== undefined && context !== undefined) throw new InvalidArgumentError("language and context exclude each other");
     const name = typeof context === "object" ? context.id : (context ?? language ?? "python");
-    const limits = timeout ? { wall_ms: Math.max(1, Math.trunc(timeout * 1000)) } : undefined;
-    return [`${this.#place}${pathOf("contexts", name, "run")}`, given({ code, limits })];
+    const limits = options.limits || timeout ? { ...options.limits, ...(timeout ? { wall_ms: Math.max(1, Math.trunc(timeout * 1000)) } : {}) } : undefined;
+    return [`${this.#place}${pathOf("contexts", name, "run")}`, given({ code, limits, expect: options.expect, approval: options.approval })];
   }
 
   /** Runs a cell: names stay for the next one, the value of the last expression and open figures come back. What goes wrong inside
@@ -160,13 +165,14 @@ export class Sandbox implements AsyncDisposable {
     await this.#context("POST", context, "/restart");
   }
 
-  /** KeyboardInterrupt for the cell that runs. */
-  async interrupt(context: CodeContext | string = "python"): Promise<void> {
-    await this.#context("POST", context, "/interrupt");
+  /** KeyboardInterrupt for the cell that runs; false if none does. */
+  async interrupt(context: CodeContext | string = "python"): Promise<boolean> {
+    const { body } = await this.#context("POST", context, "/interrupt");
+    return (JSON.parse(body.toString()) as { interrupted: boolean }).interrupted;
   }
 
-  async #context(method: string, context: CodeContext | string, what: string): Promise<void> {
-    await this.#client.request(method, `${this.#place}${pathOf("contexts", typeof context === "string" ? context : context.id)}${what}`);
+  async #context(method: string, context: CodeContext | string, what: string): Promise<Answer> {
+    return await this.#client.request(method, `${this.#place}${pathOf("contexts", typeof context === "string" ? context : context.id)}${what}`);
   }
 
   // --- its life ---
@@ -189,22 +195,31 @@ export class Sandbox implements AsyncDisposable {
     await this.#client.call("PATCH", this.#place, { ttl_seconds: seconds });
   }
 
-  /** Everything in it stands still, and keeps its memory, until resume() or connect(). */
-  async pause(): Promise<void> {
-    await this.#client.call("POST", `${this.#place}/pause`, {});
+  /** Changes its deadlines, in seconds from now on, and its metadata, all of them at once. */
+  async update(options: { timeout?: number; idleTimeout?: number; metadata?: Record<string, string> }): Promise<SandboxInfo> {
+    const json = given({ ttl_seconds: options.timeout, idle_seconds: options.idleTimeout, metadata: options.metadata });
+    return infoOf(await this.#client.call("PATCH", this.#place, json));
+  }
+
+  /** Everything in it stands still, and keeps its memory, until resume() or connect(). With keep "files" its programs end, and only the
+   * files stay. */
+  async pause(options: { keep?: "memory" | "files" } = {}): Promise<void> {
+    await this.#client.request("POST", `${this.#place}/pause`, { query: options.keep === undefined ? undefined : { keep: options.keep } });
   }
 
   async resume(): Promise<void> {
-    await this.#client.call("POST", `${this.#place}/resume`, {});
+    await this.#client.request("POST", `${this.#place}/resume`);
   }
 
   /** n sandboxes with the files and the variables of this one, independent of it and of each other. */
-  async branch(n = 1, options: { context?: string; checkpoint?: Checkpoint | string; metadata?: Record<string, string> } = {}): Promise<Sandbox[]> {
+  async branch(n = 1, options: { context?: string; checkpoint?: Checkpoint | string; metadata?: Record<string, string>; timeout?: number; idleTimeout?: number } = {}): Promise<Sandbox[]> {
     const { checkpoint } = options;
     const json = given({
       context: options.context,
       checkpoint: typeof checkpoint === "object" ? checkpoint.id : checkpoint,
       metadata: options.metadata,
+      ttl_seconds: options.timeout,
+      idle_seconds: options.idleTimeout,
     });
     const made: Sandbox[] = [];
     try {
@@ -220,8 +235,12 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** Keeps variables and files as they are now, for rollback() and branch(). */
-  async checkpoint(name = `checkpoint-${randomUUID().slice(0, 8)}`): Promise<Checkpoint> {
-    return checkpointOf(await this.#client.call("POST", `${this.#place}/checkpoints`, { name }));
+  async checkpoint(name = `checkpoint-${randomUUID().slice(0, 8)}`, options: { context?: string } = {}): Promise<Checkpoint> {
+    return checkpointOf(await this.#client.call("POST", `${this.#place}/checkpoints`, given({ name, context: options.context })));
+  }
+
+  async removeCheckpoint(checkpoint: Checkpoint | string): Promise<void> {
+    await this.#client.request("DELETE", `${this.#place}${pathOf("checkpoints", typeof checkpoint === "string" ? checkpoint : checkpoint.id)}`);
   }
 
   async checkpoints(): Promise<Checkpoint[]> {
@@ -281,5 +300,5 @@ function contextOf(row: Row): CodeContext {
 }
 
 function checkpointOf(row: Row): Checkpoint {
-  return { id: String(row["id"]), name: String(row["name"]), bytes: Number(row["bytes"]) };
+  return { id: String(row["id"]), name: String(row["name"]), bytes: Number(row["bytes"]), raw: row };
 }
