@@ -3,9 +3,13 @@ the key that asked, to every other key without the scope `audit`, and to those w
 
 import base64
 import concurrent.futures
+import contextlib
 import hashlib
 import json
+import os
+import pathlib
 import re
+import signal
 import time
 
 import pytest
@@ -104,6 +108,34 @@ def test_every_channel_says_the_same(service):
         assert took >= WALL_MS / 1000, what
         seen.setdefault(blind([result, receipt], result), []).append(what)
     assert len(seen) == 1, "\n".join(f"{names}: {text}" for text, names in seen.items())
+
+
+def inits(pid):
+    """Those of glovebox-init below a process."""
+    found = [pid]
+    for one in found:
+        with contextlib.suppress(OSError):
+            for task in pathlib.Path(f"/proc/{one}/task").iterdir():
+                found += map(int, (task / "children").read_text().split())
+    return [one for one in found if "glovebox-init" in pathlib.Path(f"/proc/{one}/cmdline").read_text()]
+
+
+def test_what_is_stopped_and_does_not_die_says_the_same(service):
+    """A program can make its end slow: then it is killed from outside, and that it had used up its time is withheld, too."""
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(post, service, "print('x', flush=True); import time; time.sleep(60)")
+        time.sleep(WALL_MS / 2000)
+        stopped = inits(service.process.pid)
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            result, _ = asked.result(60)
+        finally:
+            for pid in stopped:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+    assert (result["status"], result["fault"], result["limit"]) == ("error", "policy", None), result
+    assert blind(result, result) == blind(*[post(service, "print('x')")[0]] * 2)
 
 
 def test_the_attack_of_the_hashes(service):

@@ -59,11 +59,13 @@ bool output_check_has_withheld(const struct run *run)
     return output_check_holds(run) && run->started_us != 0;
 }
 
-/* Removes what is withheld. `lost` and `cancelled` stay: the program causes neither. */
+/* Removes what is withheld. `lost` and `cancelled` stay where they are the verdict: the program
+ * causes neither. A run that a limit has stopped and whose init then did not answer is lost, too,
+ * and its verdict is the limit, which the program chooses. */
 void output_check_blank(struct run *run)
 {
     struct output_check_outcome *outcome = &run->output_check->outcome;
-    bool is_told = run->evidence.lost || run->evidence.cancelled;
+    bool is_told = run->verdict.status == RUN_LOST || run->verdict.status == RUN_CANCELLED;
     finalize_free(run);
     collector_done(&run->collector);
     connection_log_done(&run->story);
@@ -83,6 +85,7 @@ void output_check_blank(struct run *run)
     if (is_told)
         return;
     run->evidence.stopped_for = LIMITS;
+    run->evidence.lost = false;
     run->fault = (error){ 0 };
     run->verdict = (struct verdict){ RUN_ERROR, FAULT_POLICY, LIMITS };
 }
