@@ -114,8 +114,7 @@ int ledger_catch_up(struct ledger *ledger, uint64_t known, error *err)
             index = ledger->first;
         if ((uint64_t) status.st_size < ledger->end)
             return fail(err, ERR_UNAVAILABLE,
-                        "somebody has shortened the log behind record %" PRIu64
-                        "; run: glovebox log "
+                        "the log was shortened behind record %" PRIu64 "; run: glovebox log "
                         "verify",
                         ledger->first);
         if ((uint64_t) status.st_size > ledger->end && walk(ledger, index, known, err) < 0)

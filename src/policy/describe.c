@@ -205,7 +205,7 @@ void policy_describe(const struct policy *policy, struct json_object *manifest, 
     write_approval(policy, out);
     write_expect(&policy->expect, out);
     bytes_add_text(
-        out, "If a run does not end well, its result says whose doing it was (fault), which limit "
+        out, "If a run does not end well, its result names the cause (fault), which limit "
              "ended it with\nnumbers (limit), and what was tried and refused, with what to do "
              "instead (denials). Do that; do not\ntry the same again. There are no credentials, "
              "and no files of the user's machine except those given.\n");

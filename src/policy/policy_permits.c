@@ -23,8 +23,8 @@ int policy_permits_uncompared(const struct policy *policy, const char *what, err
     if (!policy_withholds(policy))
         return 0;
     return fail(err, ERR_POLICY,
-                "policy '%s' withholds what is not what was expected, and nobody compares %s of a "
-                "session; use cells in a context, or runs, instead",
+                "policy '%s' withholds output that is not as expected, and %s of a session "
+                "cannot be compared; use cells in a context, or runs, instead",
                 policy->name, what);
 }
 

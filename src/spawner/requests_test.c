@@ -358,6 +358,29 @@ static ino_t inode_of(int fd)
 
 /* The stream inside and the report, then a file of processes for each root, then one for each leaf.
  */
+TEST(a_request_that_does_not_exist_or_is_malformed_is_refused)
+{
+    static const uint32_t unknown[] = {
+        0, SPAWN_HELLO, SPAWN_BUILD - 1, SPAWN_TEMPLATE + 1, SPAWN_TEMPLATE + 2, UINT32_MAX
+    };
+    static const unsigned char body[sizeof(struct spawn_build) + 1];
+    error err = { 0 };
+    begin();
+    for_each(kind, unknown)
+        expect(send_to_root(*kind, body, sizeof(struct spawn_slot), &err) < 0 &&
+                   err.code == ERR_PROTOCOL,
+               "%u is answered", *kind);
+    for (uint32_t kind = SPAWN_BUILD; kind <= SPAWN_TEMPLATE; kind++) {
+        struct packet with_fds = { .kind = kind, .size = size_of(kind), .fds = 3 };
+        expect(send_to_root(kind, body, size_of(kind) - 1, &err) < 0 && err.code == ERR_PROTOCOL,
+               "%u is answered with a byte less", kind);
+        expect(send_to_root(kind, body, size_of(kind) + 1, &err) < 0 && err.code == ERR_PROTOCOL,
+               "%u is answered with a byte more", kind);
+        expect(answer(&root, &with_fds, &err) < 0 && err.code == ERR_PROTOCOL,
+               "%u is answered with three descriptors", kind);
+    }
+}
+
 TEST(a_fork_server_gets_the_files_of_each_control_group_in_order)
 {
     enum { ROOTS = 2 };
@@ -380,7 +403,8 @@ TEST(a_fork_server_gets_the_files_of_each_control_group_in_order)
     packet_done(&packet);
 }
 
-TESTS(CASE(a_fork_server_gets_the_files_of_each_control_group_in_order),
+TESTS(CASE(a_request_that_does_not_exist_or_is_malformed_is_refused),
+      CASE(a_fork_server_gets_the_files_of_each_control_group_in_order),
       CASE(a_sandbox_is_cloned_from_the_fork_server_of_a_template_that_is_there),
       CASE(a_sandbox_gets_a_user_id_and_a_control_group_that_nobody_else_has_now),
       CASE(each_number_lies_within_the_bounds_of_limits_def),

@@ -73,7 +73,7 @@ int host_slots_file(char **ret_path, error *err)
         return -1;
     struct stat status;
     if (lstat(folder, &status) < 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid())
-        return fail(err, ERR_UNAVAILABLE, "'%s' belongs to somebody else; remove it", folder);
+        return fail(err, ERR_UNAVAILABLE, "'%s' belongs to another user; remove it", folder);
     return format_text(ret_path, err, "%s/slots", folder);
 }
 

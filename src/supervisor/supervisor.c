@@ -239,7 +239,7 @@ static void take_word(struct supervisor *supervisor, const char *said)
     if (strcmp(said, "alive") == 0)
         manager_tell("WATCHDOG=1");
     if (strcmp(said, "idle") == 0 && !supervisor->leaving) {
-        say("nobody has used it for as long as idle_exit says; leaving");
+        say("not used for as long as idle_exit says; leaving");
         leave(supervisor);
     }
     supervisor->silent_ms = 0;

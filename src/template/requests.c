@@ -34,14 +34,15 @@ int requests_open(const char *state, bool make, error *err)
     auto_fd fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
         return fail(err, ERR_NOT_FOUND,
-                    "nobody has asked for a package yet; as in: glovebox libs request NAME");
+                    "no package was requested yet; request one: glovebox libs request NAME");
     if (fd < 0)
         return fail_os(err, "open '%s'", path);
     if (make && faccessat(fd, ".", W_OK, AT_EACCESS) < 0)
-        return fail(err, ERR_UNAVAILABLE,
-                    "'%s' belongs to somebody else; ask as who keeps these templates (sudo), or "
-                    "use --state DIR",
-                    path);
+        return fail(
+            err, ERR_UNAVAILABLE,
+            "'%s' belongs to another user; request as the owner of these templates (sudo), or "
+            "use --state DIR",
+            path);
     if (make && flock(fd, LOCK_EX) < 0)
         return fail_os(err, "lock '%s'", path);
     return take_fd(&fd);

@@ -194,7 +194,7 @@ def test_nobodys_answer_is_a_no(service):
     late = decide(service, approval)
     assert late.status == 409 and "is expired already" in late.json["error"]["message"]
     ended = service.run("print(1)", policy="shortly", key=service.asker, approval=approval).json
-    assert ended["status"] == "denied" and "nobody has decided in time" in ended["error"]["value"]
+    assert ended["status"] == "denied" and "it was not decided in time" in ended["error"]["value"]
 
 
 def test_an_approval_ends_with_its_time(service):
@@ -500,7 +500,7 @@ def test_a_run_waits_for_its_decision(service):
     assert said.splitlines()[-1] == (f"glovebox: cancelled; {ids['interrupted']} waits on and can still be decided on: once "
                                      f"approved, the same call runs; glovebox deny {ids['interrupted']} ends it"), said
     out, said = calls["expired"].communicate(timeout=30)
-    assert calls["expired"].returncode == 126 and "nobody has decided in time" in said and out == ""
+    assert calls["expired"].returncode == 126 and "not decided in time" in said and out == ""
     kill_daemon(service)
     done = service.glovebox("deny", "--daemon", service.socket, "--reason", "not today", ids["denied"])
     assert done.returncode == 0, done.stderr

@@ -47,7 +47,7 @@ const struct option_table *net_option_table(void)
             "  glovebox net rules                    each rule of each policy, and how often it "
             "was "
             "used\n"
-            "  glovebox net rules --unused           what nobody has needed since the daemon "
+            "  glovebox net rules --unused           rules that were not used since the daemon "
             "began\n"
             "  glovebox net tail                     connections as they begin, end, are refused\n"
             "  glovebox net tail --run run_… --json  those of one run, for programs\n",

@@ -107,10 +107,10 @@ void net_print_rules(json_object *answer, bool only_unused)
     if (count == 0)
         (void) puts("no policy of this daemon lets anything out");
     else
-        (void) printf("%zu of %zu rules were not used since %s%s\n", tally.unused, tally.rules,
-                      timestamp_write(number_of(answer, "since_ms"), since),
-                      tally.unused > 0 ? "; what nobody needs is better taken out of its policy"
-                                       : "");
+        (void) printf(
+            "%zu of %zu rules were not used since %s%s\n", tally.unused, tally.rules,
+            timestamp_write(number_of(answer, "since_ms"), since),
+            tally.unused > 0 ? "; a rule that is not used is better removed from its policy" : "");
 }
 
 /* --- connections --------------------------------------------------------------------------------

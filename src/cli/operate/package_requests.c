@@ -159,8 +159,7 @@ static void tell_next_step(const struct libs_arguments *arguments, json_object *
     if (read_template_manifest(arguments->state, template_of(arguments), &manifest, &err) < 0)
         (void) complain("kept, but %s", err.text);
     (void) json_object_put(manifest);
-    (void) complain("somebody looks at it with: glovebox libs review %s",
-                    approved_text(request, "id"));
+    (void) complain("review it with: glovebox libs review %s", approved_text(request, "id"));
 }
 
 int libs_request(const struct libs_arguments *arguments, const char *name, error *err)
@@ -398,7 +397,7 @@ int libs_approve(const struct libs_arguments *arguments, const char *id, error *
     if (check_reason(arguments->reason, err) < 0 || desk_open(&desk, arguments, id, err) < 0)
         return -1;
     if (is_in_state(desk.request, "asked"))
-        return fail(err, ERR_CONFLICT, "nobody has looked at it; first: glovebox libs review %s",
+        return fail(err, ERR_CONFLICT, "it was not reviewed yet; first: glovebox libs review %s",
                     id);
     if (!is_in_state(desk.request, "reviewed"))
         return fail(err, ERR_CONFLICT, "%s has been %s already", id,

@@ -41,7 +41,7 @@ const struct option_table *libs_option_table(void)
             "  glovebox libs minimal --json\n"
             "  glovebox libs request numpy-financial --template python --reason \"net present "
             "value\"\n"
-            "  glovebox libs review           what waits for somebody to look at it\n"
+            "  glovebox libs review           requests that wait for a review\n"
             "  glovebox libs review ID        fetch it, read it, show what it is\n"
             "  glovebox libs approve ID       the next build of the template installs exactly "
             "that\n"

@@ -376,7 +376,8 @@ static int finish(const struct call *call)
     }
     tell_what_was_not_held(call);
     if (call->has_expired)
-        (void) complain("nobody has decided in time, which is a no; run it again to ask again");
+        (void) complain(
+            "the approval was not decided in time, and is denied; run it again to ask again");
     else
         tell_what_happened(call->outcome);
     hints_tell(&call->hints, &call->arguments, call->outcome);

@@ -170,7 +170,8 @@ int cell_run(const struct session_arguments *arguments, const char *session, str
     }
     glb_limit_reached limit;
     if (result == DECISION_EXPIRED)
-        (void) complain("nobody has decided in time, which is a no; run it again to ask again");
+        (void) complain(
+            "the approval was not decided in time, and is denied; run it again to ask again");
     else if (cell->is_given_up)
         decision_tell_given_up(cell->outcome, "cell");
     else if (!decision_tell(cell->outcome) && !arguments->json &&

@@ -72,7 +72,7 @@ static int take_label(void *into, const struct option_row *row, const char *valu
 static const struct option_row rows[] = {
     { "policy",   'p', "NAME",       VALUES_POLICY, "new: what it may do; default: as run",             store_text,    FIELD(policy) },
     { "template", 0,   "NAME",       VALUES_TEMPLATE,   "new: root file system; default: what the policy says",   store_text,    FIELD(template_name) },
-    { "idle",     0,   "TIME",       VALUES_NONE,   "new, branch: it ends when nobody has used it for so long; default: 10m, as its parent", take_time, FIELD(idle_ms) },
+    { "idle",     0,   "TIME",       VALUES_NONE,   "new, branch: it ends when it was not used for so long; default: 10m, as its parent", take_time, FIELD(idle_ms) },
     { "ttl",      0,   "TIME",       VALUES_NONE,   "new, branch: it ends after so long in any case; default: 24h", take_time,     FIELD(lifetime_ms) },
     { "limit",    0,   "NAME=VALUE", VALUES_NONE,   "new, run: a limit, such as memory=1GiB or wall=5s",      take_limit,    FIELD(limit_count) },
     { "env",      'e', "NAME=VALUE", VALUES_NONE,   "new, exec, shell: an environment variable",              take_variable, FIELD(variable_count) },

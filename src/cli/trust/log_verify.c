@@ -90,7 +90,7 @@ static void print_next_step(const struct verify_report *report, const struct pub
     if (records > 0 && report->forged == records)
         (void) printf("next: no record here is signed by %s. A copy from before a change of key is "
                       "verified by the key of that time: --key FILE. If it ought to be this key, "
-                      "somebody else has written these records.\n",
+                      "another program has written these records.\n",
                       key->label);
     else if (report->size < report->kept)
         (void) puts("next: it is older than the checkpoint that you keep, or was cut off: look for "

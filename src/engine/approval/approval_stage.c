@@ -41,10 +41,11 @@ static void tell(struct run *run, int answer, const struct approval *approval)
     run->evidence.pending = answer == APPROVAL_PENDING;
     run->evidence.denied = answer == APPROVAL_DENIED;
     if (answer == APPROVAL_PENDING && !approvals_can_wait(run->runs->approvals))
-        (void) fail(&run->fault, ERR_POLICY,
-                    "policy %s asks a person first, and nobody has decided; a run without a daemon "
-                    "cannot wait: start glovebox serve, and run it again",
-                    approval->policy);
+        (void) fail(
+            &run->fault, ERR_POLICY,
+            "policy %s asks a person first, and no decision is there; a run without a daemon "
+            "cannot wait: start glovebox serve, and run it again",
+            approval->policy);
     else if (answer == APPROVAL_PENDING)
         (void) fail(&run->fault, ERR_POLICY,
                     "policy %s asks a person first: %s waits for a decision; when it is approved, "
@@ -63,7 +64,8 @@ static int ask_if(struct run *run, const struct run_request *request, uint32_t r
     if (reasons == 0)
         return 0;
     if (!run->runs->approvals)
-        return fail(err, ERR_POLICY, "policy %s asks a person first, and nobody can be asked here",
+        return fail(err, ERR_POLICY,
+                    "policy %s asks a person first, and no person can be asked here",
                     run->plan.policy->name);
     question.expires_in_ms = approval_expires_ms(&run->plan.policy->approval);
     question.card = &card;

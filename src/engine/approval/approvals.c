@@ -91,7 +91,7 @@ static int expire_one(struct approvals *approvals, int64_t now, error *err)
     if (found != 1)
         return found;
     due.state = APPROVAL_EXPIRED;
-    (void) snprintf(due.reason, sizeof due.reason, "nobody has decided in time");
+    (void) snprintf(due.reason, sizeof due.reason, "it was not decided in time");
     if (approval_audit(approvals, "approval.expired", &due, err) < 0)
         return -1;
     if (approval_store_change(approvals->store, &due, APPROVAL_PENDING, err) < 0)

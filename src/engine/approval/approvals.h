@@ -3,7 +3,7 @@
  *             +--> approved --> used      (an approval for once; it is good until `until_ms`)
  *             |        +------> revoked   (taken back, or the key that gave it is good no more)
  *   pending --+--> denied
- *             +--> expired                (nobody has decided in time, which is a no)
+ *             +--> expired                (it was not decided in time, which is a no)
  *
  * An approval is bound to the digest of the whole request, of its policy and of its template: what
  * differs in anything is another request, and asks again. The request does not wait: the asker gets

@@ -59,7 +59,7 @@ void check_write(const struct check_outcome *outcome, struct bytes *out)
 
 static const char *words_of(enum check_decision decision)
 {
-    return decision == CHECK_ASK ? "asks a person first, and nobody was asked"
+    return decision == CHECK_ASK ? "asks a person first, and no person was asked"
                                  : "does not let it run";
 }
 

@@ -193,7 +193,7 @@ int file_task_look(const struct file_task *task, error *err)
         return fail(err, ERR_PROTOCOL, "glovebox-init ended a stream before it began");
     if (lists && task->names.failed)
         return fail(err, ERR_BUSY,
-                    "listings that nobody has read yet hold too much memory; try again");
+                    "listings that were not read yet hold too much memory; try again");
     return FILE_READY;
 }
 

@@ -279,7 +279,7 @@ int context_restart(struct context *context, error *err)
     session_touch(context->session);
     if (context->state != CONTEXT_IDLE && context->state != CONTEXT_BUSY)
         return 0; /* it is as fresh as can be */
-    context->end = "somebody asked for a fresh one";
+    context->end = "a restart was requested";
     context->end_is_ours = true;
     bytes_done(&context->between);
     context_kill(context);

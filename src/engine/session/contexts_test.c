@@ -122,7 +122,7 @@ TEST(a_restart_kills_the_interpreter_and_keeps_the_context)
     require(context_restart(context, &err) == 0, "%s", err.text);
     expect(fake_signal(0) == 9 && run->state == RUN_RUNNING, "it is killed");
     fake_interpreter_ends(0, AGENT_INTERPRETER, 9);
-    expect(run->state == RUN_DONE && strstr(run->context_end, "fresh one"), "%s", run->context_end);
+    expect(run->state == RUN_DONE && strstr(run->context_end, "restart"), "%s", run->context_end);
     expect(context->state == CONTEXT_STARTING, "the next cell has a new one");
     fake_started(0, context->process.id);
     expect(next->state == RUN_RUNNING && context->cells == 2, "cell %u", context->cells);

@@ -54,7 +54,7 @@ static void look_at_deadlines(struct session *session)
             return;
         }
         (void) fail(&why, ERR_TIMEOUT,
-                    "nobody has used it for %llu s; ask for a longer "
+                    "it was not used for %llu s; ask for a longer "
                     "idle_seconds, or touch it with PATCH",
                     (unsigned long long) (session->idle_ms / 1000));
         session_end(session, END_IDLE, &why);

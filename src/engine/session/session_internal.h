@@ -32,7 +32,7 @@ struct session {
     unsigned holds;
 
     int64_t created_ms, ended_ms; /* since 1970 */
-    uint64_t idle_ms;             /* it ends when nobody has used it for so long */
+    uint64_t idle_ms;             /* it ends when it was not used for so long */
     deadline idle_ends, age_ends;
 
     /* While it is paused; its deadlines stand still. */

@@ -113,7 +113,7 @@ static void move_in(void *user)
             return;
         ssize_t put = write(spool->order.pipe, piece, (size_t) got);
         if (put < 0 && errno != EAGAIN && errno != EINTR)
-            (void) fail_os(&spool->failure, "nobody takes what was kept");
+            (void) fail_os(&spool->failure, "the reader has closed the pipe");
         if (put < 0)
             return;
         spool->got += (size_t) put;
@@ -193,7 +193,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
         return;
     }
     (void) fail(&err, ERR_CONFLICT,
-                "nobody takes what was kept"); /* the pipe's other end is gone */
+                "the reader has closed the pipe"); /* the pipe's other end is gone */
     end(spool, &err);
 }
 

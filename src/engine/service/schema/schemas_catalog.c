@@ -72,7 +72,7 @@ const struct schema catalog_schemas[] = {
     { "NetworkValues", "Where runs may connect to", network_values },
     { "SessionValues", "Bounds for sessions", session_values },
     { "ApprovalValues", "When a person is asked", approval_values },
-    { "PrecheckValues", "What a look at code looks for", precheck_values },
+    { "PrecheckValues", "What the pre-execution check looks for", precheck_values },
     { "PolicyList", "Policies", policy_list },
     { "TemplateRow", "A template", template_row },
     { "TemplateList", "Templates", template_list },
