@@ -33,13 +33,15 @@ TEST(a_question_is_one_name_of_one_kind)
         { TEXT(HEAD "\0" ASKS_A), 0, false, "" }, /* the shortest */
         { TEXT(HEAD "\0\0\1\0"), -1, false, "" },
         { TEXT(HEAD "\177\0\0\1" ASKS_A), -1, false, "" }, /* a label over 63 */
-        { TEXT(HEAD "\300\14" ASKS_A), -1, false, "" },    /* a pointer */
-        { TEXT(HEAD "\77abc" ASKS_A), -1, false, "" },     /* cut */
-        { TEXT(HEAD NAME "\0\1\0\3"), -1, false, "" },     /* another class */
+        { TEXT(HEAD "\100" THREE("abcdefghijklmnopqrst") "abcd\0" ASKS_A), -1, false, "" },
+        { TEXT(HEAD "\300\14" ASKS_A), -1, false, "" }, /* a pointer */
+        { TEXT(HEAD "\77abc" ASKS_A), -1, false, "" },  /* cut */
+        { TEXT(HEAD NAME "\0\1\0\3"), -1, false, "" },  /* another class */
         { TEXT("\0\7\201\0\0\1\0\0\0\0\0\0" NAME ASKS_A), -1, 0, "" } /* an answer */,
         { TEXT("\0\7\50\0\0\1\0\0\0\0\0\0" NAME ASKS_A), -1, 0, "" }, /* an update */
         { TEXT("\0\7\1\0\0\2\0\0\0\0\0\0" NAME ASKS_A NAME ASKS_A), -1, 0, "" },
         { TEXT("\0\7\1\0\0\1\0\1\0\0\0\0" NAME ASKS_A), -1, 0, "" },
+        { TEXT("\0\7\1\0\0\1\0\0\0\0\0\2" NAME ASKS_A "\0\0\51"), -1, 0, "" },
         { TEXT(HEAD), -1, 0, "" },
         { TEXT(""), -1, 0, "" },
         { TEXT(HEAD THREE(LABEL("abc")) "\75" THREE("aaaaaaaaaaaaaaaaaaaa") "a\0" ASKS_A), 0, true,

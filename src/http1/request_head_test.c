@@ -146,6 +146,8 @@ TEST(heads_have_a_max)
     expect(http_head_read(text, HTTP_HEAD_MAX, 80, &head, &fault) == HTTP_BAD &&
                fault == HTTP_TOO_LARGE,
            "fault %u", fault);
+    expect(http_head_read("GET / HTTP/1.1\n", 14, 80, &head, &fault) == HTTP_MORE,
+           "what lies behind is not read");
     expect(http_head_read("GET \0", 5, 80, &head, &fault) == HTTP_BAD, "NUL");
 }
 

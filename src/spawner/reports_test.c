@@ -6,6 +6,7 @@
 #include "spawner/fakes_test.h"
 #include "spawner/spawner.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -62,6 +63,14 @@ static bool daemon_is_told(struct spawn_built *ret_built, unsigned *ret_fds)
     return true;
 }
 
+static unsigned open_files(void)
+{
+    unsigned count = 0;
+    for (int fd = 0; fd < 256; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
 TEST(a_sandbox_that_stands_is_handed_over_with_its_descriptors)
 {
     struct spawn_built built;
@@ -70,8 +79,11 @@ TEST(a_sandbox_that_stands_is_handed_over_with_its_descriptors)
     slot->groups = 1U << GROUP_MEMORY | 1U << GROUP_PIDS;
     leaf_to_open = slot->init;
     struct build_ready ready = { .walls = 1ULL << WALL_cgroup_io | 1ULL << WALL_unique_uid | 1 };
+    unsigned files = open_files();
     report(BUILD_READY, &ready, sizeof ready, 0);
     expect(slot->state == SLOT_STANDING && slot->inside == -1, "state %u", slot->state);
+    expect(open_files() < files, "control groups stay open: %u files, %u before", open_files(),
+           files);
     require(daemon_is_told(&built, &fds), "an answer");
     expect(fds == 4 && built.groups == slot->groups, "%u descriptors", fds);
     expect(built.request == 9 && built.slot == 0 && built.generation == 3 && built.err.code == 0,

@@ -70,6 +70,7 @@ TEST(a_template_is_a_directory_of_the_folder_and_nothing_else)
 
     require(symlinkat("/", above, "y") == 0, "a link that the operator put there");
     expect(name_template(1, 0, host, modules, &err) == 0, "%s", err.text);
+    expect(name_template(1, SPAWN_SETS_MAX, sound, modules, &err) == 0, "%s", err.text);
     expect(name_template(1, 2, sound, modules, &err) == 0, "%s", err.text);
     expect(root.templates[1].directory >= 0 && root.templates[1].sets == 2 && started[0] == 0,
            "it is there, and its fork server starts when a build asks for it");

@@ -104,9 +104,12 @@ TEST(the_end_of_code_is_judged_by_what_init_says_of_it)
         (void) snprintf(what, sizeof what, "exit %d signal %d", fact->exit_code, fact->signal);
         begin("{\"code\":\"1\"}");
         executed(fact->exit_code, fact->signal);
+        executed(77, 0); /* the first word counts */
         stopped();
         fake_done(0, ID_COLLECT, 0);
         expect_end(what, fact->status, fact->fault);
+        expect(run->collector.exited.exit_code == fact->exit_code, "%s: exit code %d", what,
+               run->collector.exited.exit_code);
         end();
     }
 }

@@ -56,6 +56,8 @@ TEST(what_is_left_is_told)
     expect(ask(&rate, quota, 1000, &wait_s) == RATE_FREE, "the first run");
     expect(ask(&rate, quota, 1000, &wait_s) == RATE_RUNS_USED_UP && wait_s == 61,
            "a minute and what rounding needs: %u s", wait_s);
+    rate_look(&rate, &quota, noon_s, &left);
+    expect(left.cpu_s == 10, "%u s of a day that has just begun", (unsigned) left.cpu_s);
     rate_charge(&rate, 2500);
     rate_look(&rate, &quota, noon_s, &left);
     expect(left.cpu_s == 7 && left.cpu_reset_s == 43200, "%u s of this day, which ends in %u s",
