@@ -17,19 +17,6 @@ void part_named(struct jcs *json, const char *key, const struct fact_named *name
     part_digest(json, named);
 }
 
-void part_known(struct jcs *json, const char *key, bool is_known, int64_t value)
-{
-    if (is_known)
-        jcs_integer_field(json, key, value);
-    else
-        jcs_null_field(json, key);
-}
-
-void part_moment(struct jcs *json, const char *key, int64_t at_ms)
-{
-    part_known(json, key, at_ms > 0, at_ms);
-}
-
 void part_caller(struct jcs *json, const struct receipt_facts *facts)
 {
     jcs_open_field(json, "caller", '{');

@@ -8,8 +8,17 @@
 
 void part_digest(struct jcs *json, const struct fact_named *named);
 void part_named(struct jcs *json, const char *key, const struct fact_named *named);
-void part_known(struct jcs *json, const char *key, bool is_known, int64_t value);
-void part_moment(struct jcs *json, const char *key, int64_t at_ms);
+static inline void part_known(struct jcs *json, const char *key, bool is_known, int64_t value)
+{
+    if (is_known)
+        jcs_integer_field(json, key, value);
+    else
+        jcs_null_field(json, key);
+}
+static inline void part_moment(struct jcs *json, const char *key, int64_t at_ms)
+{
+    part_known(json, key, at_ms > 0, at_ms);
+}
 void part_caller(struct jcs *json, const struct receipt_facts *facts);
 void part_execution(struct jcs *json, const struct receipt_facts *facts);
 void part_place(struct jcs *json, const struct statement_place *place);

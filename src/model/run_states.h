@@ -15,6 +15,25 @@ enum run_state {
 /* A run with a sandbox of its own, or a cell of a session. */
 enum run_states_column { STATES_OF_ONESHOT, STATES_OF_CELL, STATES_COLUMNS };
 
-const char *run_state_name(enum run_state state);
-bool run_state_may_follow(enum run_states_column column, enum run_state from, enum run_state to);
-int64_t run_state_max_ms(enum run_states_column column, enum run_state state); /* 0: no bound */
+extern const struct run_state_row {
+    const char *name;
+    int64_t max_ms[STATES_COLUMNS];
+    uint32_t next[STATES_COLUMNS]; /* bits of run_state */
+} run_state_rows[RUN_STATES];
+
+static inline const char *run_state_name(enum run_state state)
+{
+    return run_state_rows[state].name;
+}
+
+static inline bool run_state_may_follow(enum run_states_column column, enum run_state from,
+                                        enum run_state to)
+{
+    return run_state_rows[from].next[column] >> to & 1;
+}
+
+/* 0: no bound. */
+static inline int64_t run_state_max_ms(enum run_states_column column, enum run_state state)
+{
+    return run_state_rows[state].max_ms[column];
+}

@@ -17,7 +17,7 @@ enum { LAST_MOMENT_MS = 200 };
 static int own = -1; /* stderr, opened once more */
 static bool is_socket;
 static char waiting[LOG_WAITING_MAX];
-static size_t size_waiting;
+size_t log_writer_waiting;
 static uint64_t dropped;
 
 void log_writer_open(void)
@@ -49,21 +49,21 @@ static ssize_t write_now(const char *data, size_t size)
 /* How much of what waits goes in one write: whole lines, as many as a pipe takes in one piece. */
 static size_t next_size(void)
 {
-    if (size_waiting <= PIPE_BUF)
-        return size_waiting;
+    if (log_writer_waiting <= PIPE_BUF)
+        return log_writer_waiting;
     const char *end = memrchr(waiting, '\n', PIPE_BUF);
     return end ? (size_t) (end - waiting) + 1 : PIPE_BUF;
 }
 
 static void forget_first(size_t size)
 {
-    size_waiting -= size;
-    memmove(waiting, waiting + size, size_waiting);
+    log_writer_waiting -= size;
+    memmove(waiting, waiting + size, log_writer_waiting);
 }
 
-void log_writer_flush(void)
+void log_writer_write_waiting(void)
 {
-    while (size_waiting > 0) {
+    while (log_writer_waiting > 0) {
         ssize_t wrote = write_now(waiting, next_size());
         if (wrote < 0 && errno == EINTR)
             continue;
@@ -79,7 +79,7 @@ void log_writer(const char *line, size_t size)
 {
     ssize_t wrote = 0;
     log_writer_flush();
-    if (size_waiting == 0)
+    if (log_writer_waiting == 0)
         wrote = write_now(line, size);
     if (wrote == (ssize_t) size || (wrote < 0 && errno != EAGAIN && errno != EINTR))
         return;
@@ -87,18 +87,18 @@ void log_writer(const char *line, size_t size)
         line += wrote;
         size -= (size_t) wrote;
     }
-    if (size_waiting + size > sizeof waiting) {
+    if (log_writer_waiting + size > sizeof waiting) {
         dropped++;
         metric_add(METRIC_LOG_DROPPED, 0, 1);
         return;
     }
-    memcpy(waiting + size_waiting, line, size);
-    size_waiting += size;
+    memcpy(waiting + log_writer_waiting, line, size);
+    log_writer_waiting += size;
 }
 
 uint64_t log_writer_take_dropped(void)
 {
-    uint64_t count = size_waiting < sizeof waiting / 2 ? dropped : 0;
+    uint64_t count = log_writer_waiting < sizeof waiting / 2 ? dropped : 0;
     dropped -= count;
     return count;
 }
@@ -107,6 +107,6 @@ void log_writer_close(void)
 {
     struct pollfd ready = { .fd = own >= 0 ? own : STDERR_FILENO, .events = POLLOUT };
     log_writer_flush();
-    if (size_waiting > 0 && poll(&ready, 1, LAST_MOMENT_MS) == 1)
+    if (log_writer_waiting > 0 && poll(&ready, 1, LAST_MOMENT_MS) == 1)
         log_writer_flush();
 }

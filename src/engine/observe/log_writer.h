@@ -15,7 +15,15 @@ void log_writer_open(void);  /* before the daemon's filter; without it stderr is
 void log_writer_close(void); /* what waits has a moment more to go */
 
 void log_writer(const char *line, size_t size); /* one line, with its newline, of at most 1 KiB */
-void log_writer_flush(void);
+extern size_t log_writer_waiting;               /* bytes; log_writer.c alone writes it */
+void log_writer_write_waiting(void);
+
+/* Each turn of the loop asks. */
+static inline void log_writer_flush(void)
+{
+    if (log_writer_waiting > 0)
+        log_writer_write_waiting();
+}
 
 /* Lines that were dropped, once there is room to say so; forgets them. */
 uint64_t log_writer_take_dropped(void);
