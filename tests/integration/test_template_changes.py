@@ -59,6 +59,12 @@ class Templates:
         else:
             made.rename(self.folder / name)
 
+    def roll_back(self, name, number):
+        """To what was there before build(name, number), as `glovebox template rollback` does it: the two are exchanged."""
+        code = ctypes.CDLL(None, use_errno=True).renameat2(HERE, os.fsencode(self.folder / f".{name}-{number}"), HERE,
+                                                           os.fsencode(self.folder / name), EXCHANGE)
+        assert code == 0, os.strerror(ctypes.get_errno())
+
 
 @pytest.fixture
 def templates(glovebox):
@@ -95,6 +101,14 @@ def test_what_is_built_again_serves_and_nobody_fails(glovebox, templates):
             for number in range(2, 7):
                 templates.build("comes", number)
                 until(lambda number=number: template_of(serving, "comes") == templates.digest(number))
+            templates.build("comes", 7, manifest="{ not json")
+            until(lambda: "template.refused" in serving.log.read_text())
+            assert template_of(serving, "comes") == templates.digest(6), "one that is broken serves nobody"
+            templates.roll_back("comes", 7)
+            templates.roll_back("comes", 6)
+            until(lambda: template_of(serving, "comes") == templates.digest(5))
+            templates.roll_back("comes", 6)
+            until(lambda: template_of(serving, "comes") == templates.digest(6))
         finally:
             stop.set()
             for asker in askers:

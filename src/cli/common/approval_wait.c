@@ -42,14 +42,31 @@ static bool allows(json_object *approval, const char *scope)
     return false;
 }
 
+/* How long an approval for the same request holds: as long as this one could wait. */
+static void write_always(json_object *approval, char *text, size_t size)
+{
+    json_object *asked = NULL, *expires = NULL;
+    (void) json_object_object_get_ex(approval, "asked_ms", &asked);
+    (void) json_object_object_get_ex(approval, "expires_ms", &expires);
+    int64_t minutes = (json_object_get_int64(expires) - json_object_get_int64(asked)) / 60000;
+    bool are_hours = minutes >= 120;
+    (void) snprintf(text, size, "; [a]lways this very request, for %" PRId64 " %s",
+                    are_hours     ? minutes / 60
+                    : minutes > 1 ? minutes
+                                  : 1,
+                    are_hours ? "h" : "min");
+}
+
 /* What was said: a scope, "" for no, NULL for nothing: then it goes on waiting. */
 static const char *hear(FILE *terminal, json_object *approval)
 {
     char line[16];
+    char always[64] = "";
     bool may_repeat = allows(approval, "code");
+    if (may_repeat)
+        write_always(approval, always, sizeof always);
     (void) tcflush(fileno(terminal), TCIFLUSH); /* what was typed before is no answer to this */
-    (void) fprintf(terminal, "\nLet this run? [y]es, once%s, [n]o: ",
-                   may_repeat ? "; [a]lways this very request, for a while" : "");
+    (void) fprintf(terminal, "\nLet this run? [y]es, once%s, [n]o: ", always);
     (void) fflush(terminal);
     if (!fgets(line, sizeof line, terminal))
         return NULL;

@@ -63,6 +63,14 @@ struct tally {
     size_t rules, unused;
 };
 
+static bool has_unused(json_object *rules)
+{
+    for (size_t i = 0; rules && i < json_object_array_length(rules); i++)
+        if (number_of(json_object_array_get_idx(rules, i), "last_ms") == 0)
+            return true;
+    return false;
+}
+
 static void print_rule(json_object *rule, bool only_unused, struct tally *tally)
 {
     char sent[AMOUNT_SIZE];
@@ -94,6 +102,10 @@ void net_print_rules(json_object *answer, bool only_unused)
         json_object *policy = json_object_array_get_idx(policies, i);
         json_object *rules = answer_member(policy, "rules");
         int64_t refused = number_of(policy, "refused");
+        if (only_unused && !has_unused(rules)) {
+            tally.rules += rules ? json_object_array_length(rules) : 0;
+            continue;
+        }
         (void) printf("policy %s: %" PRId64 " %s refused, since no rule allows %s\n",
                       answer_text(policy, "name"), refused,
                       refused == 1 ? "connection was" : "connections were",
@@ -121,6 +133,8 @@ static void write_place(json_object *event, char *text, size_t size)
 {
     const char *method = answer_text(event, "method");
     const char *path = answer_text(event, "path");
+    if (method && strcmp(method, "CONNECT") == 0)
+        path = NULL; /* a tunnel has none */
     (void) snprintf(text, size, "%s%s%s:%" PRId64 "%s", method ? method : "",
                     method && *method ? " " : "", or_dash(answer_text(event, "host")),
                     number_of(event, "port"), path ? path : "");

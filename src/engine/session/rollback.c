@@ -218,7 +218,8 @@ static void look(struct session *session)
     } else if (deadline_has_passed(rollback->ends)) {
         (void) (rollback->waits_for_room
                     ? fail(&why, ERR_BUSY,
-                           "every sandbox slot of this machine is taken, and none became free in "
+                           "every sandbox slot of this machine, which all its services of "
+                           "glovebox share, is taken, and none became free in "
                            "%d s for the rollback; try again later, or end a session",
                            LEASE_MS / 1000)
                     : fail(&why, ERR_TIMEOUT, "no sandbox was built in %d s", LEASE_MS / 1000));

@@ -17,11 +17,11 @@ static void look_at_deadlines(struct session *session)
                         SESSION_START_MS / 1000, session->sessions->pool->in_use,
                         session->sessions->pool->slots);
         else
-            (void) fail(
-                &why, ERR_BUSY,
-                "every sandbox slot of this machine is taken, and none became free in %d s; "
-                "try again later, or end a session",
-                SESSION_START_MS / 1000);
+            (void) fail(&why, ERR_BUSY,
+                        "every sandbox slot of this machine, which all its services of "
+                        "glovebox share, is taken, and none became free in %d s; "
+                        "try again later, or end a session",
+                        SESSION_START_MS / 1000);
         session_end(session, END_FAILED, &why);
     }
     if (session->state != SESSION_ENDED)
