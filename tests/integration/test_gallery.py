@@ -87,3 +87,10 @@ def test_a_figure(daemon, name):
     _status, answer = daemon.call("POST", "/v1/runs", {"policy": "data", "mode": "cell", "code": FIGURES[name]})
     assert answer["status"] == "ok" and any("image/png" in result["data"] for result in answer["results"]), answer
     assert "missing from" not in answer["stderr"] and "findfont" not in answer["stderr"], answer["stderr"]
+
+
+def test_cores_are_counted_without_a_warning(daemon):
+    """What scikit-learn asks joblib before it works in parallel."""
+    code = "from joblib import cpu_count\nprint(cpu_count(only_physical_cores=True) == cpu_count() > 0)"
+    _status, answer = daemon.call("POST", "/v1/runs", {"policy": "data", "code": code})
+    assert (answer["stdout"], answer["stderr"]) == ("True\n", ""), answer
