@@ -315,10 +315,12 @@ static int open_log(error *err)
     settings.receipts.state = settings.state;
     if (!settings.state)
         return fail(err, ERR_BAD_REQUEST, "--state must be given: the log of receipts lies there");
-    if (settings.notify >= 0 &&
-        notify_client_open(&daemon_.loop, settings.notify, settings.has_webhook,
-                           settings_text(values, SETTING_otlp_endpoint) != NULL,
-                           &daemon_.notify_client, err) < 0)
+    const struct notify_places places = {
+        .has_webhook = settings.has_webhook,
+        .has_traces = settings_text(values, SETTING_otlp_endpoint) != NULL,
+    };
+    if (settings.notify >= 0 && notify_client_open(&daemon_.loop, settings.notify, &places,
+                                                   &daemon_.notify_client, err) < 0)
         return -1;
     settings.receipts.notify_client = daemon_.notify_client;
     settings.receipts.sync_each = values->list[SETTING_log_sync].number != 0;

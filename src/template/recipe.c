@@ -370,8 +370,9 @@ static void add_cran(struct json_object *recipe)
         char name[160];
         (void) snprintf(name, sizeof name, "r-cran-%s",
                         json_object_get_string(json_object_array_get_idx(wanted, i)));
-        for (char *at = name; *at; at++)
-            *at = (char) tolower((unsigned char) *at);
+        for (size_t k = 0; name[k]; k++)
+            if (name[k] >= 'A' && name[k] <= 'Z')
+                name[k] += 'a' - 'A';
         (void) json_object_array_add(packages, json_object_new_string(name));
     }
 }

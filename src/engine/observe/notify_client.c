@@ -156,14 +156,14 @@ static void notify_speaks(uv_poll_t *poll, int status, int events)
     }
 }
 
-int notify_client_open(uv_loop_t *loop, int socket, bool has_webhook, bool has_traces,
+int notify_client_open(uv_loop_t *loop, int socket, const struct notify_places *places,
                        struct notify_client **ret_notices, error *err)
 {
     struct notify_client *notify_client = calloc(1, sizeof *notify_client);
     if (!notify_client)
         return fail(err, ERR_SYSTEM, "no memory for notices");
     notify_client->socket = socket;
-    notify_client->has_webhook = has_webhook;
+    notify_client->has_webhook = places->has_webhook;
     notify_client->poll.data = notify_client;
     if (fcntl(socket, F_SETFL, O_NONBLOCK) < 0 || fcntl(socket, F_SETFD, FD_CLOEXEC) < 0 ||
         uv_poll_init(loop, &notify_client->poll, socket) < 0 ||
@@ -172,7 +172,7 @@ int notify_client_open(uv_loop_t *loop, int socket, bool has_webhook, bool has_t
         return fail(err, ERR_SYSTEM, "watch the socket to glovebox-notify");
     }
     uv_unref((uv_handle_t *) &notify_client->poll);
-    tracing = has_traces ? notify_client : NULL;
+    tracing = places->has_traces ? notify_client : NULL;
     *ret_notices = notify_client;
     return 0;
 }

@@ -14,9 +14,14 @@
 
 struct notify_client;
 
-/* Takes `socket`. `has_webhook`, `has_traces`: glovebox-notify was started with one. With traces
+/* What glovebox-notify was started with. */
+struct notify_places {
+    bool has_webhook, has_traces;
+};
+
+/* Takes `socket`. With traces
  * notify_client_span() has somebody to tell, until notify_client_close(). */
-int notify_client_open(uv_loop_t *loop, int socket, bool has_webhook, bool has_traces,
+int notify_client_open(uv_loop_t *loop, int socket, const struct notify_places *places,
                        struct notify_client **ret_notices, error *err);
 void notify_client_leave(struct notify_client *notify_client); /* the loop ends; NULL: nothing */
 void notify_client_close(
