@@ -1,6 +1,6 @@
 # A front end of Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test test-mcp test-python test-javascript test-adapters packages test-packages check coverage bench fuzz mutants verdicts soak idle kills powercuts overload executions sequences snippets guest neighbours format lint install uninstall clean
+.PHONY: all setup run test test-mcp test-python test-javascript test-adapters packages test-packages check coverage bench fuzz mutants verdicts soak idle kills powercuts overload executions sequences simulate snippets guest neighbours format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -138,6 +138,15 @@ sequences: RUNS = 5000
 sequences: all
 	@GLOVEBOX_SEQUENCES=$(RUNS) GLOVEBOX_BUILD=$(abspath $(BUILD)) /usr/bin/python3 -B -m pytest -p no:cacheprovider -q -s \
 		tests/integration/test_sequences.py
+
+# Simulation of gloveboxd: clock, disk, spawner and clients follow from a seed (docs/decisions/0130). SEEDS from FROM on;
+# SEED=n repeats one and prints its trace.
+SEEDS ?= 10000
+FROM ?= 1
+simulate: all
+	@if [ -n "$(SEED)" ]; then $(BUILD)/simulate --policies policies --seed $(SEED) --verbose; \
+		else $(BUILD)/simulate --policies policies --kept tests/simulate/kept-seeds && \
+		$(BUILD)/simulate --policies policies --from $(FROM) --seeds $(SEEDS); fi
 
 # Isolation of tenants: how much slower is one while another makes load? Some forty kinds (tests/soak/noise.py).
 neighbours: all

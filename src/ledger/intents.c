@@ -356,11 +356,14 @@ int intents_settle(struct intents *intents, error *err)
     if (list_open(intents->file, true, &runs, err) < 0 ||
         search_log(intents->ledger, &runs, err) < 0)
         return -1;
-    for (size_t i = 0; i < runs.count; i++) {
+    for (size_t i = 0; i < runs.count; i++)
         if (write_lost_run(intents->ledger, intents->file, &runs.list[i], err) < 0)
             return -1;
+    /* A record that was found may be one whose sync has failed: it is on no disk yet. */
+    if (ledger_sync(intents->ledger, err) < 0)
+        return -1;
+    for (size_t i = 0; i < runs.count; i++)
         intents_strike(intents, runs.list[i].slot);
-    }
     intents->left_count = 0;
     return 0;
 }
@@ -379,6 +382,9 @@ static int recover_file(int folder, const char *name, struct ledger *ledger, uns
             return under(err, "write the receipts of lost runs");
         *lost += !runs.list[i].is_told;
     }
+    /* What a record tells may be on its way to the disk only: this file goes after it. */
+    if (runs.count > 0 && ledger_sync(ledger, err) < 0)
+        return under(err, "bring the receipts of lost runs to disk");
     (void) unlinkat(folder, name, 0);
     return 0;
 }

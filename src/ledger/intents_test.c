@@ -43,6 +43,7 @@ TEST(what_was_open_is_told_as_lost_once)
     intents_close(intents); /* as death would: the file stays, its lock goes */
     expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == 1, "%u are lost", lost);
     expect(ledger_size(ledger) == 2, "%llu records", (unsigned long long) ledger_size(ledger));
+    expect(!ledger_is_dirty(ledger), "the list has gone, and what it told is not on the disk");
     expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == 0, "again: %u", lost);
     ledger_close(ledger);
     remove_folder(folder);

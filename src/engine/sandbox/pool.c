@@ -260,6 +260,7 @@ void pool_close(struct pool *pool)
     for (const struct pooled *row; (row = pool_first_to_go(pool, NULL)) != NULL;)
         pool_return(pool, row->sandbox);
     close_returned(pool);
+    pool_end_builds(pool);
 }
 
 /* --- leases -------------------------------------------------------------------------------------

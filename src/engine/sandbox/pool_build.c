@@ -140,6 +140,18 @@ static void on_broken(void *context, const error *cause)
     pool_refill_soon(pool);
 }
 
+/* What is on its way to be parked would be a handle that keeps the loop from its end. */
+void pool_end_builds(struct pool *pool)
+{
+    error cause;
+    (void) fail(&cause, ERR_UNAVAILABLE, "gloveboxd is leaving; call again when it is back");
+    for (struct pooled *row = pool->all, *next; row; row = next) {
+        next = row->next;
+        if (row->pending_lease)
+            on_broken(row, &cause);
+    }
+}
+
 /* A sandbox for which nobody waits any more, or that cannot be held. */
 static void discard(struct pool *pool, const struct spawned *spawned)
 {

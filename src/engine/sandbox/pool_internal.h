@@ -46,6 +46,9 @@ void pool_refill_soon(struct pool *pool);
 int pool_build(struct pool *pool, const struct spawn_build *order,
                struct pool_ticket *pending_lease, error *err);
 
+/* Gives back every sandbox that stands and is not ready: the pool closes. */
+void pool_end_builds(struct pool *pool);
+
 /* Nothing is parked of it for a while, longer each time. */
 void pool_class_failed(struct pool_class *pool_class);
 

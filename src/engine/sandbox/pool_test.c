@@ -397,6 +397,23 @@ TEST(without_a_spawner_nothing_is_left)
     close_pool();
 }
 
+TEST(a_sandbox_on_its_way_to_be_parked_does_not_outlive_the_pool)
+{
+    struct lease kept = { .set = 0, .limits = &small };
+    open_pool(1);
+    pool_keep(&pool, &kept);
+    while (fake.build_count == 0 && !is_late)
+        (void) uv_run(&loop, UV_RUN_ONCE);
+    require(!is_late, "nothing is built ahead");
+    stands(0); /* its interpreter has not said so yet */
+    require(pool.building == 1 && pool.all, "%u on their way", pool.building);
+    pool_close(&pool);
+    expect(fake.closed_count == 1 && pool.building == 0 && !pool.all, "%u closed, %u on their way",
+           fake.closed_count, pool.building);
+    fake.sandboxes[0].is_returned = true;
+    close_pool();
+}
+
 TESTS(CASE(a_lease_is_told_of_what_was_built_for_it),
       CASE(a_parked_sandbox_is_given_at_once_and_once),
       CASE(every_slot_is_counted_and_no_more_are_built),
@@ -404,4 +421,5 @@ TESTS(CASE(a_lease_is_told_of_what_was_built_for_it),
       CASE(an_abandoned_sandbox_goes_unused), CASE(a_build_that_fails_is_told_and_frees_its_slot),
       CASE(a_sandbox_that_cannot_be_held_keeps_its_slot_until_it_is_released),
       CASE(a_stale_generation_kills_nothing), CASE(a_stuck_slot_is_not_counted_until_it_is_back),
+      CASE(a_sandbox_on_its_way_to_be_parked_does_not_outlive_the_pool),
       CASE(without_a_spawner_nothing_is_left))

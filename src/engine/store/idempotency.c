@@ -278,8 +278,10 @@ int idempotency_take_over(struct idempotency *idempotency, error *err)
     if (idempotency_file_lock(&idempotency->file) == FILE_IS_ELSEWHERE)
         return IDEMPOTENCY_ELSEWHERE;
     read_entries(idempotency);
-    if (write_head(idempotency, err) == 0)
+    if (write_head(idempotency, err) == 0) {
+        idempotency_file_sync_soon(&idempotency->file); /* what was read may be in memory only */
         return 0;
+    }
     idempotency_give_back(idempotency);
     return -1;
 }
