@@ -51,12 +51,13 @@ packages: all
 	@tools/make-packages $(BUILD)
 
 # The npm packages in a folder of their own, the Debian packages in a small Debian (SUITE=trixie for another release), the
-# wheel in those of three releases and without a C library.
+# wheel in those of three releases and without a C library. Then all of it is made once more, with the same bytes.
 SUITE ?= bookworm
 test-packages: packages
 	@tests/packages/try_npm
 	@tests/packages/try_debian $(BUILD) $(SUITE)
 	@tests/packages/try_wheel $(BUILD)
+	@tests/packages/try_twice $(BUILD)
 
 # The JavaScript package: types by two checkers and its tests against a server of their own.
 test-javascript: all
