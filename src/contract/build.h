@@ -34,6 +34,8 @@ struct build_sandbox {
     uint32_t groups; /* how many procs files of each kind follow */
     uint32_t open_files;
     uint32_t disabled_walls_low; /* test builds only: bits of enum wall that are disabled */
+    uint32_t tenant;             /* whose it is: only it may get what a sandbox had before */
+    uint32_t reserved;           /* 0 */
     uint64_t processes;
     uint64_t disk_bytes;
     uint64_t inodes;

@@ -2,6 +2,7 @@
  * namespace, and clones itself for each sandbox. It never reads a byte that user code could have
  * written. */
 #include "init/init.h"
+#include "init/net_pool.h"
 
 #include "contract/zygote.h"
 
@@ -133,16 +134,18 @@ static int clone_sandbox(struct sandbox *sandbox, const struct build_sandbox *sp
     auto_fd pipe_read = start_pipe[0];
     auto_fd pipe_write = start_pipe[1];
     int pidfd = -1;
-    long pid =
-        syscall(SYS_clone, namespaces_for(spec) | CLONE_PIDFD | SIGCHLD, NULL, &pidfd, NULL, NULL);
-    if (pid < 0)
-        return fail_os(err, "make the namespaces of a sandbox");
+    int place = net_pool_enter(spec); /* it is in its network namespace, or makes one: */
+    unsigned long flags = namespaces_for(spec) & ~(place < 0 ? 0UL : (unsigned long) CLONE_NEWNET);
+    long pid = syscall(SYS_clone, flags | CLONE_PIDFD | SIGCHLD, NULL, &pidfd, NULL, NULL);
     if (pid == 0) {
         close_fd(&pipe_write);
         pipe_write = -1;
         (void) close(FORK_SOCKET);
         return become_clone(sandbox, spec, packet, pipe_read, err) < 0 ? -1 : IS_CLONE;
     }
+    net_pool_leave(place, pidfd);
+    if (pid < 0)
+        return fail_os(err, "make the namespaces of a sandbox");
     *ret_pidfd = pidfd;
     if (!is_disabled(spec, WALL_userns) && map_ids((pid_t) pid, spec->agent_outer_id, err) < 0)
         return -1;
@@ -230,8 +233,10 @@ int fork_server_main(struct sandbox *sandbox, error *err)
         done < 0)
         return -1;
 
+    net_pool_open();
     for (;;) {
         struct packet packet;
+        net_pool_wait(FORK_SOCKET);
         int came = packet_receive(FORK_SOCKET, &packet, err);
         if (came == PACKET_NONE)
             continue;

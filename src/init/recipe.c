@@ -130,6 +130,8 @@ static int keep(int *fd, int place, error *err)
     return 0;
 }
 
+enum { AWAY = 64 };
+
 /* Whatever the fork server or the spawner had open ends here (CVE-2024-21626): 0 to 2 are
  * /dev/null, then ours, then nothing. */
 static int close_descriptors(struct sandbox *sandbox, error *err)
@@ -158,8 +160,11 @@ static int close_descriptors(struct sandbox *sandbox, error *err)
     if (sandbox->root < 0 || sandbox->workspace < 0 || nothing < 0)
         return fail_os(err, "open the sandbox's own folders");
 
+    for (unsigned i = 0; i < count; i++)
+        if (*ours[i] >= AWAY)
+            return fail(err, ERR_INTERNAL, "descriptor %d is where others are put", *ours[i]);
     for (unsigned i = 0; i < count; i++) /* out of the way first, so that none is overwritten */
-        if (keep(ours[i], 64 + (int) i, err) < 0)
+        if (keep(ours[i], AWAY + (int) i, err) < 0)
             return -1;
     for (int i = 0; i < 3; i++)
         if (dup2(nothing, i) < 0)

@@ -114,6 +114,7 @@ static struct build_sandbox order_for(const struct spawner *spawner, const struc
         .groups = groups,
         .open_files = build->open_files,
         .disabled_walls_low = (uint32_t) spawner->disabled_walls,
+        .tenant = build->tenant,
         .processes = processes_backstop(spawner, build),
         .disk_bytes = build->disk_bytes,
         .inodes = build->inodes,

@@ -1,0 +1,205 @@
+/* net_pool.c - which network namespaces there are, which sandbox is in each, and which are empty.
+ */
+#include "init/net_pool.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+enum { PLACES = 256, RESTING_MAX = 16, QUIET_MS = 1000 };
+
+/* Ours are kept above all others: what comes with an order has low numbers, which the clone relies
+ * on when it puts its own in place (close_descriptors in recipe.c). */
+enum { DESCRIPTORS_FROM = 128 };
+
+enum place_state { PLACE_FREE, PLACE_USED, PLACE_RESTING, PLACE_STATES };
+
+static struct place {
+    enum place_state state;
+    int net;
+    int init; /* USED: pidfd */
+    uint32_t tenant;
+    uint64_t since; /* in turns of the pool: the smallest has been in its state for longest */
+} places[PLACES];
+
+static unsigned count_in[PLACE_STATES] = { PLACES };
+static uint64_t turn;
+static int home = -1;
+static int ends = -1; /* epoll: sandboxes that have ended */
+
+/* Takes the descriptor. */
+static int keep_above(int fd)
+{
+    auto_fd low = fd;
+    return low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, DESCRIPTORS_FROM);
+}
+
+static int open_net(void)
+{
+    return keep_above(open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
+}
+
+void net_pool_open(void)
+{
+    home = open_net();
+    ends = home < 0 ? -1 : keep_above(epoll_create1(EPOLL_CLOEXEC));
+}
+
+static void go_into(struct place *place, enum place_state state)
+{
+    count_in[place->state]--;
+    count_in[state]++;
+    place->state = state;
+    place->since = ++turn;
+}
+
+static void part_from_sandbox(struct place *place)
+{
+    /* The spawner has the pidfd open as well, so closing it would not end its events. */
+    (void) epoll_ctl(ends, EPOLL_CTL_DEL, place->init, NULL);
+    (void) close(place->init);
+}
+
+/* The kernel ends the namespace once nobody stands in it. */
+static void forget(struct place *place)
+{
+    if (place->state == PLACE_USED)
+        part_from_sandbox(place);
+    (void) close(place->net);
+    go_into(place, PLACE_FREE);
+}
+
+static struct place *longest_in(enum place_state state, const struct build_sandbox *for_tenant_of)
+{
+    struct place *found = NULL;
+    for_each(place, places)
+        if (place->state == state && (!for_tenant_of || place->tenant == for_tenant_of->tenant) &&
+            (!found || place->since < found->since))
+            found = place;
+    return found;
+}
+
+/* The pidfd of a pid namespace's init tells once every process of it is gone (zap_pid_ns_processes
+ * in kernel/pid_namespace.c comes before exit_notify), and with them what they had open. */
+static void hear_ends(void)
+{
+    struct epoll_event events[32];
+    int count;
+    do {
+        count = epoll_wait(ends, events, COUNT_OF(events), 0);
+        for (int i = 0; i < count; i++) {
+            struct place *place = &places[events[i].data.u32 % PLACES];
+            part_from_sandbox(place);
+            go_into(place, PLACE_RESTING);
+        }
+    } while (count == COUNT_OF(events));
+    while (count_in[PLACE_RESTING] > RESTING_MAX)
+        forget(longest_in(PLACE_RESTING, NULL));
+}
+
+/* Of the namespace that this process stands in.
+ *
+ * A program without a network may make sockets of AF_UNIX and of NETLINK_ROUTE (default.syscalls),
+ * and changes nothing of the namespace: it belongs to the fork server's user namespace, in which no
+ * sandbox has a capability, so that interfaces, addresses, rules, names of other namespaces and
+ * sysctls are as they were made. What remains are sockets and what hangs on them: abstract names,
+ * queued messages, descriptors in flight. "used" counts every socket, of whatever family, that
+ * keeps this namespace alive (sk_alloc in net/core/sock.c), until its last reference is gone
+ * (__sk_free): one in flight counts, and so does one of netlink that waits for RCU. */
+static bool has_no_socket(void)
+{
+    static const char none[] = "sockets: used 0\n";
+    char text[sizeof none - 1];
+    auto_fd file = open("/proc/self/net/sockstat", O_RDONLY | O_CLOEXEC);
+    return file >= 0 && read(file, text, sizeof text) == (ssize_t) sizeof text &&
+           memcmp(text, none, sizeof text) == 0;
+}
+
+static void go_home(void)
+{
+    if (setns(home, CLONE_NEWNET) < 0)
+        _exit(1); /* zygotes and other tenants' sandboxes must not begin here */
+}
+
+/* One that has rested and is empty. What is not empty, goes: it may never be. */
+static struct place *enter_rested(const struct build_sandbox *spec)
+{
+    struct place *place;
+    while ((place = longest_in(PLACE_RESTING, spec))) {
+        if (setns(place->net, CLONE_NEWNET) == 0 && has_no_socket())
+            return place;
+        forget(place);
+    }
+    return NULL;
+}
+
+static struct place *enter_fresh(const struct build_sandbox *spec)
+{
+    struct place *place = longest_in(PLACE_FREE, NULL);
+    if (!place) { /* that of the oldest sandbox, which is a session's: it keeps its namespace */
+        place = longest_in(PLACE_USED, NULL);
+        forget(place);
+    }
+    if (unshare(CLONE_NEWNET) < 0)
+        return NULL;
+    place->net = open_net();
+    if (place->net < 0)
+        return NULL;
+    place->tenant = spec->tenant;
+    go_into(place, PLACE_RESTING);
+    return place;
+}
+
+/* Test builds that leave a wall out keep to what the other walls promise without this. */
+int net_pool_enter(const struct build_sandbox *spec)
+{
+    if (ends < 0 || spec->network != SPAWN_NETWORK_NONE || spec->disabled_walls_low != 0)
+        return NET_POOL_NONE;
+    hear_ends();
+    struct place *place = enter_rested(spec);
+    if (!place)
+        place = enter_fresh(spec);
+    if (place)
+        return (int) (place - places);
+    go_home();
+    return NET_POOL_NONE;
+}
+
+void net_pool_leave(int number, int init)
+{
+    if (number == NET_POOL_NONE)
+        return;
+    int os = errno;
+    struct place *place = &places[number];
+    struct epoll_event event = { .events = EPOLLIN, .data.u32 = (uint32_t) number };
+    go_home();
+    int ours = init < 0 ? -1 : fcntl(init, F_DUPFD_CLOEXEC, DESCRIPTORS_FROM);
+    if (ours >= 0 && epoll_ctl(ends, EPOLL_CTL_ADD, ours, &event) == 0) {
+        place->init = ours;
+        go_into(place, PLACE_USED);
+    } else {
+        close_fd(&ours);
+        forget(place);
+    }
+    errno = os;
+}
+
+/* While orders follow one another nothing wakes this process but the next of them; afterwards the
+ * ends of sandboxes do, so that a burst does not leave its namespaces behind. */
+void net_pool_wait(int socket)
+{
+    struct pollfd waits[] = { { .fd = socket, .events = POLLIN },
+                              { .fd = ends, .events = POLLIN } };
+    if (ends < 0 || count_in[PLACE_USED] == 0 || poll(waits, 1, QUIET_MS) != 0)
+        return;
+    while (count_in[PLACE_USED] > 0 && poll(waits, 2, -1) > 0 && waits[0].revents == 0)
+        hear_ends();
+}
