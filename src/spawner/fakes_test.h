@@ -46,11 +46,17 @@ int open_leaf(const struct spawner *spawner, const struct slot *slot, enum group
     return leaf_to_open < 0 ? -1 : fcntl(leaf_to_open, F_DUPFD_CLOEXEC, 0);
 }
 
-int remove_leaves(const struct spawner *spawner, const struct slot *slot)
+int remove_leaves(const struct spawner *spawner, struct slot *slot)
 {
     (void) spawner;
     (void) slot;
     return 0;
+}
+
+void drop_kept_leaves(const struct spawner *spawner, struct slot *slot)
+{
+    (void) spawner;
+    slot->kept = 0;
 }
 
 int set_frozen(const struct spawner *spawner, const struct slot *slot, bool is_frozen, error *err)

@@ -29,33 +29,20 @@ enum {
     FORK_END
 };
 
-static int write_map(pid_t pid, const char *file, const char *text)
-{
-    char path[64];
-    (void) snprintf(path, sizeof path, "/proc/%d/%s", (int) pid, file);
-    auto_fd map = open(path, O_WRONLY | O_CLOEXEC);
-    size_t length = strlen(text);
-    return map >= 0 && write(map, text, length) == (ssize_t) length ? 0 : -1;
-}
-
 /* user_namespaces(7): a process without privileges may map its own id only, and must give up
  * setgroups. It becomes 0 inside as well: exec takes the capabilities of any other id, and zygotes
  * need theirs. */
 static int map_ids(const struct spawner *spawner, pid_t child, error *err)
 {
-    char users[64];
-    char groups[64];
-    if (spawner->unprivileged) {
-        (void) snprintf(users, sizeof users, "0 %u 1", geteuid());
-        (void) snprintf(groups, sizeof groups, "0 %u 1", getegid());
-        if (write_map(child, "setgroups", "deny") < 0)
-            return fail_os(err, "give up setgroups");
-    } else {
-        (void) snprintf(users, sizeof users, "0 %u %u", (unsigned) HOST_ID_BASE,
-                        (unsigned) HOST_ID_COUNT);
-        memcpy(groups, users, sizeof groups);
-    }
-    if (write_map(child, "uid_map", users) < 0 || write_map(child, "gid_map", groups) < 0)
+    bool own = spawner->unprivileged;
+    unsigned count = own ? 1 : (unsigned) HOST_ID_COUNT;
+    char path[32];
+    (void) snprintf(path, sizeof path, "/proc/%d", (int) child);
+    auto_fd process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (own && write_file(process, "setgroups", "deny") < 0)
+        return fail_os(err, "give up setgroups");
+    if (write_file(process, "uid_map", "0 %u %u", own ? geteuid() : HOST_ID_BASE, count) < 0 ||
+        write_file(process, "gid_map", "0 %u %u", own ? getegid() : HOST_ID_BASE, count) < 0)
         return fail_os(err, "map ids of the holder");
     return 0;
 }
@@ -129,21 +116,6 @@ static pid_t clone_child(int directory, int *ret_pidfd)
     return (pid_t) syscall(SYS_clone, flags, NULL, ret_pidfd, NULL, NULL);
 }
 
-static void join_holders_group(const struct spawner *spawner)
-{
-    for (unsigned i = 0; i < spawner->root_count; i++)
-        (void) !write(spawner->roots[i].holders, "0", 1);
-}
-
-static int release_child(const struct spawner *spawner, pid_t child, int pipe, error *err)
-{
-    if (map_ids(spawner, child, err) < 0)
-        return -1;
-    if (write(pipe, "g", 1) != 1)
-        return fail_os(err, "let the holder go on");
-    return 0;
-}
-
 int fork_server_start(struct spawner *spawner, uint32_t index, error *err)
 {
     struct template *template = &spawner->templates[index];
@@ -167,13 +139,15 @@ int fork_server_start(struct spawner *spawner, uint32_t index, error *err)
     if (child == 0) {
         error cause = { 0 };
         close_fd(&go_write);
-        join_holders_group(spawner);
+        for (unsigned i = 0; i < spawner->root_count; i++)
+            (void) !write(spawner->roots[i].holders, "0", 1);
         (void) become_holder(spawner, template, theirs, go_read, &cause);
         struct fork_server_ready failed = { .err = cause };
         (void) packet_send(theirs, FORK_SERVER_READY, &failed, sizeof failed, NULL, 0, &cause);
         _exit(1);
     }
-    if (release_child(spawner, child, go_write, err) < 0 ||
+    if (map_ids(spawner, child, err) < 0 ||
+        (write(go_write, "g", 1) != 1 && fail_os(err, "let the holder go on") < 0) ||
         watch(spawner, ours, WATCH_HOLDER, index, err) < 0) {
         (void) syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
         return -1; /* the next build tries again */
@@ -236,8 +210,7 @@ static void sandbox_is_cloned(struct spawner *spawner, struct packet *packet)
     error err;
     if (slot->state == SLOT_LEAVING) /* it was given up meanwhile */
         slot_leave(spawner, slot);
-    else if (watch(spawner, slot->init, WATCH_INIT,
-                   slot_number(spawner, slot) - spawner->first_slot, &err) < 0)
+    else if (watch(spawner, slot->init, WATCH_INIT, (uint32_t) (slot - spawner->slots), &err) < 0)
         build_failed(spawner, slot, &err);
 }
 

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,22 +18,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { CPU_PERIOD_US = 100000, NAME_SIZE = 48, SOCKETS_PART = 8 };
+enum { CPU_PERIOD_US = 100000, NAME_SIZE = 48, SOCKETS_PART = 8, CHARGED_MAX = 512 * 1024 };
+enum { KEPT_GROUPS = 1 << GROUP_MEMORY | 1 << GROUP_CPU | 1 << GROUP_CPUACCT | 1 << GROUP_FREEZER };
 
-static int write_text(int directory, const char *name, const char *text)
+int write_file(int directory, const char *name, const char *format, ...)
 {
+    char text[96];
+    va_list values;
+    va_start(values, format);
+    int length = vsnprintf(text, sizeof text, format, values); /* NOLINT: it was started */
+    va_end(values);
     auto_fd file = openat(directory, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (file < 0)
-        return -1;
-    size_t length = strlen(text);
-    return write(file, text, length) == (ssize_t) length ? 0 : -1;
-}
-
-static int write_number(int directory, const char *name, uint64_t value)
-{
-    char text[24];
-    (void) snprintf(text, sizeof text, "%llu", (unsigned long long) value);
-    return write_text(directory, name, text);
+    return file >= 0 && write(file, text, (size_t) length) == length ? 0 : -1;
 }
 
 struct names {
@@ -58,7 +55,7 @@ static void enable_controllers(int directory)
 {
     static const char *const controllers[] = { "+memory", "+pids", "+cpu", "+io" };
     for_each(controller, controllers)
-        (void) write_text(directory, "cgroup.subtree_control", *controller);
+        (void) write_file(directory, "cgroup.subtree_control", "%s", *controller);
 }
 
 /* An instance that ends removes the root if nothing is in it, so it may go until open_groups() has
@@ -103,11 +100,11 @@ int open_groups(struct spawner *spawner, error *err)
         auto_fd group = openat(root->directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         /* Inits have little to do, but a program that eats every processor must not keep them from
          * ending it: they come first. One of the two files exists where there is the controller. */
-        (void) write_text(group, "cpu.weight", "10000");
-        (void) write_text(group, "cpu.shares", "262144");
+        (void) write_file(group, "cpu.weight", "10000");
+        (void) write_file(group, "cpu.shares", "262144");
         /* While one group counts sockets (write_limits), no other that begins or ends to costs the
          * host a patch of its kernel. */
-        (void) write_text(group, "memory.kmem.tcp.limit_in_bytes", "-1");
+        (void) write_file(group, "memory.kmem.tcp.limit_in_bytes", "-1");
         root->holders = group < 0 ? -1 : open_members(group, root->kind);
         if (root->holders < 0)
             return fail_os(err, "open control group '%s/%s'", root->path, name);
@@ -118,14 +115,18 @@ int open_groups(struct spawner *spawner, error *err)
 /* How one limit is written, for each layout. A row is skipped if the build does not ask for it. */
 static int limit_memory(int leaf, bool unified, const struct spawn_build *build)
 {
+    unsigned long long bytes = build->memory_bytes;
     if (unified) {
-        (void) write_text(leaf, "memory.swap.max", "0");  /* absent without swap accounting */
-        (void) write_text(leaf, "memory.oom.group", "1"); /* Linux 4.19 */
-        return write_number(leaf, "memory.max", build->memory_bytes);
+        (void) write_file(leaf, "memory.swap.max", "0");  /* absent without swap accounting */
+        (void) write_file(leaf, "memory.oom.group", "1"); /* Linux 4.19 */
+        return write_file(leaf, "memory.max", "%llu", bytes);
     }
-    if (write_number(leaf, "memory.limit_in_bytes", build->memory_bytes) < 0)
+    /* It may not be above the other, which a kept leaf still has from the sandbox before. */
+    if (write_file(leaf, "memory.limit_in_bytes", "%llu", bytes) < 0 &&
+        (write_file(leaf, "memory.memsw.limit_in_bytes", "-1") < 0 ||
+         write_file(leaf, "memory.limit_in_bytes", "%llu", bytes) < 0))
         return -1;
-    (void) write_number(leaf, "memory.memsw.limit_in_bytes", build->memory_bytes);
+    (void) write_file(leaf, "memory.memsw.limit_in_bytes", "%llu", bytes);
     return 0;
 }
 
@@ -134,36 +135,26 @@ static int limit_cpu(int leaf, bool unified, const struct spawn_build *build)
     if (build->cpus_milli == 0)
         return 0;
     uint64_t quota = build->cpus_milli * CPU_PERIOD_US / 1000;
-    if (!unified)
-        return write_number(leaf, "cpu.cfs_quota_us", quota < 1000 ? 1000 : quota);
-    char text[48];
-    (void) snprintf(text, sizeof text, "%llu %d",
-                    (unsigned long long) (quota < 1000 ? 1000 : quota), CPU_PERIOD_US);
-    return write_text(leaf, "cpu.max", text);
+    unsigned long long least = quota < 1000 ? 1000 : quota;
+    return unified ? write_file(leaf, "cpu.max", "%llu %d", least, CPU_PERIOD_US)
+                   : write_file(leaf, "cpu.cfs_quota_us", "%llu", least);
 }
 
 static int limit_disk_rate(const struct spawner *spawner, int leaf, bool unified,
                            const struct spawn_build *build)
 {
-    char text[96];
     unsigned major = spawner->disk_major;
     unsigned minor = spawner->disk_minor;
     unsigned long long rates[2] = { build->disk_read_rate, build->disk_write_rate };
     static const char *const v1[2] = { "blkio.throttle.read_bps_device",
                                        "blkio.throttle.write_bps_device" };
     static const char *const v2[2] = { "rbps", "wbps" };
-    if (rates[0] == 0 && rates[1] == 0)
-        return 0;
-    if (major == 0)
-        return -1;
-    for (unsigned i = 0; i < 2; i++) {
-        if (rates[i] == 0)
-            continue;
-        (void) snprintf(text, sizeof text, unified ? "%u:%u %s=%llu" : "%u:%u %.0s%llu", major,
-                        minor, v2[i], rates[i]);
-        if (write_text(leaf, unified ? "io.max" : v1[i], text) < 0)
+    for (unsigned i = 0; i < 2; i++)
+        if (rates[i] > 0 &&
+            (major == 0 ||
+             (unified ? write_file(leaf, "io.max", "%u:%u %s=%llu", major, minor, v2[i], rates[i])
+                      : write_file(leaf, v1[i], "%u:%u %llu", major, minor, rates[i])) < 0))
             return -1;
-    }
     return 0;
 }
 
@@ -188,11 +179,11 @@ static int write_limits(struct spawner *spawner, struct slot *slot, enum group_k
     /* v1 counts the buffers of TCP and UDP apart from other memory, and only once they have a
      * limit. Without a network a sandbox cannot make such a socket. */
     if (kind == GROUP_MEMORY && build->network != SPAWN_NETWORK_NONE &&
-        write_number(leaf, "memory.kmem.tcp.limit_in_bytes", build->memory_bytes / SOCKETS_PART) <
-            0)
+        write_file(leaf, "memory.kmem.tcp.limit_in_bytes", "%llu",
+                   (unsigned long long) build->memory_bytes / SOCKETS_PART) < 0)
         slot->degraded |= 1ULL << WALL_cgroup_memory;
     if (group_serves(kind, GROUP_PIDS) && !(disabled & (1ULL << WALL_cgroup_pids)) &&
-        write_number(leaf, "pids.max", build->processes) < 0)
+        write_file(leaf, "pids.max", "%llu", (unsigned long long) build->processes) < 0)
         return fail_os(err, "limit processes to %llu by control group",
                        (unsigned long long) build->processes);
     if (group_serves(kind, GROUP_CPU) && !(disabled & (1ULL << WALL_cgroup_cpu)) &&
@@ -204,21 +195,17 @@ static int write_limits(struct spawner *spawner, struct slot *slot, enum group_k
     return 0;
 }
 
-/* Which v1 controllers a sandbox needs: each costs two dozen microseconds to make and to join. */
-static bool is_wanted(enum group_kind kind, const struct spawn_build *build)
-{
-    return kind != GROUP_BLKIO || build->disk_read_rate || build->disk_write_rate;
-}
-
 static int make_leaf(struct spawner *spawner, struct slot *slot, const struct group_root *root,
                      const struct spawn_build *build, error *err)
 {
     struct names names = names_of(spawner, slot, root->kind);
-    if (mkdirat(root->directory, names.tenant, 0755) == 0 && root->kind == GROUP_UNIFIED) {
+    if (*names.tenant && mkdirat(root->directory, names.tenant, 0755) == 0 &&
+        root->kind == GROUP_UNIFIED) {
         auto_fd tenant = openat(root->directory, names.tenant, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         enable_controllers(tenant);
     }
-    if (mkdirat(root->directory, names.leaf, 0755) < 0 && errno != EEXIST)
+    if (!(slot->kept & (1U << root->kind)) && mkdirat(root->directory, names.leaf, 0755) < 0 &&
+        errno != EEXIST)
         return fail_os(err, "make control group '%s/%s'", root->path, names.leaf);
     slot->groups |= 1U << root->kind;
     auto_fd leaf = openat(root->directory, names.leaf, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -231,13 +218,15 @@ static int make_leaf(struct spawner *spawner, struct slot *slot, const struct gr
     return write_limits(spawner, slot, root->kind, leaf, build, err);
 }
 
+/* A v1 controller costs two dozen microseconds: one that has nothing to do is left out. */
 int make_leaves(struct spawner *spawner, struct slot *slot, const struct spawn_build *build,
                 error *err)
 {
-    if (build->disk_read_rate || build->disk_write_rate)
+    bool has_rate = build->disk_read_rate || build->disk_write_rate;
+    if (has_rate)
         slot->degraded |= 1ULL << WALL_cgroup_io; /* until a group has taken the rate */
     for (unsigned i = 0; i < spawner->root_count; i++)
-        if (is_wanted(spawner->roots[i].kind, build) &&
+        if ((spawner->roots[i].kind != GROUP_BLKIO || has_rate) &&
             make_leaf(spawner, slot, &spawner->roots[i], build, err) < 0)
             return -1;
     return 0;
@@ -256,18 +245,66 @@ int open_leaf(const struct spawner *spawner, const struct slot *slot, enum group
 }
 
 /* Fails while a process is still inside (EBUSY); the caller tries again. */
-int remove_leaves(const struct spawner *spawner, const struct slot *slot)
+static int remove_kinds(const struct spawner *spawner, const struct slot *slot, uint32_t kinds)
 {
     int result = 0;
     for (unsigned i = 0; i < spawner->root_count; i++) {
         const struct group_root *root = &spawner->roots[i];
         struct names names = names_of(spawner, slot, root->kind);
-        if ((slot->groups & (1U << root->kind)) &&
-            unlinkat(root->directory, names.leaf, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        if (!(kinds & (1U << root->kind)))
+            continue;
+        if (unlinkat(root->directory, names.leaf, AT_REMOVEDIR) < 0 && errno != ENOENT)
             result = -1;
-        (void) unlinkat(root->directory, names.tenant, AT_REMOVEDIR); /* if it was the last */
+        if (*names.tenant)
+            (void) unlinkat(root->directory, names.tenant, AT_REMOVEDIR); /* if it was the last */
     }
     return result;
+}
+
+void drop_kept_leaves(const struct spawner *spawner, struct slot *slot)
+{
+    (void) remove_kinds(spawner, slot, slot->kept);
+    slot->kept = 0;
+}
+
+/* What a leaf counted goes back to nothing. What cannot be set is compared with what a new one has,
+ * and what is still charged is bounded: then the next sandbox does not see that there was one. */
+static bool is_as_new(int leaf, enum group_kind kind)
+{
+    static const char never[] = "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n";
+    char kills[sizeof never] = "";
+    char charged[24] = "";
+    if (kind != GROUP_MEMORY) /* the two may be one hierarchy */
+        return write_file(leaf, "cpuacct.usage", "0") == 0 || kind != GROUP_CPUACCT;
+    auto_fd oom = openat(leaf, "memory.oom_control", O_RDONLY | O_CLOEXEC);
+    auto_fd usage = openat(leaf, "memory.usage_in_bytes", O_RDONLY | O_CLOEXEC);
+    return read(oom, kills, sizeof kills) == sizeof never - 1 && strcmp(kills, never) == 0 &&
+           read(usage, charged, sizeof charged - 1) > 0 &&
+           strtoull(charged, NULL, 10) <= CHARGED_MAX &&
+           write_file(leaf, "memory.failcnt", "0") == 0 &&
+           write_file(leaf, "memory.max_usage_in_bytes", "0") == 0;
+}
+
+/* Once the leaf of pids can be removed nobody is in the others either: a process is in one set of
+ * groups. Some of these stay with the slot, for its tenant: v1 alone, where each controller has its
+ * own. Not those with a setting that a later sandbox might not ask for. */
+int remove_leaves(const struct spawner *spawner, struct slot *slot)
+{
+    const struct spawn_build *build = &slot->build;
+    bool is_plain = slot->groups & (1U << GROUP_PIDS) && !slot->is_frozen &&
+                    build->network == SPAWN_NETWORK_NONE && build->cpus_milli == 0;
+    bool keeps = is_plain && slot - spawner->slots < SLOTS_KEEPING;
+    uint32_t may_stay = keeps ? slot->groups & KEPT_GROUPS : 0;
+    uint32_t worn = 0;
+    if (remove_kinds(spawner, slot, slot->groups & ~may_stay) < 0)
+        return -1;
+    for (unsigned kind = 0; kind < GROUPS; kind++)
+        if (may_stay & (1U << kind)) {
+            auto_fd leaf = open_leaf(spawner, slot, kind);
+            worn |= is_as_new(leaf, kind) ? 0 : 1U << kind;
+        }
+    slot->kept = (slot->kept & ~slot->groups) | (may_stay & ~worn);
+    return remove_kinds(spawner, slot, worn);
 }
 
 int set_frozen(const struct spawner *spawner, const struct slot *slot, bool frozen, error *err)
@@ -277,13 +314,15 @@ int set_frozen(const struct spawner *spawner, const struct slot *slot, bool froz
     if (leaf < 0)
         return fail(err, ERR_UNAVAILABLE, "no control group here can freeze a sandbox");
     int done = kind == GROUP_UNIFIED
-                   ? write_text(leaf, "cgroup.freeze", frozen ? "1" : "0")
-                   : write_text(leaf, "freezer.state", frozen ? "FROZEN" : "THAWED");
+                   ? write_file(leaf, "cgroup.freeze", frozen ? "1" : "0")
+                   : write_file(leaf, "freezer.state", frozen ? "FROZEN" : "THAWED");
     return done < 0 ? fail_os(err, "freeze or thaw the sandbox") : 0;
 }
 
 void close_groups(struct spawner *spawner)
 {
+    for (uint32_t i = 0; i < spawner->slot_count; i++)
+        drop_kept_leaves(spawner, &spawner->slots[i]);
     for (unsigned i = 0; i < spawner->root_count; i++)
         (void) unlinkat(spawner->roots[i].directory, spawner->holders, AT_REMOVEDIR);
     for (unsigned i = 0; i < spawner->root_count; i++)
@@ -294,9 +333,9 @@ void close_groups(struct spawner *spawner)
  */
 static void kill_group(int group)
 {
-    if (write_text(group, "cgroup.kill", "1") == 0) /* Linux 5.14 */
+    if (write_file(group, "cgroup.kill", "1") == 0) /* Linux 5.14 */
         return;
-    (void) write_text(group, "freezer.state", "THAWED"); /* what is frozen does not die */
+    (void) write_file(group, "freezer.state", "THAWED"); /* what is frozen does not die */
     auto_fd procs = openat(group, "cgroup.procs", O_RDONLY | O_CLOEXEC);
     char text[4096];
     ssize_t got = procs < 0 ? -1 : read(procs, text, sizeof text - 1);

@@ -224,8 +224,7 @@ static int keep_few_capabilities(error *err)
  * EACCES: we stand higher already, and may not go down. */
 static int set_oom_score(error *err)
 {
-    auto_fd score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (score < 0 || (write(score, "300", 3) < 0 && errno != EACCES))
+    if (write_file(AT_FDCWD, "/proc/self/oom_score_adj", "300") < 0 && errno != EACCES)
         return fail_os(err, "raise the oom score");
     return 0;
 }
@@ -350,25 +349,16 @@ static void handle(const struct epoll_event *event, bool *ret_daemon_gone)
     }
 }
 
-static bool anything_leaves(void)
-{
-    for (uint32_t i = 0; i < spawner.slot_count; i++)
-        if (spawner.slots[i].state == SLOT_LEAVING && !spawner.slots[i].stuck &&
-            !spawner.slots[i].lost)
-            return true;
-    return false;
-}
-
 static void serve(void)
 {
     bool daemon_gone = false;
+    bool some_leave = false;
     while (!daemon_gone) {
         struct epoll_event events[64];
-        int count =
-            epoll_wait(spawner.epoll, events, COUNT_OF(events), anything_leaves() ? 1 : 1000);
+        int count = epoll_wait(spawner.epoll, events, COUNT_OF(events), some_leave ? 1 : 1000);
         for (int i = 0; i < count; i++)
             handle(&events[i], &daemon_gone);
-        slots_tend(&spawner);
+        some_leave = slots_tend(&spawner);
         zygotes_tend(&spawner);
     }
 }
@@ -386,10 +376,8 @@ static void leave_nothing(void)
         fork_server_lost(&spawner, i, NULL);
     (void) signal(SIGCHLD, SIG_DFL);
     deadline end = deadline_in(5000);
-    while (!slots_are_empty(&spawner) && !deadline_has_passed(end)) {
-        slots_tend(&spawner);
+    while (slots_tend(&spawner) && !deadline_has_passed(end))
         (void) usleep(1000);
-    }
     while (waitpid(-1, NULL, 0) > 0) /* fork servers: we have no other children */
         continue;
     close_groups(&spawner);

@@ -165,8 +165,7 @@ static int order_sandbox(struct spawner *spawner, struct slot *slot, error *err)
                     sizeof order, fds, count, err) < 0 &&
         err->os != EPIPE)
         return under(err, "order a sandbox");
-    return watch(spawner, slot->report, WATCH_REPORT,
-                 slot_number(spawner, slot) - spawner->first_slot, err);
+    return watch(spawner, slot->report, WATCH_REPORT, (uint32_t) (slot - spawner->slots), err);
 }
 
 /* Takes a slot and orders its sandbox; a slot that is no good is given back. */
@@ -180,6 +179,8 @@ static int begin_sandbox(struct spawner *spawner, const struct spawn_build *buil
     struct slot *slot = slot_take(spawner);
     if (!slot)
         return fail(err, ERR_BUSY, "all %u sandboxes are in use", spawner->slot_count);
+    if (slot->build.tenant != build->tenant)
+        drop_kept_leaves(spawner, slot);
     slot->request = build->request;
     slot->template = build->template;
     slot->build = *build;

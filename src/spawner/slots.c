@@ -70,17 +70,23 @@ uint32_t slot_number(const struct spawner *spawner, const struct slot *slot)
     return spawner->first_slot + (uint32_t) (slot - spawner->slots);
 }
 
-/* Takes the free slot after the one taken last, so that an id rests as long as possible. */
+/* Takes the free slot after the one taken last, so that an id rests. Those that keep their control
+ * groups come first. */
 struct slot *slot_take(struct spawner *spawner)
 {
     static uint32_t next;
-    for (uint32_t tried = 0; tried < spawner->slot_count; tried++) {
-        struct slot *slot = &spawner->slots[next++ % spawner->slot_count];
+    for (uint32_t tried = 0; tried < SLOTS_KEEPING + spawner->slot_count; tried++) {
+        uint32_t among = tried < SLOTS_KEEPING && spawner->slot_count > SLOTS_KEEPING
+                             ? SLOTS_KEEPING
+                             : spawner->slot_count;
+        struct slot *slot = &spawner->slots[next++ % among];
         if (slot->state != SLOT_FREE)
             continue;
         uint32_t generation = slot->generation + 1;
         *slot = (struct slot){ .state = SLOT_BUILDING,
                                .generation = generation,
+                               .kept = slot->kept,
+                               .build = slot->build,
                                .init = -1,
                                .report = -1,
                                .inside = -1,
@@ -174,11 +180,12 @@ static void slot_is_gone(struct spawner *spawner, struct slot *slot, uint32_t le
     slot->state = SLOT_FREE;
 }
 
-/* Looks after slots that wait for something: called whenever something happened, and every 5 ms
- * while a slot is leaving. */
-void slots_tend(struct spawner *spawner)
+/* Looks after slots that wait for something: called whenever something happened, and every
+ * millisecond while a slot is leaving. */
+bool slots_tend(struct spawner *spawner)
 {
     int64_t now = now_ms();
+    bool some_leave = false;
     for (uint32_t i = 0; i < spawner->slot_count; i++) {
         struct slot *slot = &spawner->slots[i];
         if (slot->state == SLOT_BUILDING && now >= slot->until_ms) {
@@ -194,13 +201,7 @@ void slots_tend(struct spawner *spawner)
         bool gone = has_gone && remove_leaves(spawner, slot) == 0;
         if (gone || slot->stuck || now >= slot->until_ms)
             slot_is_gone(spawner, slot, gone ? 0 : 1);
+        some_leave |= slot->state == SLOT_LEAVING && !slot->stuck && !slot->lost;
     }
-}
-
-bool slots_are_empty(const struct spawner *spawner)
-{
-    for (uint32_t i = 0; i < spawner->slot_count; i++)
-        if (spawner->slots[i].state != SLOT_FREE && !spawner->slots[i].stuck)
-            return false;
-    return true;
+    return some_leave;
 }

@@ -18,6 +18,7 @@
 
 enum {
     SLOTS_HERE_MAX = 4096,
+    SLOTS_KEEPING = 64, /* taken before others: their control groups are used again */
     FILTERS = SPAWN_NETWORK_KINDS,
     ZYGOTES_MAX = 64,     /* for all templates, sets and tenants */
     INTERPRETER_ENDS = 4, /* stdin, stdout, stderr, control */
@@ -81,6 +82,7 @@ struct slot {
     struct spawn_build build;
     uint64_t walls;
     uint32_t groups; /* bits of enum group_kind that have a leaf */
+    uint32_t kept;   /* of those, or of the sandbox before, which `build` names: left, as new */
     uint64_t degraded;
 };
 
@@ -119,16 +121,17 @@ uint32_t slot_number(const struct spawner *spawner, const struct slot *slot);
 struct slot *slot_take(struct spawner *spawner);
 void slot_leave(struct spawner *spawner, struct slot *slot);
 void slot_close_ends(struct slot *slot);
-void slots_tend(struct spawner *spawner);
-bool slots_are_empty(const struct spawner *spawner);
+bool slots_tend(struct spawner *spawner); /* true: some are leaving */
 
-/* groups.c: control groups. */
+/* groups.c: control groups, and what else the kernel takes as text. */
+int write_file(int directory, const char *name, const char *format, ...) PRINTF(3, 4);
 int open_group_roots(struct spawner *spawner, error *err);
 int open_groups(struct spawner *spawner, error *err);
 int make_leaves(struct spawner *spawner, struct slot *slot, const struct spawn_build *build,
                 error *err);
 int open_leaf(const struct spawner *spawner, const struct slot *slot, enum group_kind kind);
-int remove_leaves(const struct spawner *spawner, const struct slot *slot);
+int remove_leaves(const struct spawner *spawner, struct slot *slot);
+void drop_kept_leaves(const struct spawner *spawner, struct slot *slot);
 int set_frozen(const struct spawner *spawner, const struct slot *slot, bool frozen, error *err);
 void close_groups(struct spawner *spawner);
 uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slot));

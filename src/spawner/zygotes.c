@@ -63,14 +63,15 @@ static int zygote_start(struct spawner *spawner, const struct zygote *wanted, st
     return 0;
 }
 
-/* The one that serves this set and tenant; a ready one before one that still warms up. */
+/* One that serves this set and tenant, and is not `wanted` itself; a ready one before one that
+ * still warms up. */
 static struct zygote *zygote_find(struct spawner *spawner, const struct zygote *wanted)
 {
     struct zygote *found = NULL;
     for_each(zygote, spawner->zygotes)
-        if (zygote->socket >= 0 && !zygote->is_old && zygote->template == wanted->template &&
-            zygote->set == wanted->set && zygote->tenant == wanted->tenant &&
-            (!found || (zygote->ready && !found->ready)))
+        if (zygote != wanted && zygote->socket >= 0 && !zygote->is_old &&
+            zygote->template == wanted->template && zygote->set == wanted->set &&
+            zygote->tenant == wanted->tenant && (!found || (zygote->ready && !found->ready)))
             found = zygote;
     return found;
 }
@@ -200,13 +201,8 @@ void zygotes_tend(struct spawner *spawner)
         if (zygote->is_old || !zygote->ready ||
             (zygote->forks < FORKS_MAX && now - zygote->started_ms < AGE_MAX_MS))
             continue;
-        struct zygote *fresh = NULL;
+        const struct zygote *fresh = zygote_find(spawner, zygote);
         error err;
-        for_each(other, spawner->zygotes)
-            if (other != zygote && other->socket >= 0 && !other->is_old &&
-                other->set == zygote->set && other->template == zygote->template &&
-                other->tenant == zygote->tenant)
-                fresh = other;
         if (!fresh && zygote->forks > 0)
             (void) zygote_start(spawner, zygote, find_place(spawner), &err);
         else if (!fresh || fresh->ready) /* nobody has used it for so long; or it is replaced */

@@ -1,5 +1,6 @@
 """The sandboxes of a tenant share one group of the processor's controller, so that tenants are equal there however many
-sandboxes each has; the group goes with the last of them, and with the next start if the spawner was killed."""
+sandboxes each has. With control groups v1 a slot keeps some of its groups, empty, for the next sandbox of its tenant; they
+go when another tenant's takes the slot, when the spawner ends, and with the next start if it was killed."""
 
 import os
 import pathlib
@@ -8,7 +9,7 @@ import time
 
 import pytest
 
-from spawner_client import Spawner
+from spawner_client import Spawner, v1_or_v2_groups
 
 BUILD = pathlib.Path(os.environ.get("GLOVEBOX_BUILD", "build"))
 STATE = pathlib.Path(os.environ.get("GLOVEBOX_STATE", "/var/lib/glovebox"))
@@ -52,6 +53,78 @@ def test_sandboxes_of_a_tenant_share_a_group(spawner):
     assert tenants(spawner) == {}
     for sandbox in built:
         sandbox.close()
+
+
+def keeps_groups(spawner):
+    return "unified" not in dict(spawner.groups)
+
+
+def left_in_groups(spawner):
+    """Processes in groups of sandboxes, and groups of pids: each of those is new."""
+    left = [file for _, path in spawner.groups for file in pathlib.Path(path).rglob("cgroup.procs")
+            if "holders" not in file.parent.name and file.read_text()]
+    return left + [folder for kind, path in spawner.groups if kind == "pids" for folder in pathlib.Path(path).glob("[0-9]*/")]
+
+
+@pytest.mark.skipif("memory" not in dict(v1_or_v2_groups(GROUP)), reason="cgroup v2 has one group for all, new each time")
+def test_kept_groups_are_as_new(spawner):
+    inodes, seen = {}, 0
+    for turn in range(12):
+        limit = (64 << 20, 256 << 20, 16 << 20)[turn % 3]
+        sandbox = spawner.build(tenant=5, memory=limit, processes=9 + turn, cpus=0)
+        place = pathlib.Path(dict(spawner.groups)["memory"], str(sandbox.slot))
+        used = pathlib.Path(dict(spawner.groups)["cpuacct"], str(sandbox.slot), "cpuacct.usage")
+        seen += inodes.get(sandbox.slot) == place.stat().st_ino
+        inodes[sandbox.slot] = place.stat().st_ino
+        assert (place / "memory.failcnt").read_text() == "0\n"
+        assert int(used.read_text()) < 50_000_000, "init alone has been in it"
+        assert (place / "memory.limit_in_bytes").read_text() == f"{limit}\n"
+        assert int((place / "memory.max_usage_in_bytes").read_text()) <= 1 << 20
+        assert "oom_kill 0" in (place / "memory.oom_control").read_text()
+        pids = pathlib.Path(dict(spawner.groups)["pids"], str(sandbox.slot))
+        assert (pids / "pids.max").read_text() == f"{9 + turn}\n" and (pids / "pids.events").read_text().startswith("max 0\n")
+        sandbox.start("/usr/bin/sleep", "60")
+        assert spawner.release(sandbox) == 0
+        sandbox.close()
+        assert not left_in_groups(spawner)
+    assert seen >= 4, "no group was had twice"
+
+
+def test_another_tenant_gets_other_groups(spawner):
+    made = set()
+    for tenant in (1, 2, 3, 4, 5, 1, 2, 3, 4):  # four slots: a slot gets another tenant each time
+        sandbox = spawner.build(tenant=tenant, cpus=0)
+        assert set(tenants(spawner)) <= set("12345")
+        for kind, path in spawner.groups:
+            if kind in ("memory", "cpuacct"):
+                made.add((kind, pathlib.Path(path, str(sandbox.slot)).stat().st_ino))
+        assert spawner.release(sandbox) == 0
+        sandbox.close()
+    if keeps_groups(spawner):
+        assert len(made) == 2 * 9, "a group was had by two tenants"
+
+
+def test_kept_groups_go_with_the_spawner(tmp_path):
+    """By its end, and by the next start if it was killed."""
+    for kill in (False, True):
+        running = Spawner(BUILD, TEMPLATE, tmp_path, group_name=GROUP)
+        running.hello()
+        for _ in range(6):
+            sandbox = running.build(tenant=3, cpus=0)
+            assert running.release(sandbox) == 0
+            sandbox.close()
+        kept = [folder for _, path in running.groups for folder in pathlib.Path(path).rglob("[0-9]*/")]
+        assert bool(kept) == keeps_groups(running)
+        if kill:
+            running.process.kill()
+        running.close()
+        if kill:
+            time.sleep(0.2)
+            following = Spawner(BUILD, TEMPLATE, tmp_path, group_name=GROUP)
+            following.hello()
+            following.close()
+        assert not [folder for _, path in running.groups for folder in pathlib.Path(path).rglob("[0-9]*/")]
+        running.forget_groups()
 
 
 def test_groups_of_a_killed_spawner_go_with_the_next_start(tmp_path):
