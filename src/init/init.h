@@ -60,6 +60,8 @@ struct sandbox {
     int root; /* O_PATH of "/" and "/workspace": paths of gloveboxd are resolved beneath */
     int workspace;
 
+    int children; /* of us, and of the forked interpreter: lists that the kernel keeps, proc(5) */
+    int children_of_interpreter;
     int processes; /* "/proc" that hides no process, where no control group counts them */
     struct usage {
         struct agent_bound bound; /* zeros: not watched */
@@ -170,7 +172,7 @@ bool grant_output(struct sandbox *sandbox, const struct frame *in); /* false: no
 void write_input(struct sandbox *sandbox, struct program *program);
 void drain_output(struct sandbox *sandbox, struct program *program);
 bool pass_output(struct sandbox *sandbox, struct program *program, unsigned stream);
-void reap_programs(struct sandbox *sandbox);
+bool reap_programs(struct sandbox *sandbox); /* true: there is no child left */
 void finish_programs(struct sandbox *sandbox);
 void stop_everything(struct sandbox *sandbox);
 struct program *free_place(struct sandbox *sandbox);

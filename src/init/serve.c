@@ -165,7 +165,7 @@ _Noreturn void serve(struct sandbox *sandbox)
         if (watched[ON_CHILDREN].revents) {
             struct signalfd_siginfo seen;
             (void) !read(children, &seen, sizeof seen);
-            reap_programs(sandbox);
+            (void) reap_programs(sandbox);
         }
         finish_programs(sandbox);
         for (int i = 0; watched[ON_STREAM].revents && i < FRAMES_A_TURN; i++) {
