@@ -326,15 +326,17 @@ static void free_cell(struct run *run)
     free(run->cell);
 }
 
-/* Besides what every run's result has: which cell it was, and what has happened to its context. */
+/* Besides what every run's result has: which cell it was, and what has happened to its context.
+ * That a limit has interrupted one whose output is withheld is the program's to choose. */
 static void write_cell(const struct run *run, struct bytes *out)
 {
+    bool is_hidden = output_check_has_withheld(run) && run->verdict.fault == FAULT_POLICY;
     json_key(out, "cell");
     json_open(out, '{');
     json_string_field(out, "session", run->session);
     json_string_field(out, "context", run->context);
     json_count_field(out, "number", run->cell->number);
-    json_flag_field(out, "interrupted", run->cell->is_interrupted);
+    json_flag_field(out, "interrupted", run->cell->is_interrupted && !is_hidden);
     json_string_field(out, "context_state", run->context_end ? "lost" : "kept");
     json_string_field(out, "context_end", run->context_end);
     json_close(out, '}');
