@@ -136,8 +136,8 @@ static bool is_of_this_machine(const Elf64_Ehdr *header)
 
 static struct image load(const char *path)
 {
-    Elf64_Ehdr header;
-    Elf64_Phdr parts[HEADERS_MAX];
+    Elf64_Ehdr header = { 0 };
+    Elf64_Phdr parts[HEADERS_MAX] = { 0 };
     uintptr_t end = 0;
     long file = kernel(SYS_openat, AT_FDCWD, (long) path, O_RDONLY | O_CLOEXEC);
     if (kernel_failed(file))
