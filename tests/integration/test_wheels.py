@@ -5,11 +5,12 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 import threading
 
 import pytest
 
-from conftest import Glovebox
+from conftest import TOP, Glovebox
 from package_index import Index, wheel_of
 from web_server import WebServer
 
@@ -266,33 +267,62 @@ more = ["broken"]
 """
 
 
+@pytest.fixture(scope="module")
+def read_project():
+    """What helpers/project_file.py says of a file, without a build: requirements and digests, or why not."""
+    pytest.importorskip("pip._vendor.packaging")
+    helpers = TOP / "src/template/helpers"
+    code = "\n".join((helpers / name).read_text() for name in ("pip_resolution.py", "project_file.py"))
+
+    def read(name, text):
+        names = {}
+        exec(compile(code, "project_file.py", "exec"), names)  # pylint: disable=exec-used
+        said = []
+        names["give_up"] = lambda text: said.append(text) or sys.exit(1)
+        try:
+            return names["read_project"](name, text)
+        except SystemExit:
+            return said[0]
+    return read
+
+
 @pytest.mark.parametrize("name, text", [("pyproject.toml", lambda index: PROJECT), ("uv.lock", uv_lock),
                                         ("poetry.lock", poetry_lock), ("pylock.toml", pylock)])
-def test_a_project_says_what_it_needs(wheels, index, tmp_path, name, text):
-    """The versions of a lock; what is for development and for other systems is left out."""
-    wheel_of(index.folder, "helper", "1.3", {"helper.py": "WORD = 'three'\n"})
-    listed = tmp_path / name
-    listed.write_text(text(index))
-    done = versions(wheels("threaded", words=("--requirements", listed)))
-    assert {name: done.get(name) for name in ("helper", "threaded", "broken", "for-windows", "mine")} == \
-        {"helper": "1.1", "threaded": "1.0", "broken": None, "for-windows": None, "mine": None}
-    assert "helper==1.1 --hash=sha256:" in (tmp_path / f"{name}.lock").read_text()
+def test_a_project_says_what_it_needs(read_project, index, name, text):
+    """The versions and digests of a lock; what is for development and for other systems is left out."""
+    needs, digests = read_project(name, text(index))
+    needs = [need for need in needs if "win32" not in need]
+    assert needs == ["helper==1.1"], needs
+    assert digests == ({} if name == "pyproject.toml" else {("helper", "1.1"): {digest_in(index, "helper-1.1-py3-none-any.whl")}})
 
 
 @pytest.mark.parametrize("name, text, says", [
-    ("uv.lock", lambda index: uv_lock(index, "0" * 64), "another archive of helper 1.1 than the project's lock names"),
     ("uv.lock", lambda index: uv_lock(index, more='[[package]]\nname = "far"\nversion = "1"\nsource = { git = "https://h/x" }\n')
      .replace('{ name = "helper" }', '{ name = "helper" }, { name = "far" }'), "far comes from a git"),
     ("pyproject.toml", lambda index: "[project", "pyproject.toml is no TOML"),
     ("pyproject.toml", lambda index: "[tool.poetry.dependencies]\nhelper = '^1'\n", "give poetry.lock"),
     ("pyproject.toml", lambda index: '[project]\ndependencies = ["x @ https://h/x.tar.gz"]\n', "needs x from an address"),
     ("pyproject.toml", lambda index: '[project]\ndependencies = [">=2"]\n', "cannot be read"),
-    ("other.toml", lambda index: "a = 1\n", "is neither a pyproject.toml nor a lock"),
-    ("nul.toml", lambda index: "a\0b", "has a zero byte")])
-def test_a_project_that_cannot_be_followed(wheels, index, tmp_path, name, text, says):
-    (tmp_path / name).write_text(text(index))
-    said = wheels("threaded", words=("--requirements", tmp_path / name))
+    ("pyproject.toml", lambda index: '[project]\ndependencies = "x"\n', "is no list"),
+    ("other.toml", lambda index: "a = 1\n", "is neither a pyproject.toml nor a lock")])
+def test_a_project_that_cannot_be_followed(read_project, index, name, text, says):
+    said = read_project(name, text(index))
     assert isinstance(said, str) and says in said, said
+
+
+def test_a_template_of_a_lock_has_its_versions_and_bytes(wheels, index, tmp_path):
+    wheel_of(index.folder, "helper", "1.3", {"helper.py": "WORD = 'three'\n"})
+    listed = tmp_path / "uv.lock"
+    listed.write_text(uv_lock(index))
+    done = versions(wheels("threaded", words=("--requirements", listed)))
+    assert {name: done.get(name) for name in ("helper", "threaded", "broken", "mine")} == \
+        {"helper": "1.1", "threaded": "1.0", "broken": None, "mine": None}
+    assert "helper==1.1 --hash=sha256:" in (tmp_path / "uv.lock.lock").read_text()
+    listed.write_text(uv_lock(index, "0" * 64))
+    (tmp_path / "uv.lock.lock").unlink()
+    assert "another archive of helper 1.1 than the project's lock names" in wheels("threaded", words=("--requirements", listed))
+    (tmp_path / "nul.toml").write_text("a\0b")
+    assert "has a zero byte" in wheels("threaded", words=("--requirements", tmp_path / "nul.toml"))
 
 
 def test_packages_of_cran_are_those_of_debian(wheels):
