@@ -1,6 +1,6 @@
 # A front end of Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test test-mcp test-python test-javascript test-adapters packages test-packages check coverage bench fuzz mutants verdicts soak idle kills powercuts overload executions sequences simulate snippets guest neighbours format lint install uninstall clean
+.PHONY: all setup run test test-mcp test-python test-javascript test-adapters packages test-packages check coverage bench fuzz corpus mutants verdicts soak idle kills powercuts overload executions sequences simulate snippets guest neighbours format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -79,6 +79,10 @@ SECONDS_EACH ?= 600
 fuzz:
 	@tools/setup build test
 	@tools/fuzz $(BUILD) $(SECONDS_EACH)
+
+# Takes the inputs that `make fuzz` has found into tests/fuzz/corpus, and leaves out those that reach no code of their own.
+corpus:
+	@tools/fuzz-corpus $(BUILD)
 
 # Mutation test of root's program, the schedule, limits, parsers and the engine: SAMPLE changes of one operator, condition or
 # constant, one at a time (0: all of them), chosen by SEED; do the unit tests fail? A few minutes once it is built.

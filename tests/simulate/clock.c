@@ -101,7 +101,7 @@ static void on_after(uv_timer_t *timer)
 
 void sim_after(int64_t us, void (*call)(void *context), void *context)
 {
-    struct after *after = calloc(1, sizeof *after);
+    struct after *after = __real_calloc(1, sizeof *after);
     if (!after)
         abort();
     *after = (struct after){ .call = call, .context = context };
@@ -144,7 +144,7 @@ static void on_work(uv_timer_t *timer)
 
 int uv_queue_work(uv_loop_t *loop, uv_work_t *request, uv_work_cb work, uv_after_work_cb done)
 {
-    struct work *row = calloc(1, sizeof *row);
+    struct work *row = __real_calloc(1, sizeof *row);
     if (!row)
         return UV_ENOMEM;
     bool is_slow = chance(100) < world->slow_disk;

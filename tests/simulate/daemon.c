@@ -10,9 +10,11 @@
 #include "ledger/intents.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -129,6 +131,7 @@ int __wrap_idempotency_keep(struct idempotency *idempotency, const struct idempo
 static _Noreturn void live(void)
 {
     char socket[16];
+    (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
     int quiet = world->is_verbose ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (quiet >= 0)
         (void) dup2(quiet, STDERR_FILENO);

@@ -250,7 +250,7 @@ static void mix(int fd)
     size_t size = (size_t) status.st_size, end = chance(2) ? size : shadow->size;
     if (size > shadow->size && one_in(3))
         end = shadow->size + chance(size - shadow->size);
-    unsigned char *now = calloc(1, end + 1);
+    unsigned char *now = __real_calloc(1, end + 1);
     if (!now)
         abort();
     (void) !pread(fd, now, end < size ? end : size, 0);

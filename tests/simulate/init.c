@@ -26,7 +26,7 @@ static void on_later(void *context)
 void in_a_while(struct slot *slot, int64_t us, uint32_t id,
                 void (*call)(struct slot *slot, const struct later *later))
 {
-    struct later *later = calloc(1, sizeof *later);
+    struct later *later = __real_calloc(1, sizeof *later);
     if (!later)
         abort();
     *later = (struct later){
@@ -311,9 +311,11 @@ void on_stream(uv_poll_t *poll, int status, int events)
 {
     struct slot *slot = poll->data;
     (void) events;
+    sim_is_outside = true;
     ssize_t got = status < 0 ? 0
                              : recv(slot->stream, slot->from_daemon + slot->got,
                                     STREAM_ROOM - slot->got, MSG_DONTWAIT);
+    sim_is_outside = false;
     if (got <= 0) {
         if (got == 0 || errno != EAGAIN)
             (void) uv_poll_stop(poll);

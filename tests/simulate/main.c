@@ -14,17 +14,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { KEPT_MAX = 1000 };
+enum { KEPT_MAX = 1000, JOBS_MAX = 64 };
 
 static struct options {
     const char *policies;
@@ -176,10 +178,11 @@ static struct fault_window some_faults(void)
         return faults;
     faults.from_us = world->clock_us + (int64_t) chance(3000000);
     faults.until_us = faults.from_us + (int64_t) chance(4000000);
-    unsigned *const kinds[] = { &faults.no_space, &faults.sync_fails, &faults.is_short,
-                                &faults.open_fails };
-    unsigned *kind = kinds[chance(4)];
-    *kind = one_in(2) ? 100 : 10;
+    unsigned *const kinds[] = { &faults.no_space,   &faults.sync_fails, &faults.is_short,
+                                &faults.open_fails, &faults.messages,   &faults.no_memory };
+    unsigned *kind = kinds[chance(sizeof kinds / sizeof *kinds)];
+    bool may_be_all = kind != &faults.messages && kind != &faults.no_memory;
+    *kind = one_in(2) ? 5 : may_be_all ? 100 : 30;
     return faults;
 }
 
@@ -269,24 +272,53 @@ static _Noreturn void work(unsigned number, struct total *total)
     exit(0);
 }
 
+static void do_nothing(int number)
+{
+    (void) number; /* wait(2) returns, and the folder is removed */
+}
+
+static pid_t begin_worker(unsigned number, struct total *total)
+{
+    pid_t worker = fork();
+    if (worker < 0)
+        die("fork");
+    if (worker > 0)
+        return worker;
+    (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void) signal(SIGINT, SIG_DFL);
+    (void) signal(SIGTERM, SIG_DFL);
+    work(number, total);
+}
+
+static bool run_workers(struct total *totals)
+{
+    pid_t workers[JOBS_MAX];
+    bool has_failed = false;
+    const struct sigaction quiet = { .sa_handler = do_nothing };
+    (void) sigaction(SIGINT, &quiet, NULL);
+    (void) sigaction(SIGTERM, &quiet, NULL);
+    for (unsigned i = 0; i < options.jobs; i++)
+        workers[i] = begin_worker(i, &totals[i]);
+    for (unsigned i = 0; i < options.jobs; i++) {
+        int status = 1;
+        if (waitpid(workers[i], &status, 0) < 0) {
+            (void) kill(workers[i], SIGKILL);
+            (void) waitpid(workers[i], &status, 0);
+        }
+        has_failed |= status != 0;
+    }
+    return !has_failed;
+}
+
 static int run_seeds(void)
 {
     struct total *totals = mmap(NULL, sizeof *totals * options.jobs, PROT_READ | PROT_WRITE,
                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct total sum = { 0 };
+    if (totals == MAP_FAILED)
+        die("mmap");
     int64_t began_ms = now_ms();
-    bool has_failed = false;
-    for (unsigned i = 0; i < options.jobs; i++) {
-        pid_t worker = fork();
-        if (worker < 0)
-            die("fork");
-        if (worker == 0)
-            work(i, &totals[i]);
-    }
-    for (unsigned i = 0; i < options.jobs; i++) {
-        int status;
-        has_failed |= wait(&status) < 0 || status != 0;
-    }
+    bool is_done = run_workers(totals);
     for (unsigned i = 0; i < options.jobs; i++) {
         sum.seeds += totals[i].seeds;
         sum.steps += totals[i].steps;
@@ -296,7 +328,7 @@ static int run_seeds(void)
     printf("%llu seeds, %llu runs, %llu steps in %.1f s; %u found something\n",
            (unsigned long long) sum.seeds, (unsigned long long) sum.runs,
            (unsigned long long) sum.steps, (double) (now_ms() - began_ms) / 1000, sum.found);
-    return sum.found > 0 || has_failed || sum.seeds == 0;
+    return sum.found > 0 || !is_done || sum.seeds == 0;
 }
 
 /* A number in each line; what follows it says why it is there. */
@@ -351,7 +383,7 @@ int main(int argc, char **argv)
         else if (i + 1 < argc)
             i++, read_option(argv[i - 1], argv[i]);
     }
-    if (!options.policies || options.jobs == 0 || sodium_init() < 0) {
+    if (!options.policies || options.jobs == 0 || options.jobs > JOBS_MAX || sodium_init() < 0) {
         (void) fprintf(stderr, "simulate: --policies DIR must be given\n");
         return 2;
     }

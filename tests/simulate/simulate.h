@@ -85,7 +85,7 @@ enum plant {
 
 struct fault_window {
     int64_t from_us, until_us;
-    unsigned no_space, sync_fails, is_short, open_fails; /* of 100 calls */
+    unsigned no_space, sync_fails, is_short, open_fails, messages, no_memory; /* of 100 calls */
 };
 
 /* Shared by the processes of one seed. */
@@ -153,6 +153,13 @@ void sim_after(int64_t us, void (*call)(void *context), void *context);
 extern uv_loop_t *sim_loop;
 void sim_op(void); /* one step more; may be the last */
 enum { EXIT_DIED = 42, EXIT_FOUND = 43 };
+
+/* --- call_faults.c ------------------------------------------------------------------------------
+ */
+
+/* What plays spawner, init and clients is no part of gloveboxd: its calls do not fail. */
+extern bool sim_is_outside;
+void *__real_calloc(size_t count, size_t size);
 
 /* --- disk.c -------------------------------------------------------------------------------------
  */

@@ -59,8 +59,10 @@ static void tell_spawner(uint32_t kind, const void *body, size_t size, const int
 {
     error err;
     sim_op();
+    sim_is_outside = true;
     if (!spawner.has_gone)
         (void) packet_send(spawner.socket, kind, body, size, fds, fd_count, &err);
+    sim_is_outside = false;
 }
 
 static struct spawn_slot name_of(const struct slot *slot)
@@ -103,7 +105,7 @@ static void open_slot(struct slot *slot, const struct spawn_build *build)
 {
     static unsigned char streams[SIM_SLOTS_MAX][STREAM_ROOM];
     int pair[2];
-    uv_poll_t *poll = calloc(1, sizeof *poll);
+    uv_poll_t *poll = __real_calloc(1, sizeof *poll);
     if (!poll || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         abort();
     *slot = (struct slot){ .is_used = true,
@@ -204,7 +206,7 @@ static void check_release(const struct spawn_slot *name)
 
 static void serve(const struct packet *packet)
 {
-    struct order *order = calloc(1, sizeof *order);
+    struct order *order = __real_calloc(1, sizeof *order);
     if (!order)
         abort();
     if (packet->kind == SPAWN_BUILD) {
@@ -227,7 +229,9 @@ static void on_packet(uv_poll_t *poll, int status, int events)
     struct packet packet;
     (void) events;
     while (status >= 0 && !spawner.has_gone) {
+        sim_is_outside = true;
         int came = packet_receive(spawner.socket, &packet, &err);
+        sim_is_outside = false;
         if (came != PACKET_CAME) {
             if (came != PACKET_NONE)
                 (void) uv_poll_stop(poll);
