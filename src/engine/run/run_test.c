@@ -329,7 +329,7 @@ TEST(an_input_that_cannot_be_written_ends_the_run)
         begin("{\"command\":[\"cat\"],\"files\":[{\"path\":\"a\",\"content\":\"A\"}]}");
         fake_done(0, ID_FIRST_FILE, fact->os);
         fake_done(0, ID_SEAL, 0);
-        expect_end(strerror(fact->os), fact->status, fact->fault);
+        expect_end(strerrordesc_np(fact->os), fact->status, fact->fault);
         end();
     }
 }
@@ -346,10 +346,11 @@ TEST(a_program_that_cannot_be_executed_exits_as_in_a_shell)
         fake_says(0, AGENT_MEASURED, ID_COLLECT, &(struct agent_measured){ .disk_bytes = 1 },
                   sizeof(struct agent_measured));
         fake_done(0, ID_COLLECT, 0);
-        expect_end(strerror(fact->os), RUN_ERROR, FAULT_CODE);
+        expect_end(strerrordesc_np(fact->os), RUN_ERROR, FAULT_CODE);
         expect(run->collector.exited.exit_code == fact->exit_code, "%s: exit code %d",
-               strerror(fact->os), run->collector.exited.exit_code);
-        expect(run->collector.output[1].total > 0, "%s: stderr is empty", strerror(fact->os));
+               strerrordesc_np(fact->os), run->collector.exited.exit_code);
+        expect(run->collector.output[1].total > 0, "%s: stderr is empty",
+               strerrordesc_np(fact->os));
         end();
     }
 }

@@ -93,8 +93,8 @@ TEST(a_cell_that_waits_can_be_cancelled)
 {
     begin();
     struct run *runs[3];
-    for_each(run, runs)
-        *run = fake_cell_begins(context, "{\"code\":\"1\"}");
+    for (unsigned i = 0; i < 3; i++)
+        runs[i] = fake_cell_begins(context, "{\"code\":\"1\"}");
     run_cancel(runs[1]);
     expect_end(runs[1], "in the queue", RUN_CANCELLED);
     expect(runs[0]->state == RUN_RUNNING && context->queued == 1, "%u wait", context->queued);

@@ -123,29 +123,29 @@ TEST(an_image_without_its_end_is_no_checkpoint)
     fake_end();
 }
 
+static void fail_copy(const char *what, int image, int files)
+{
+    struct session_checkpoint *made = NULL;
+    error err;
+    begin();
+    require(make("", &made, &err) == 0, "%s", err.text);
+    const struct fake_frame *save = fake_order(0, AGENT_SAVE);
+    require(save, "a copy is asked for");
+    fake_cell_ends(0, AGENT_INTERPRETER, image);
+    fake_done(0, save->id, files);
+    fake_until(told > 0);
+    fake_pass(1000);
+    expect(told == 1 && has_failed, "%s: told %u times", what, told);
+    expect(engine.sessions.session_checkpoint_count == 0, "%s: it counts", what);
+    expect(session->state == SESSION_RUNNING && context->state == CONTEXT_IDLE,
+           "%s: the context is in state %u", what, context->state);
+    fake_end();
+}
+
 TEST(a_copy_that_fails_is_told_once)
 {
-    static const struct {
-        const char *what;
-        int image, files;
-    } facts[] = { { "the image", EAGAIN, 0 }, { "the files", 0, EIO } };
-    for_each(fact, facts) {
-        struct session_checkpoint *made = NULL;
-        error err;
-        begin();
-        require(make("", &made, &err) == 0, "%s", err.text);
-        const struct fake_frame *save = fake_order(0, AGENT_SAVE);
-        require(save, "a copy is asked for");
-        fake_cell_ends(0, AGENT_INTERPRETER, fact->image);
-        fake_done(0, save->id, fact->files);
-        fake_until(told > 0);
-        fake_pass(1000);
-        expect(told == 1 && has_failed, "%s: told %u times", fact->what, told);
-        expect(engine.sessions.session_checkpoint_count == 0, "%s: it counts", fact->what);
-        expect(session->state == SESSION_RUNNING && context->state == CONTEXT_IDLE,
-               "%s: the context is in state %u", fact->what, context->state);
-        fake_end();
-    }
+    fail_copy("the image", EAGAIN, 0);
+    fail_copy("the files", 0, EIO);
 }
 
 TEST(names_and_numbers_are_bounded)

@@ -86,8 +86,9 @@ static inline void fake_begin(void)
     engine.templates.list[0] = &engine.python;
     require(uv_loop_init(&fake.loop) == 0, "a loop");
     loop_monitor_open(&fake.loop);
-    require(policies_load(&engine.policies, getenv("GLOVEBOX_POLICIES"), &err) == 0, "%s",
-            err.text);
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has begun yet */
+    const char *policies = getenv("GLOVEBOX_POLICIES");
+    require(policies_load(&engine.policies, policies, &err) == 0, "%s", err.text);
     require(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0, "a socket");
     fake.spawner_end = pair[0];
     require(fcntl(pair[0], F_SETFL, O_NONBLOCK) == 0, "a socket that does not block");

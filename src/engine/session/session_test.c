@@ -177,7 +177,7 @@ TEST(a_paused_session_that_uses_the_processor_is_lost)
     begin("{\"policy\":\"data\"}");
     require(session_pause(session, false, &err) == 0, "%s", err.text);
     fake_pass(1000);
-    fake_use_cpu(60 * 1000000);
+    fake_use_cpu(60000000);
     fake_pass(1001);
     expect(session->state == SESSION_ENDED && session->end == END_LOST, "state %u", session->state);
     fake_end();
@@ -220,8 +220,8 @@ TEST(a_session_waits_for_a_slot)
     error why;
     struct session *all[FAKE_SLOTS + 1];
     fake_begin();
-    for_each(one, all)
-        *one = fake_session("{}");
+    for (unsigned i = 0; i <= FAKE_SLOTS; i++)
+        all[i] = fake_session("{}");
     expect(all[FAKE_SLOTS - 1]->state == SESSION_RUNNING, "every slot is taken");
     expect(all[FAKE_SLOTS]->state == SESSION_STARTING && all[FAKE_SLOTS]->waits_for_room,
            "one waits");
