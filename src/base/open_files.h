@@ -7,7 +7,7 @@
  * Returns  how many there may be now. */
 unsigned long open_files_raise(void);
 
-enum { OPEN_FILES_CONNECTIONS_MAX = 512 };
+enum { OPEN_FILES_CONNECTIONS_MAX = 2048 };
 
 /* Of `max` descriptors, how many connections of clients may take: half of what the process does not
  * need itself. */

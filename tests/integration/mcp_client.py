@@ -42,7 +42,7 @@ class Stateless:
     def headers(self, message):
         params = message["params"]
         headers = ACCEPT | {"MCP-Protocol-Version": NEWEST, "Mcp-Method": message["method"]}
-        name = params.get("name") or params.get("uri")
+        name = params.get("name") or params.get("uri") or params.get("taskId")
         session = params.get("arguments", {}).get("session_id")
         return headers | ({"Mcp-Name": name} if name else {}) | ({"Mcp-Param-Session": session} if session else {})
 

@@ -50,7 +50,7 @@ def test_discover_names_versions_and_capabilities(client):
     result = client.ask("server/discover")["result"]
     assert result["supportedVersions"] == [NEWEST, "2025-11-25", "2025-06-18", "2025-03-26"]
     assert result["resultType"] == "complete" and result["ttlMs"] >= 0 and result["cacheScope"] == "private"
-    assert result["capabilities"]["tools"] == {"listChanged": False}
+    assert result["capabilities"]["tools"] == {"listChanged": True}
     assert result["_meta"][META + "serverInfo"]["name"] == "glovebox"
 
 

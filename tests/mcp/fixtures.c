@@ -152,9 +152,14 @@ static struct mcp_catalogue catalogue = {
     .title = "fixtures of the conformance suite",
     .instructions = "Fixtures",
     .tools = all_tools,
+    .tools_are_fixed = true,
     .capabilities = "\"tools\":{\"listChanged\":false},\"resources\":{\"subscribe\":true,"
                     "\"listChanged\":false},\"prompts\":{\"listChanged\":false},\"completions\":{},"
                     "\"logging\":{}",
+    .stateless = "\"tools\":{\"listChanged\":false},\"resources\":{\"subscribe\":true,"
+                 "\"listChanged\":false},\"prompts\":{\"listChanged\":false},\"completions\":{},"
+                 "\"logging\":{},\"extensions\":{\"" MCP_META "tasks\":{}}",
+    .tasks = &fixture_tasks,
 };
 
 __attribute__((constructor)) static void collect(void)
@@ -162,7 +167,9 @@ __attribute__((constructor)) static void collect(void)
     memcpy(all_tools, plain, sizeof plain);
     memcpy(all_tools + COUNT_OF(plain), fixture_ask_tools,
            fixture_ask_tool_count * sizeof *fixture_ask_tools);
-    catalogue.tool_count = COUNT_OF(plain) + fixture_ask_tool_count;
+    memcpy(all_tools + COUNT_OF(plain) + fixture_ask_tool_count, fixture_task_tools,
+           fixture_task_tool_count * sizeof *fixture_task_tools);
+    catalogue.tool_count = COUNT_OF(plain) + fixture_ask_tool_count + fixture_task_tool_count;
     catalogue.methods = fixture_methods;
     catalogue.method_count = fixture_method_count;
 }

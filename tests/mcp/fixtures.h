@@ -19,3 +19,8 @@ extern const size_t fixture_ask_tool_count;
 /* fixture_lists.c: prompts, resources, completion. */
 extern const struct mcp_method fixture_methods[];
 extern const size_t fixture_method_count;
+
+/* fixture_tasks.c: tools that are answered with a task. */
+extern const struct mcp_tool fixture_task_tools[];
+extern const size_t fixture_task_tool_count;
+extern const struct mcp_task_source fixture_tasks;

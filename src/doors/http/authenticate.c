@@ -51,7 +51,8 @@ static unsigned count_of_tenant(const struct exchange *exchange)
     for (const struct connection *connection = exchange->http->connections; connection;
          connection = connection->next) {
         const struct exchange *other = connection->exchange;
-        count += other && other->caller.account && service_sees(&exchange->caller, &other->caller);
+        count += other && other->caller.account && !other->is_resting &&
+                 service_sees(&exchange->caller, &other->caller);
     }
     return count;
 }
@@ -59,7 +60,8 @@ static unsigned count_of_tenant(const struct exchange *exchange)
 int identity_check_share(const struct exchange *exchange, error *err)
 {
     if (service_is_owner(&exchange->caller) ||
-        exchange->http->connection_count <= TENANT_CONNECTIONS_MAX ||
+        exchange->http->connection_count - exchange->http->resting_count <=
+            TENANT_CONNECTIONS_MAX ||
         count_of_tenant(exchange) <= TENANT_CONNECTIONS_MAX)
         return 0;
     return fail(err, ERR_BUSY,
@@ -144,15 +146,52 @@ static void note_refusal(const struct exchange *exchange, unsigned status)
         service_log_refusal(&exchange->caller, &request);
 }
 
+/* "https://host/mcp" is described at "https://host/.well-known/oauth-protected-resource/mcp" (RFC
+ * 9728, section 3.1). */
+static void add_metadata_url(const char *audience, struct bytes *out)
+{
+    const char *host = strstr(audience, "://");
+    size_t origin = host ? (size_t) (host - audience) + 3 : 0;
+    origin += strcspn(audience + origin, "/");
+    const char *path = strcmp(audience + origin, "/") == 0 ? "" : audience + origin;
+    bytes_print(out, "resource_metadata=\"%.*s/.well-known/oauth-protected-resource%s\"",
+                (int) origin, audience, path);
+}
+
+/* What a client lacks, as RFC 6750 has it, and where it learns who gives it. */
+static void add_challenge(struct exchange *exchange, unsigned status)
+{
+    const char *issuer, *audience;
+    auto_bytes text = { 0 };
+    char scopes[160];
+    bool takes_tokens = service_takes_tokens(exchange->service, &issuer, &audience);
+    bool has_sent = exchange_header(exchange, MHD_HTTP_HEADER_AUTHORIZATION) != NULL;
+    if (status == MHD_HTTP_FORBIDDEN && (!takes_tokens || !exchange->caller.account))
+        return;
+    bytes_add_text(&text, "Bearer realm=\"glovebox\"");
+    if (takes_tokens && (has_sent || status == MHD_HTTP_FORBIDDEN))
+        bytes_print(&text, ", error=\"%s\"",
+                    status == MHD_HTTP_FORBIDDEN ? "insufficient_scope" : "invalid_token");
+    if (takes_tokens && exchange->right != RIGHT_NONE) {
+        service_token_scopes_print(exchange->right, scopes, sizeof scopes);
+        if (scopes[0])
+            bytes_print(&text, ", scope=\"%s\"", scopes);
+    }
+    if (takes_tokens) {
+        bytes_add_text(&text, ", ");
+        add_metadata_url(audience, &text);
+    }
+    exchange_add_header(exchange, MHD_HTTP_HEADER_WWW_AUTHENTICATE, bytes_text(&text));
+}
+
 void add_identity_headers(struct exchange *exchange, unsigned status)
 {
     bool is_known = exchange->caller.account != NULL;
     if (status == MHD_HTTP_UNAUTHORIZED || status == MHD_HTTP_FORBIDDEN)
         note_refusal(exchange, status);
     char text[16];
-    if (status == MHD_HTTP_UNAUTHORIZED)
-        exchange_add_header(exchange, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
-                            "Bearer realm=\"glovebox\"");
+    if (status == MHD_HTTP_UNAUTHORIZED || status == MHD_HTTP_FORBIDDEN)
+        add_challenge(exchange, status);
     if (status == MHD_HTTP_TOO_MANY_REQUESTS) {
         unsigned wait_s = is_known ? service_take_retry_s(&exchange->caller) : 0;
         (void) snprintf(text, sizeof text, "%u", wait_s > 0 ? wait_s : 1);

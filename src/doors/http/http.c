@@ -16,11 +16,11 @@
 #include <unistd.h>
 
 enum {
-    CONNECTION_BYTES = 32 * 1024, /* what libmicrohttpd keeps for one, the header included */
     SWEEP_MS = 1000,
     CLOSING_MAX = 64, /* that libmicrohttpd still counts */
     ACCEPTS_A_TURN = 16,
-    HANDLES = 7, /* of libuv, besides those of listeners */
+    BUSY_MAX = 512, /* connections that do not rest */
+    HANDLES = 7,    /* of libuv, besides those of listeners */
 };
 
 /* --- the loop -----------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ static void on_knock(uv_poll_t *poll, int status, int events)
     (void) events;
     struct listener *listener = poll->data;
     for (int turn = 0; turn < ACCEPTS_A_TURN; turn++) {
-        if (listener->http->connection_count >= listener->http->connections_max) {
+        if (connections_are_used_up(listener->http, 0)) {
             wait_for_room(listener->http);
             return;
         }
@@ -224,7 +224,9 @@ PRINTF(2, 0) static void on_log(void *context, const char *format, va_list value
 
 static int start_mhd(struct http *http, error *err)
 {
-    http->connections_max = open_files_for_connections(open_files_raise());
+    unsigned all = open_files_for_connections(open_files_raise());
+    http->connections_max = all < BUSY_MAX ? all : BUSY_MAX;
+    http->resting_max = all - http->connections_max;
     /* Not MHD_OPTION_STRICT_FOR_CLIENT: it would answer a request without Host by itself, and with
      * two heads (0.9.75); we look for it. */
     http->mhd = MHD_start_daemon(

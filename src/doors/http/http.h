@@ -142,6 +142,7 @@ struct exchange {
     bool is_answered;
     bool is_retryable; /* what refuses it is over in a moment, whatever its code says */
     bool is_streaming;
+    bool is_resting;  /* exchange_rest() */
     bool needs_host;  /* HTTP/1.1 */
     bool is_remote;   /* it came by TCP, not by a Unix socket */
     bool is_owner;    /* it came by a Unix socket from root or http_settings.owner */
@@ -252,6 +253,10 @@ void exchange_cut(struct exchange *exchange);
  * STREAM_END. A peer that reads slowly is asked less often; nothing is kept for it. */
 enum { STREAM_LATER = FLOW_LATER, STREAM_END = FLOW_END, STREAM_BROKEN = FLOW_BROKEN };
 typedef ssize_t exchange_reader(struct exchange *exchange, char *bytes, size_t size);
+
+/* This stream will be open for long and say little: it does not count as a request under way, nor
+ * its connection as one of those that others wait for, if there is a place for it. */
+void exchange_rest(struct exchange *exchange);
 
 /* Server-sent events; a comment keeps them alive while there is nothing to say. */
 void exchange_stream(struct exchange *exchange, exchange_reader *reader);

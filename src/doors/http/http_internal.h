@@ -7,6 +7,8 @@
 #include <microhttpd.h>
 #include <sys/types.h>
 
+enum { CONNECTION_BYTES = 32 * 1024 }; /* what libmicrohttpd keeps for one, the header included */
+
 struct connection {
     struct http *http;
     int fd;
@@ -16,7 +18,8 @@ struct connection {
     int unread;         /* bytes that the kernel holds for the peer, at the last look */
     int64_t stalled_ms; /* since when it has taken none of them; 0: it takes some, or all */
     bool is_cut;
-    bool is_odd; /* the target of its request has blanks or control characters */
+    bool is_odd;        /* the target of its request has blanks or control characters */
+    const char *target; /* where libmicrohttpd has read it to, in the first half of its memory */
     struct exchange *exchange;
     struct connection *next, *before;
 };
@@ -48,7 +51,8 @@ struct http {
     struct listener listeners[LISTENERS_MAX];
     size_t listener_count;
     struct connection *connections;
-    unsigned connection_count, connections_max;
+    unsigned connection_count, connections_max; /* resting ones count below alone */
+    unsigned resting_count, resting_max;
     int64_t used_ms; /* when a connection ended the last time */
     uint64_t bodies; /* bytes in flight */
     int64_t began_ms;
@@ -64,6 +68,15 @@ static inline struct connection *connection_of(struct MHD_Connection *connection
 /* http.c */
 void listen_again(struct http *http);
 void exchange_stop_watching(struct exchange *exchange);
+
+static inline bool connections_are_used_up(const struct http *http, unsigned but)
+{
+    return http->connection_count - http->resting_count + but >= http->connections_max;
+}
+
+/* resting.c */
+void exchange_stop_resting(struct exchange *exchange);
+void exchange_give_back(const struct exchange *exchange);
 
 /* slow_peers.c */
 void on_sweep(uv_timer_t *timer);

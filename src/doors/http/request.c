@@ -417,6 +417,7 @@ static void exchange_free(struct exchange *exchange)
 {
     struct http *http = exchange->http;
     exchange_stop_watching(exchange);
+    exchange_stop_resting(exchange);
     if (http->settings.ended)
         http->settings.ended(exchange);
     if (exchange->closed)

@@ -94,7 +94,9 @@ void *look_at_target(void *context, const char *target, struct MHD_Connection *m
 {
     struct connection *connection = connection_of(mhd);
     (void) context;
-    if (connection)
-        connection->is_odd = !guard_target(target);
+    if (!connection)
+        return NULL;
+    connection->is_odd = !guard_target(target);
+    connection->target = target;
     return NULL; /* the exchange is made when the header is here */
 }

@@ -220,6 +220,8 @@ static ssize_t read_stream(void *context, uint64_t position, char *bytes, size_t
     bool is_sooner =
         exchange->look_at.at_ms != 0 &&
         (stream->heartbeat.at_ms == 0 || exchange->look_at.at_ms < stream->heartbeat.at_ms);
+    if (got == STREAM_LATER && exchange->is_resting)
+        exchange_give_back(exchange);
     if (got == STREAM_LATER)
         exchange_wait_until(exchange, is_sooner ? exchange->look_at : stream->heartbeat);
     return got;

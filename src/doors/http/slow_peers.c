@@ -130,7 +130,7 @@ void make_room(struct http *http)
 {
     struct connection *longest = NULL;
     int64_t longest_since = 0, now = now_ms();
-    if (http->connection_count + CROWD < http->connections_max)
+    if (!connections_are_used_up(http, CROWD))
         return;
     for (struct connection *connection = http->connections; connection;
          connection = connection->next) {

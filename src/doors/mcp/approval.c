@@ -52,13 +52,37 @@ static void ask(struct mcp_call *call, const char *id, bool decides)
     mcp_ask(call, &question, id);
 }
 
+/* The page has a login of its own: what the client says when its user is back decides nothing. */
+static void lead_to_page(struct mcp_call *call, const char *id, const char *url)
+{
+    auto_bytes params = { 0 };
+    json_string_field(&params, "mode", "url");
+    json_string_field(&params, "message",
+                      "glovebox: a person must approve this run before it begins, on this page.");
+    if (call->era == ERA_HANDSHAKE)
+        json_string_field(&params, "elicitationId", id);
+    json_string_field(&params, "url", url);
+    const struct mcp_question question = { question_name, "elicitation/create",
+                                           bytes_text(&params) };
+    mcp_ask(call, &question, id);
+}
+
 bool mcp_approval_ask(struct mcp_call *call, const char *id)
 {
-    if (call->work.has_asked || !id || !mcp_may_ask(call, "elicitation"))
+    auto_bytes url = { 0 };
+    if (call->work.has_asked || !id)
+        return false;
+    bool decides = answer_decides(call, id);
+    if (!decides && mcp_may_lead_to_page(call))
+        service_approval_page(call->exchange->service, id, &url);
+    if (url.size == 0 && !mcp_may_ask(call, "elicitation"))
         return false;
     call->work.has_asked = true;
     (void) snprintf(call->work.approval, sizeof call->work.approval, "%s", id);
-    ask(call, id, answer_decides(call, id));
+    if (url.size > 0)
+        lead_to_page(call, id, bytes_text(&url));
+    else
+        ask(call, id, decides);
     return true;
 }
 

@@ -1,5 +1,6 @@
 /* ask.c - questions to the person behind a client. A stateless call ends with them and comes again
  * with the answers; one of a handshake stays, asks on its stream, and is woken by the answer. */
+#include "base/table.h"
 #include "doors/mcp/mcp.h"
 #include "json/writer.h"
 
@@ -9,12 +10,49 @@
 
 static unsigned questions; /* so far */
 
-bool mcp_may_ask(const struct mcp_call *call, const char *capability)
+static const struct {
+    const char *name;
+    unsigned bit;
+} capabilities[] = { { "elicitation", CAN_ELICIT },
+                     { "sampling", CAN_SAMPLE },
+                     { "roots", CAN_ROOTS } };
+
+unsigned mcp_capabilities_read(struct json_object *declared)
+{
+    struct json_object *elicitation = json_member(declared, "elicitation");
+    unsigned bits = 0;
+    for_each(row, capabilities)
+        if (json_member(declared, row->name))
+            bits |= row->bit;
+    if (json_member(elicitation, "url")) {
+        bits |= CAN_ELICIT_URL;
+        if (!json_member(elicitation, "form")) /* said alone it is all that the client can do */
+            bits &= ~(unsigned) CAN_ELICIT;
+    }
+    return bits;
+}
+
+static bool can(const struct mcp_call *call, unsigned bit)
 {
     if (call->era == ERA_STATELESS)
-        return json_member(call->capabilities, capability) != NULL;
+        return mcp_capabilities_read(call->capabilities) & bit;
     return call->client && call->client->kind == CLIENT_HANDSHAKE && mcp_may_stream(call) &&
-           (call->client->capabilities & mcp_capability(capability));
+           (call->client->capabilities & bit);
+}
+
+bool mcp_may_ask(const struct mcp_call *call, const char *capability)
+{
+    for_each(row, capabilities)
+        if (strcmp(row->name, capability) == 0)
+            return can(call, row->bit);
+    return false;
+}
+
+/* Since 2025-11-25. */
+bool mcp_may_lead_to_page(const struct mcp_call *call)
+{
+    return can(call, CAN_ELICIT_URL) &&
+           (call->era == ERA_STATELESS || strcmp(call->version, "2025-11-25") == 0);
 }
 
 void mcp_fail_needs(struct mcp_call *call, const char *capability)
@@ -28,14 +66,6 @@ void mcp_fail_needs(struct mcp_call *call, const char *capability)
     (void) snprintf(data, sizeof data, "{\"requiredCapabilities\":{\"%s\":{}}}", capability);
     call->status = MHD_HTTP_BAD_REQUEST;
     mcp_fail_with(call, MCP_NEEDS_CAPABILITY, data, "Missing required client capability");
-}
-
-unsigned mcp_capability(const char *name)
-{
-    return strcmp(name, "elicitation") == 0 ? CAN_ELICIT
-           : strcmp(name, "sampling") == 0  ? CAN_SAMPLE
-           : strcmp(name, "roots") == 0     ? CAN_ROOTS
-                                            : 0;
 }
 
 void mcp_ask_all(struct mcp_call *call, const char *requests, const char *state)

@@ -47,6 +47,9 @@ static const struct mcp_catalogue product = {
     .tools = tools,
     .tool_count = COUNT_OF(tools),
     .capabilities = "\"tools\":{\"listChanged\":false},\"resources\":{\"listChanged\":false}",
+    .stateless = "\"tools\":{\"listChanged\":true},\"resources\":{\"listChanged\":false},"
+                 "\"extensions\":{\"" MCP_META "tasks\":{}}",
+    .tasks = &mcp_run_tasks,
 };
 
 const struct door mcp_door = { mcp_tables, .own = &product };

@@ -157,6 +157,8 @@ void mcp_client_end(struct mcp_client *client, const struct exchange *exchange)
 {
     if (client->kind == CLIENT_HANDSHAKE)
         end_session(exchange, client->mine);
+    if (client->ended)
+        client->ended(client);
     for (size_t at = 0; at < client->sessions.size && !client->sessions.failed;) {
         const char *id = client->sessions.data + at;
         at += strlen(id) + 1;

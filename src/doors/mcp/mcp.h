@@ -69,15 +69,45 @@ struct mcp_tool {
     enum mcp_files files; /* that the stdio process must have been given */
 };
 
+/* A call that is answered before it is over. */
+enum { MCP_TASK_ID_SIZE = 64, MCP_TASK_MESSAGE_SIZE = 400, MCP_TASK_POLL_MS = 1000 };
+enum mcp_task_status {
+    TASK_WORKING,
+    TASK_INPUT_REQUIRED,
+    TASK_COMPLETED,
+    TASK_FAILED,
+    TASK_CANCELLED
+};
+struct mcp_task {
+    char id[MCP_TASK_ID_SIZE];
+    enum mcp_task_status status;
+    char message[MCP_TASK_MESSAGE_SIZE]; /* "": none */
+    int64_t created_ms, updated_ms;      /* since 1970 */
+    int64_t ttl_ms;                      /* from its beginning; 0: endless */
+};
+
+struct mcp_task_source {
+    /* -1: there is none that the caller may see. */
+    int (*find)(struct mcp_call *call, const char *id, struct mcp_task *ret_task);
+    /* Adds "inputRequests", "result" or "error", as the status wants. */
+    void (*tell)(struct mcp_call *call, const struct mcp_task *task, struct bytes *out);
+    /* Answers to its questions; NULL: it asks none. */
+    void (*update)(struct mcp_call *call, const struct mcp_task *task, struct json_object *answers);
+    void (*cancel)(struct mcp_call *call, const struct mcp_task *task);
+};
+
 /* What is served, door.own: of the product catalogue.c, of the conformance tests a table of
  * fixtures. */
 struct mcp_catalogue {
     const char *name, *title, *instructions;
     const struct mcp_tool *tools;
     size_t tool_count;
+    bool tools_are_fixed;
     const struct mcp_method *methods; /* besides those of methods.c */
     size_t method_count;
-    const char *capabilities; /* JSON: the members of the object */
+    const char *capabilities;            /* JSON: the members of the object; after a handshake */
+    const char *stateless;               /* of server/discover; NULL: the same */
+    const struct mcp_task_source *tasks; /* NULL: calls are answered when they are over */
 };
 
 extern const struct route_table *const mcp_tables[];
@@ -102,6 +132,7 @@ struct mcp_work {
     uint64_t written;       /* of it; of file_read: where it begins */
     struct bytes read;      /* by file_read */
     struct bytes encoded;   /* by file_export */
+    uint64_t seen;          /* by a subscription: the words of the tools */
 };
 
 struct mcp_call {
@@ -196,7 +227,7 @@ void mcp_write_server(const struct mcp_call *call, struct bytes *out);
 void mcp_dispatch(struct mcp_call *call);
 const struct mcp_method *mcp_method_find(const struct mcp_call *call);
 void mcp_write_caching(const struct mcp_call *call, struct bytes *out);
-void mcp_subscriptions_listen(struct mcp_call *call);
+void mcp_subscriptions_listen(struct mcp_call *call); /* subscriptions.c */
 void mcp_tools_list(struct mcp_call *call);
 void mcp_tools_call(struct mcp_call *call);
 
@@ -233,6 +264,7 @@ struct mcp_client {
     enum mcp_files files;             /* of a process */
     struct bytes sessions;            /* of a process: all that it has begun, each ended by NUL */
     const struct mcp_client *process; /* of a handshake: that it came through; NULL: none */
+    void (*ended)(const struct mcp_client *client); /* of a process that has tasks, or NULL */
     int64_t used_ms;
     struct mcp_client *next;
 };
@@ -275,7 +307,8 @@ void mcp_state_write(const struct mcp_call *call, const char *text, struct bytes
 /* 1: it has brought one; 0: none; -1: one that is none, which has been answered. */
 int mcp_state_read(struct mcp_call *call, char ret_text[MCP_STATE_SIZE]);
 
-enum mcp_capabilities { CAN_ELICIT = 1, CAN_SAMPLE = 2, CAN_ROOTS = 4 };
+/* CAN_ELICIT: by a form; CAN_ELICIT_URL: by a page that the client leads its user to. */
+enum mcp_capabilities { CAN_ELICIT = 1, CAN_SAMPLE = 2, CAN_ROOTS = 4, CAN_ELICIT_URL = 8 };
 
 struct mcp_question {
     const char *name, *method;
@@ -285,7 +318,9 @@ struct mcp_question {
 bool mcp_may_ask(const struct mcp_call *call, const char *capability);
 /* The call cannot be served without this capability of the client. */
 void mcp_fail_needs(struct mcp_call *call, const char *capability);
-unsigned mcp_capability(const char *name);
+/* Bits of what a client has declared. */
+unsigned mcp_capabilities_read(struct json_object *capabilities);
+bool mcp_may_lead_to_page(const struct mcp_call *call);
 /* `state` is sealed; NULL: none. After a handshake `proceed` goes on when client_answer is there.
  */
 void mcp_ask(struct mcp_call *call, const struct mcp_question *question, const char *state);
@@ -298,11 +333,30 @@ bool mcp_approval_ask(struct mcp_call *call, const char *id);
 /* 0: the call may be tried again; -1: it is answered. */
 int mcp_approval_hear(struct mcp_call *call, const char *id);
 
+/* --- tasks.c, run_tasks.c -----------------------------------------------------------------------
+ */
+
+/* May this call be answered with a task? */
+bool mcp_may_be_task(const struct mcp_call *call);
+void mcp_fail_needs_tasks(struct mcp_call *call);
+void mcp_task_answer(struct mcp_call *call, const struct mcp_task *task);
+void mcp_tasks_get(struct mcp_call *call);
+void mcp_tasks_update(struct mcp_call *call);
+void mcp_tasks_cancel(struct mcp_call *call);
+
+extern const struct mcp_task_source mcp_run_tasks;
+/* Answers the call with a task, its run; false: there is no room for one. */
+bool mcp_run_becomes_task(struct mcp_call *call);
+
 /* --- run_content.c ------------------------------------------------------------------------------
  */
 
 /* Writes the members of a tool's result that tells how a run ended. */
 void mcp_run_tell(struct mcp_call *call, const struct watch *watch);
+/* Its result alone: the members of the object. */
+void mcp_run_write(const struct mcp_call *call, const struct bytes *result, struct bytes *out);
+/* Where it stands, and what it has used so far: of tool_run.c. */
+void mcp_run_state_print(const struct watch *watch, char *text, size_t size);
 
 /* The tools of the product. */
 extern const struct property mcp_run_code_arguments[], mcp_python_arguments[],

@@ -17,12 +17,8 @@ static void initialize(struct mcp_call *call)
         return;
     }
     client->version = call->version;
-    client->capabilities = 0;
+    client->capabilities = mcp_capabilities_read(call->capabilities);
     mcp_claim_client(&client->claim, json_member(call->params, "clientInfo"));
-    static const char *const names[] = { "elicitation", "sampling", "roots" };
-    for_each(name, names)
-        if (json_member(call->capabilities, *name))
-            client->capabilities |= mcp_capability(*name);
     exchange_add_header(call->exchange, "Mcp-Session-Id", client->id);
     struct bytes *out = mcp_result_open(call, NULL);
     json_string_field(out, "protocolVersion", call->version);
@@ -45,7 +41,9 @@ static void discover(struct mcp_call *call)
     json_string(out, "2025-03-26");
     json_close(out, ']');
     json_key(out, "capabilities");
-    bytes_print(out, "{%s}", call->catalogue->capabilities);
+    bytes_print(out, "{%s}",
+                call->catalogue->stateless ? call->catalogue->stateless
+                                           : call->catalogue->capabilities);
     json_string_field(out, "instructions", call->catalogue->instructions);
     mcp_write_caching(call, out);
     mcp_result_close(call);
@@ -95,6 +93,9 @@ static const struct mcp_method methods[] = {
     { "resources/list",                 ERA_BOTH,      NULL,   mcp_resources_list },
     { "resources/templates/list",       ERA_BOTH,      NULL,   mcp_resource_templates_list },
     { "resources/read",                 ERA_BOTH,      "uri",  mcp_resources_read },
+    { "tasks/get",                      ERA_STATELESS, "taskId", mcp_tasks_get },
+    { "tasks/update",                   ERA_STATELESS, "taskId", mcp_tasks_update },
+    { "tasks/cancel",                   ERA_STATELESS, "taskId", mcp_tasks_cancel },
 };
 /* clang-format on */
 

@@ -2,6 +2,7 @@
  * lives. */
 #include "base/table.h"
 #include "doors/mcp/mcp.h"
+#include "json/writer.h"
 
 #include <ctype.h>
 #include <microhttpd.h>
@@ -78,6 +79,7 @@ static void get_process(struct exchange *exchange)
                                                        : FILES_READ;
     exchange->user = client;
     exchange->closed = process_gone;
+    exchange_rest(exchange);
     exchange_stream(exchange, read_nothing);
 }
 
@@ -96,6 +98,48 @@ static void delete_client(struct exchange *exchange)
     exchange_answer_nothing(exchange, MHD_HTTP_NO_CONTENT);
 }
 
+/* `path` NULL: it was not asked for with one. */
+static bool is_path_of(const char *audience, const char *path)
+{
+    const char *host = strstr(audience, "://");
+    const char *own = host ? strchr(host + 3, '/') : NULL;
+    return !path || strcmp(path, own ? own + 1 : "") == 0;
+}
+
+/* Who gives tokens for this service (RFC 9728). */
+static void get_metadata(struct exchange *exchange)
+{
+    const char *issuer, *audience;
+    char scopes[160];
+    struct bytes json = { 0 };
+    error err;
+    if (!service_takes_tokens(exchange->service, &issuer, &audience) ||
+        !is_path_of(audience, exchange->parameters[0])) {
+        (void) fail(&err, ERR_NOT_FOUND, "no tokens are taken here, only API keys");
+        exchange_fail(exchange, &err);
+        return;
+    }
+    service_token_scopes_print(RIGHT_ANY, scopes, sizeof scopes);
+    json_open(&json, '{');
+    json_string_field(&json, "resource", audience);
+    json_key(&json, "authorization_servers");
+    json_open(&json, '[');
+    json_string(&json, issuer);
+    json_close(&json, ']');
+    json_key(&json, "scopes_supported");
+    json_open(&json, '[');
+    for (char *rest = scopes, *word; (word = strsep(&rest, " "));)
+        json_string(&json, word);
+    json_close(&json, ']');
+    json_key(&json, "bearer_methods_supported");
+    json_open(&json, '[');
+    json_string(&json, "header");
+    json_close(&json, ']');
+    json_string_field(&json, "resource_name", "glovebox");
+    json_close(&json, '}');
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}
+
 static const struct parameter python_query[] = {
     { "session_id", IN_QUERY, "string", "as the stream has named it", .is_required = true },
     { 0 },
@@ -107,6 +151,8 @@ static const struct route rows[] = {
     { "GET",    "/mcp", BODY_NONE, get_process,   "Held open by a stdio process; what it has begun ends with it", .mime = "text/event-stream", .operation = "holdMcpProcess" },
     { "GET",    "/mcp/python/sse", BODY_NONE, mcp_python_get, "The tool python for model servers, over the older transport: what is answered to messages", RIGHT_SESSIONS, .mime = "text/event-stream", .operation = "followMcpPython" },
     { "POST",   "/mcp/python/messages", BODY_JSON, mcp_python_post, "One message of that transport", RIGHT_SESSIONS, .query = python_query, .is_repeatable = true, .operation = "postMcpPythonMessage" },
+    { "GET",    "/.well-known/oauth-protected-resource", BODY_NONE, get_metadata, "Who gives access tokens for this service", RIGHT_NONE, .operation = "getProtectedResource", .gives = "ProtectedResource" },
+    { "GET",    "/.well-known/oauth-protected-resource/{path}", BODY_NONE, get_metadata, "The same, for the path of the service", RIGHT_NONE, .operation = "getProtectedResourceOfPath", .gives = "ProtectedResource" },
     { "DELETE", "/mcp", BODY_NONE, delete_client, "Ends what a handshake began", .operation = "endMcpClient" },
     /* clang-format on */
 };

@@ -3,6 +3,7 @@
  * whatever it looks like. */
 #include "base/table.h"
 #include "doors/mcp/mcp.h"
+#include "engine/service/service_approvals.h"
 #include "json/writer.h"
 
 #include <inttypes.h>
@@ -116,6 +117,14 @@ static void add_files(struct bytes *text, struct json_object *result)
     bytes_add_text(text, count > LINKS_MAX ? " and more]" : "]");
 }
 
+static void add_page(struct bytes *text, const struct mcp_call *call, const char *approval)
+{
+    auto_bytes url = { 0 };
+    service_approval_page(call->exchange->service, approval, &url);
+    if (url.size > 0)
+        bytes_print(text, ", or at %s", bytes_text(&url));
+}
+
 /* Where it ran, what is kept, what to do next. */
 static void add_place(struct bytes *text, const struct mcp_call *call, struct json_object *result)
 {
@@ -123,15 +132,18 @@ static void add_place(struct bytes *text, const struct mcp_call *call, struct js
     const char *status = mcp_text(result, "status");
     const char *approval = mcp_text(result, "approval");
     struct json_object *exit_code = json_member(result, "exit_code");
+    const char *session = mcp_text(json_member(result, "cell"), "session");
     bool is_pending = status && strcmp(status, "pending_approval") == 0;
+    if (!session && work->session[0])
+        session = work->session; /* nothing of it has run there */
     add_line(text, "[");
     bytes_print(text, "%s", status ? status : "?");
     if (exit_code && json_object_get_int64(exit_code) != 0)
         bytes_print(text, ", exit code %" PRId64, json_object_get_int64(exit_code));
     if (mcp_text(result, "signal"))
         bytes_print(text, ", %s", mcp_text(result, "signal"));
-    if (work->session[0])
-        bytes_print(text, "; session %s%s keeps variables and files", work->session,
+    if (session)
+        bytes_print(text, "; session %s%s keeps variables and files", session,
                     work->is_mine ? " (yours)" : "");
     else if (!is_pending)
         bytes_add_text(text,
@@ -140,9 +152,10 @@ static void add_place(struct bytes *text, const struct mcp_call *call, struct js
     if (is_pending && approval) {
         add_line(text, "");
         bytes_print(text,
-                    "Nothing has run: a person must approve it first, with: glovebox approve %s. "
-                    "Then make the same call again. Do not repeat it before.",
+                    "Nothing has run: a person must approve it first, with: glovebox approve %s",
                     approval);
+        add_page(text, call, approval);
+        bytes_add_text(text, ". Then make the same call again. Do not repeat it before.");
     }
     if (work->note[0])
         add_line(text, work->note);
@@ -158,7 +171,7 @@ static void write_text(const struct mcp_call *call, struct json_object *result, 
     if (text.size == 0)
         bytes_add_text(&text, "(no output)");
     add_denials(&text, result);
-    if (!call->tool->is_bare) {
+    if (!call->tool || !call->tool->is_bare) {
         add_files(&text, result);
         add_place(&text, call, result);
     }
@@ -232,30 +245,29 @@ static struct json_object *read_result(const struct bytes *text)
     return result;
 }
 
-void mcp_run_tell(struct mcp_call *call, const struct watch *watch)
+void mcp_run_write(const struct mcp_call *call, const struct bytes *text, struct bytes *out)
 {
-    const struct bytes *text = watch_result(watch);
     struct json_object *result = read_result(text);
-    error err;
-    if (!result) {
-        (void) fail(&err, ERR_SYSTEM, "no memory for the result of %s", watch_id(watch));
-        mcp_tool_fail(call, &err);
-        return;
-    }
-    struct bytes *out = mcp_result_open(call, NULL);
+    bool is_bare = call->tool && call->tool->is_bare;
+    out->failed |= !result;
     json_key(out, "content");
     json_open(out, '[');
     write_text(call, result, out);
-    if (!call->tool->is_bare) {
+    if (!is_bare) {
         write_images(result, out);
         write_links(result, out);
     }
     json_close(out, ']');
-    if (!call->tool->is_bare) {
+    if (!is_bare) {
         json_key(out, "structuredContent");
         json_raw(out, text->data, text->size);
     }
     json_flag_field(out, "isError", is_failure(result));
-    mcp_result_close(call);
     (void) json_object_put(result);
+}
+
+void mcp_run_tell(struct mcp_call *call, const struct watch *watch)
+{
+    mcp_run_write(call, watch_result(watch), mcp_result_open(call, NULL));
+    mcp_result_close(call);
 }

@@ -116,21 +116,30 @@ static void conclude(struct mcp_call *call)
     mcp_run_tell(call, watch);
 }
 
-/* Where the run stands, and what it has used so far. */
+void mcp_run_state_print(const struct watch *watch, char *text, size_t size)
+{
+    uint64_t cpu_us = 0, memory_bytes = 0;
+    int at = snprintf(text, size, "%s: %s", watch_id(watch), watch_state(watch));
+    if (watch_usage(watch, &cpu_us, &memory_bytes))
+        at +=
+            snprintf(text + at, size - (size_t) at, ", %" PRIu64 ".%" PRIu64 " s of processor time",
+                     cpu_us / 1000000, cpu_us / 100000 % 10);
+    if (memory_bytes > 0)
+        (void) snprintf(text + at, size - (size_t) at, ", at most %" PRIu64 " MiB of memory",
+                        (memory_bytes >> 20) + 1);
+}
+
 static void tell_progress(struct mcp_call *call)
 {
-    const struct watch *watch = call->work.watch;
-    uint64_t cpu_us = 0, memory_bytes = 0;
     char message[160];
-    int size = snprintf(message, sizeof message, "%s: %s", watch_id(watch), watch_state(watch));
-    if (watch_usage(watch, &cpu_us, &memory_bytes))
-        size += snprintf(message + size, sizeof message - (size_t) size,
-                         ", %" PRIu64 ".%" PRIu64 " s of processor time", cpu_us / 1000000,
-                         cpu_us / 100000 % 10);
-    if (memory_bytes > 0)
-        (void) snprintf(message + size, sizeof message - (size_t) size,
-                        ", at most %" PRIu64 " MiB of memory", (memory_bytes >> 20) + 1);
+    mcp_run_state_print(call->work.watch, message, sizeof message);
     mcp_progress(call, message);
+}
+
+static bool becomes_task(struct mcp_call *call)
+{
+    return !call->is_cancelled && mcp_may_be_task(call) && deadline_has_passed(call->patience) &&
+           mcp_run_becomes_task(call);
 }
 
 static void follow(struct mcp_call *call)
@@ -144,6 +153,8 @@ static void follow(struct mcp_call *call)
         conclude(call);
         return;
     }
+    if (becomes_task(call))
+        return;
     if (call->is_stream && call->progress_token)
         tell_progress(call);
     if (call->is_stream && call->progress_token)
@@ -159,6 +170,8 @@ static void followed(struct mcp_call *call, struct watch *watch, const error *er
         return;
     }
     call->proceed = follow;
+    if (mcp_may_be_task(call))
+        mcp_call_look_at(call, call->patience);
     follow(call);
 }
 

@@ -10,6 +10,7 @@ struct policies {
     size_t count;
     struct policy_row **rows; /* each its own object, kept for good: granted ones are pointed to */
     struct policy_row *retired;
+    uint64_t reloads;             /* that changed something, or may have */
     char usual[POLICY_NAME_SIZE]; /* of requests that name none: run_plan_default_policy(); "":
                                      nobody said */
     struct {

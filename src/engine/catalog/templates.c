@@ -280,12 +280,14 @@ void templates_look(struct templates *templates, template_changed *changed, void
             }
         }
         template->rests_until = deadline_in(RETIRED_MS);
+        templates->changes++;
         changed(context, (int) template->index, template->name, NULL);
     }
     for (int i = 0; i < count; i++) {
         if (templates_find(templates, names[i]) >= 0)
             continue;
         int index = add(templates, names[i], &err);
+        templates->changes += index >= 0;
         changed(context, index, names[i], index < 0 ? &err : NULL);
     }
 }

@@ -60,6 +60,7 @@ struct template
 struct templates {
     const char *folder; /* borrowed */
     struct template *list[SPAWN_TEMPLATES_MAX];
+    uint64_t changes; /* templates added and retired since they were opened */
 };
 
 /* Reads every template of the folder, `first` (may be NULL) before the others.

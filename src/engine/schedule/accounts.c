@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAVE_EVERY_MS = 5000, BUSY_RETRY_S = 1, KEYS_COUNT_MS = 1000 };
+enum { SAVE_EVERY_MS = 5000, BUSY_RETRY_S = 1, KEYS_COUNT_MS = 1000, TOKEN_CALLERS_MAX = 16384 };
 enum { LOG_USE_SIZE = API_KEY_ID_SIZE + 4 };
 
 /* Beside its processor time, in the same table. */
@@ -133,10 +133,30 @@ static int take_account(struct accounts *accounts, const struct api_key *key,
     return 0;
 }
 
+/* An account lasts as long as the daemon: an issuer that names new subjects all the time gets no
+ * more of them. */
+static int take_token(struct accounts *accounts, const char *text, struct account **ret_account,
+                      error *err)
+{
+    struct api_key key;
+    if (!accounts->oauth || oauth_identify(accounts->oauth, text, &key, err) < 0)
+        return accounts->oauth ? -1 : fail(err, ERR_UNAUTHORIZED, "this daemon takes no tokens");
+    const struct account *known = find_account(accounts, key.id);
+    if (known && strcmp(known->key.tenant, key.tenant) != 0)
+        return fail(err, ERR_UNAUTHORIZED, "this subject cannot be told from another one");
+    if (!known && accounts->token_callers >= TOKEN_CALLERS_MAX)
+        return fail(err, ERR_BUSY, "%d subjects of tokens have been seen since this daemon began",
+                    TOKEN_CALLERS_MAX);
+    accounts->token_callers += !known;
+    return take_account(accounts, &key, ret_account, err);
+}
+
 int accounts_identify(struct accounts *accounts, const char *text, struct account **ret_account,
                       error *err)
 {
     struct api_key key;
+    if (oauth_is_token(text))
+        return take_token(accounts, text, ret_account, err);
     if (!accounts->store)
         return fail(err, ERR_UNAUTHORIZED, "this daemon has no keys");
     if (key_store_check(accounts->store, text, &key, err) < 0)

@@ -13,6 +13,7 @@
 #include "keys/store.h"
 #include "model/limits.h"
 #include "model/outcome.h"
+#include "oauth/oauth.h"
 
 #include <stdbool.h>
 #include <uv.h>
@@ -51,6 +52,8 @@ struct account_defaults {
 
 struct accounts {
     struct key_store *store; /* NULL: no keys, a private daemon */
+    struct oauth *oauth;     /* NULL: no tokens of an issuer either */
+    uint32_t token_callers;  /* accounts of its subjects */
     struct account local;    /* the owner of the daemon */
     struct account *all;     /* of keys that were used */
     uint32_t tenants;        /* that were seen */

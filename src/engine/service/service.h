@@ -31,7 +31,8 @@ struct waker {
 /* The parts of gloveboxd. daemon/main.c fills it in before the first door opens. */
 struct service {
     struct accounts *accounts;
-    bool tcp_needs_no_key; /* the operator said so */
+    bool tcp_needs_no_key;    /* the operator said so */
+    const char *approval_url; /* of the page that decides, with {id}; "" or NULL: there is none */
     struct runs *runs;
     struct sessions *sessions;
     struct policies *policies;

@@ -65,3 +65,6 @@ struct approval_wait *service_await_approvals(const struct service *service, int
 bool approval_wait_is_over(const struct approval_wait *wait);
 deadline approval_wait_end(const struct approval_wait *wait);
 void approval_wait_done(struct approval_wait *wait);
+
+/* Adds the address of the page that decides on it; nothing where there is none. */
+void service_approval_page(const struct service *service, const char *id, struct bytes *out);

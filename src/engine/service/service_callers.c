@@ -30,6 +30,22 @@ int service_identify(struct service *service, const struct credentials *credenti
     return 0;
 }
 
+bool service_takes_tokens(const struct service *service, const char **ret_issuer,
+                          const char **ret_audience)
+{
+    const struct oauth *oauth = service->accounts->oauth;
+    if (!oauth || !oauth_is_configured(oauth))
+        return false;
+    *ret_issuer = oauth->issuer;
+    *ret_audience = oauth->audience;
+    return true;
+}
+
+void service_token_scopes_print(enum right right, char *text, size_t size)
+{
+    oauth_scopes_print(scopes_of[right], text, size);
+}
+
 int service_identify_signer(struct service *service, const char *key, const char *session_id,
                             struct caller *caller, error *err)
 {

@@ -34,6 +34,12 @@ struct credentials {
 int service_identify(struct service *service, const struct credentials *credentials,
                      struct caller *caller, error *err);
 
+/* Whose access tokens are taken beside keys, and for what they must be. False: nobody's. */
+bool service_takes_tokens(const struct service *service, const char **ret_issuer,
+                          const char **ret_audience);
+/* The scopes one of which a token must name for `right`, with blanks between them. */
+void service_token_scopes_print(enum right right, char *text, size_t size);
+
 /* The caller is the key with this id, "" the owner of the daemon, which has signed for this use of
  * a session. Fails  ERR_UNAUTHORIZED  there is no such key any more; ERR_FORBIDDEN */
 int service_identify_signer(struct service *service, const char *key, const char *session,

@@ -64,7 +64,8 @@ int service_start_once(struct run_starter *starter, struct order *order,
 struct watch *service_watch(struct service *service, const struct caller *caller, const char *id,
                             const struct watcher *watcher, error *err); /* NULL: it failed */
 void watch_close(struct watch *watch);
-void watch_cancel(struct watch *watch); /* ends the run, if it has not ended */
+void watch_let_run(struct watch *watch); /* from here on its end is none of the run */
+void watch_cancel(struct watch *watch);  /* ends the run, if it has not ended */
 
 const char *watch_id(const struct watch *watch);
 const char *watch_state(const struct watch *watch); /* queued, building … as it may be reported */

@@ -21,3 +21,8 @@ int service_tool_words(const struct service *service, const struct caller *calle
     policy_describe(policy, manifest, &words->text);
     return 0;
 }
+
+uint64_t service_tool_words_version(const struct service *service)
+{
+    return service->templates->changes + service->policies->reloads;
+}

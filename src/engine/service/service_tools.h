@@ -5,11 +5,16 @@
 #include "base/error.h"
 #include "engine/service/service.h"
 
+#include <stdint.h>
+
 struct tool_words {
     const char *policy; /* NULL: the caller's default */
     struct bytes text;  /* added to */
     bool has_network;   /* something leads out of the sandbox */
 };
+
+/* Another number once the words of anybody may be others. */
+uint64_t service_tool_words_version(const struct service *service);
 
 /* Fails  ERR_NOT_FOUND, ERR_UNAVAILABLE  as policies_find(). */
 int service_tool_words(const struct service *service, const struct caller *caller,

@@ -87,6 +87,11 @@ void watch_close(struct watch *watch)
         run_cancel(run);
 }
 
+void watch_let_run(struct watch *watch)
+{
+    watch->watcher.hangup = HANGUP_LEAVES;
+}
+
 void watch_cancel(struct watch *watch)
 {
     if (watch->run)

@@ -288,6 +288,14 @@ static const struct property decision[] = {
     { "reason",        "string",  "sent to the asker", true },
     { 0 },
 };
+static const struct property protected_resource[] = {
+    { "resource",              "string",   "this service, as tokens name it in aud" },
+    { "authorization_servers", "[]string", "whose tokens are taken" },
+    { "scopes_supported",      "[]string", "" },
+    { "bearer_methods_supported", "[]string", "" },
+    { "resource_name",         "string",   "" },
+    { 0 },
+};
 static const struct property rule_use[] = {
     { "rule",        "string",   "as policies' rules are written" },
     { "set",         "string?",  "the named set that it comes from" },
@@ -344,6 +352,7 @@ static const struct schema common[] = {
     { "RunPage", "A page of runs", run_page },
     { "Failure", "Why there is no answer", failure },
     { "Error", "A request that failed", error_answer },
+    { "ProtectedResource", "Who gives access tokens for this service", protected_resource },
     { "Health", "Whether runs can be started", health },
     { "HealthOrError", "What it lacks", NULL, { "Health", "Error" } },
     { "HiddenCharacter", "One that does not show as what it is", hidden_character },

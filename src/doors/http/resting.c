@@ -1,0 +1,57 @@
+/* resting.c - streams that are open for as long as their clients run, and have hardly anything to
+ * say: a thousand of them take no connection from those who ask something, and little memory. */
+#include "doors/http/authenticate.h"
+#include "doors/http/http_internal.h"
+#include "engine/service/service_callers.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+enum { PAGE = 4096, OF_TENANT_MAX = 1024 };
+
+static unsigned count_of_tenant(const struct exchange *exchange)
+{
+    unsigned count = 0;
+    for (const struct connection *connection = exchange->http->connections; connection;
+         connection = connection->next) {
+        const struct exchange *other = connection->exchange;
+        count += other && other->is_resting && service_sees(&exchange->caller, &other->caller);
+    }
+    return count;
+}
+
+void exchange_rest(struct exchange *exchange)
+{
+    struct http *http = exchange->http;
+    if (exchange->is_resting || http->resting_count >= http->resting_max ||
+        (!service_is_owner(&exchange->caller) && count_of_tenant(exchange) >= OF_TENANT_MAX))
+        return; /* it counts as the others do */
+    exchange->is_resting = true;
+    http->resting_count++;
+    if (http->is_full)
+        listen_again(http);
+}
+
+void exchange_stop_resting(struct exchange *exchange)
+{
+    if (exchange->is_resting)
+        exchange->http->resting_count--;
+    exchange->is_resting = false;
+}
+
+/* libmicrohttpd reads a request into the first half of CONNECTION_BYTES, and overwrites with zeros
+ * what of it the request did not need: pages of memory that hold nothing. Zeros is what the kernel
+ * gives when such a page is touched again, so that nobody can tell that it was gone. */
+void exchange_give_back(const struct exchange *exchange)
+{
+    static const char zeros[PAGE];
+    const struct connection *connection = connection_of(exchange->connection);
+    if (!connection || !connection->target)
+        return;
+    uintptr_t begin = ((uintptr_t) connection->target + PAGE - 1) / PAGE * PAGE;
+    uintptr_t end = ((uintptr_t) connection->target + CONNECTION_BYTES / 2) / PAGE * PAGE;
+    for (uintptr_t page = begin; page < end; page += PAGE)
+        if (memcmp((const void *) page, zeros, PAGE) == 0) /* NOLINT(performance-no-int-to-ptr) */
+            (void) madvise((void *) page, PAGE,
+                           MADV_DONTNEED); /* NOLINT(performance-no-int-to-ptr) */
+}

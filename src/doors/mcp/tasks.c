@@ -1,0 +1,122 @@
+/* tasks.c - the extension io.modelcontextprotocol/tasks: a call that takes long is answered with a
+ * task, which the client asks after (tasks/get), gives what it wants to know (tasks/update) and
+ * ends (tasks/cancel). What a task is says the source of the catalogue: run_tasks.c. */
+#include "base/timestamp.h"
+#include "doors/mcp/mcp.h"
+#include "json/writer.h"
+
+#include <microhttpd.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EXTENSION MCP_META "tasks"
+
+static const char *const status_names[] = {
+    [TASK_WORKING] = "working",     [TASK_INPUT_REQUIRED] = "input_required",
+    [TASK_COMPLETED] = "completed", [TASK_FAILED] = "failed",
+    [TASK_CANCELLED] = "cancelled",
+};
+
+bool mcp_may_be_task(const struct mcp_call *call)
+{
+    return call->catalogue->tasks && call->era == ERA_STATELESS && call->id &&
+           json_object_is_type(
+               json_member(json_member(call->capabilities, "extensions"), EXTENSION),
+               json_type_object);
+}
+
+void mcp_fail_needs_tasks(struct mcp_call *call)
+{
+    call->status = MHD_HTTP_BAD_REQUEST;
+    mcp_fail_with(call, MCP_NEEDS_CAPABILITY,
+                  "{\"requiredCapabilities\":{\"extensions\":{\"" EXTENSION "\":{}}}}",
+                  "Missing required client capability");
+}
+
+static void write_moment(struct bytes *out, const char *name, int64_t at_ms)
+{
+    char text[TIMESTAMP_SIZE];
+    json_string_field(out, name, timestamp_write_ms(at_ms, text));
+}
+
+static void write_task(const struct mcp_task *task, struct bytes *out)
+{
+    json_string_field(out, "taskId", task->id);
+    json_string_field(out, "status", status_names[task->status]);
+    if (task->message[0])
+        json_string_field(out, "statusMessage", task->message);
+    write_moment(out, "createdAt", task->created_ms);
+    write_moment(out, "lastUpdatedAt", task->updated_ms);
+    json_key(out, "ttlMs");
+    if (task->ttl_ms > 0)
+        json_number(out, task->ttl_ms);
+    else
+        json_null(out);
+    json_number_field(out, "pollIntervalMs", MCP_TASK_POLL_MS);
+}
+
+void mcp_task_answer(struct mcp_call *call, const struct mcp_task *task)
+{
+    write_task(task, mcp_result_open(call, "task"));
+    mcp_result_close(call);
+}
+
+/* The task that the message names. -1: there is none, or the client knows of no tasks, which has
+ * been answered. */
+static int find(struct mcp_call *call, struct mcp_task *task)
+{
+    const char *id = mcp_text(call->params, "taskId");
+    memset(task, 0, sizeof *task);
+    if (!mcp_may_be_task(call)) {
+        mcp_fail_needs_tasks(call);
+        return -1;
+    }
+    if (id && strlen(id) < sizeof task->id && call->catalogue->tasks->find(call, id, task) == 0)
+        return 0;
+    mcp_fail(call, MCP_INVALID_PARAMS, "no task of yours is '%.80s', or no longer", id ? id : "");
+    return -1;
+}
+
+void mcp_tasks_get(struct mcp_call *call)
+{
+    struct mcp_task task;
+    if (find(call, &task) < 0)
+        return;
+    struct bytes *out = mcp_result_open(call, NULL);
+    write_task(&task, out);
+    call->catalogue->tasks->tell(call, &task, out);
+    mcp_result_close(call);
+}
+
+static void acknowledge(struct mcp_call *call)
+{
+    (void) mcp_result_open(call, NULL);
+    mcp_result_close(call);
+}
+
+/* Answers to what is not asked (any more) are thrown away. */
+void mcp_tasks_update(struct mcp_call *call)
+{
+    struct mcp_task task;
+    struct json_object *answers = json_member(call->params, "inputResponses");
+    if (find(call, &task) < 0)
+        return;
+    if (!json_object_is_type(answers, json_type_object)) {
+        mcp_fail(call, MCP_INVALID_PARAMS, "tasks/update has 'inputResponses', an object");
+        return;
+    }
+    if (task.status == TASK_INPUT_REQUIRED && call->catalogue->tasks->update)
+        call->catalogue->tasks->update(call, &task, answers);
+    acknowledge(call);
+}
+
+/* One that has ended stays as it is. */
+void mcp_tasks_cancel(struct mcp_call *call)
+{
+    struct mcp_task task;
+    if (find(call, &task) < 0)
+        return;
+    if (task.status == TASK_WORKING || task.status == TASK_INPUT_REQUIRED)
+        call->catalogue->tasks->cancel(call, &task);
+    acknowledge(call);
+}

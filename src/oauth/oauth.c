@@ -1,0 +1,160 @@
+/* oauth.c - which issuer is trusted, where its keys lie, and who is called what for the rest of
+ * gloveboxd. */
+#include "oauth/oauth.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FILE_MAX = 256 * 1024, LOOK_EVERY_MS = 1000, NANOSECONDS = 1000000000, HASH_SIZE = 32 };
+
+bool oauth_is_configured(const struct oauth *oauth)
+{
+    return oauth->issuer[0] != '\0';
+}
+
+void oauth_done(struct oauth *oauth)
+{
+    oauth_keys_done(&oauth->keys);
+    *oauth = (struct oauth){ .looked_ms = 0 };
+}
+
+static bool is_local(const char *text)
+{
+    static const char *const local[] = { "http://127.0.0.1", "http://localhost" };
+    for_each(begin, local)
+        if (strncmp(text, *begin, strlen(*begin)) == 0)
+            return strchr(":/", text[strlen(*begin)]) != NULL; /* or its end */
+    return false;
+}
+
+static bool is_url(const char *text)
+{
+    return (strncmp(text, "https://", 8) == 0 || is_local(text)) && !strpbrk(text, " \"\\<>?#") &&
+           strlen(text) < OAUTH_URL_SIZE;
+}
+
+int oauth_check_settings(const char *issuer, const char *audience, const char *path, error *err)
+{
+    if (!*issuer && !*audience && !*path)
+        return 0;
+    if (!is_url(issuer) || !is_url(audience))
+        return fail(
+            err, ERR_BAD_REQUEST,
+            "oauth_issuer and oauth_audience are URLs, https:// or of this machine, without "
+            "a query; both are needed, and oauth_keys");
+    if (*path != '/' || strlen(path) >= OAUTH_PATH_SIZE)
+        return fail(err, ERR_BAD_REQUEST,
+                    "oauth_keys is the path of a file with the keys of the issuer, from /");
+    return 0;
+}
+
+void oauth_configure(struct oauth *oauth, const char *issuer, const char *audience,
+                     const char *path)
+{
+    if (strcmp(oauth->issuer, issuer) == 0 && strcmp(oauth->audience, audience) == 0 &&
+        strcmp(oauth->path, path) == 0)
+        return;
+    oauth_done(oauth);
+    (void) snprintf(oauth->issuer, sizeof oauth->issuer, "%s", issuer);
+    (void) snprintf(oauth->audience, sizeof oauth->audience, "%s", audience);
+    (void) snprintf(oauth->path, sizeof oauth->path, "%s", path);
+}
+
+static int read_file(int fd, size_t size, struct oauth_keys *keys, error *err)
+{
+    auto_text text = malloc(size + 1);
+    if (!text)
+        return fail(err, ERR_SYSTEM, "no memory for keys");
+    ssize_t got = pread(fd, text, size, 0);
+    if (got != (ssize_t) size)
+        return fail(err, ERR_SYSTEM, "it cannot be read");
+    return oauth_keys_read(text, size, keys, err);
+}
+
+/* Keys that are good stay in use while what follows them is not. */
+static int read_again(struct oauth *oauth, int fd, const struct stat *info, error *err)
+{
+    struct oauth_keys fresh;
+    if (!S_ISREG(info->st_mode) || info->st_size > FILE_MAX)
+        return fail(err, ERR_SYSTEM, "it is no file of at most %d bytes", FILE_MAX);
+    if (read_file(fd, (size_t) info->st_size, &fresh, err) < 0)
+        return -1;
+    oauth_keys_done(&oauth->keys);
+    oauth->keys = fresh;
+    return 0;
+}
+
+static int look(struct oauth *oauth, error *err)
+{
+    struct stat info;
+    auto_fd fd = open(oauth->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 || fstat(fd, &info) < 0)
+        return fail_os(err, "open it");
+    int64_t changed_ns = (int64_t) info.st_mtim.tv_sec * NANOSECONDS + info.st_mtim.tv_nsec;
+    if (oauth->looked_ms != 0 && oauth->failure.code == ERR_NONE &&
+        oauth->changed_ns == changed_ns && oauth->inode == info.st_ino &&
+        oauth->size == (uint64_t) info.st_size)
+        return 0;
+    if (read_again(oauth, fd, &info, err) < 0)
+        return -1;
+    oauth->changed_ns = changed_ns;
+    oauth->inode = info.st_ino;
+    oauth->size = (uint64_t) info.st_size;
+    return 0;
+}
+
+static int take_keys(struct oauth *oauth, error *err)
+{
+    if (oauth->looked_ms == 0 || now_ms() - oauth->looked_ms >= LOOK_EVERY_MS) {
+        error cause = { .code = ERR_NONE };
+        if (look(oauth, &cause) < 0)
+            (void) under(&cause, "file of keys '%s'", oauth->path);
+        oauth->failure = cause;
+        oauth->looked_ms = now_ms();
+    }
+    if (oauth->keys.count > 0)
+        return 0;
+    return fail(err, ERR_UNAUTHORIZED, "no token can be checked: the %.180s", oauth->failure.text);
+}
+
+/* Of issuer and subject, so that no two callers are one. */
+static void name_caller(const struct oauth *oauth, const struct oauth_token *token,
+                        struct api_key *key)
+{
+    crypto_generichash_state state;
+    unsigned char hash[HASH_SIZE];
+    char hex[2 * HASH_SIZE + 1];
+    (void) crypto_generichash_init(&state, NULL, 0, sizeof hash);
+    (void) crypto_generichash_update(&state, (const void *) oauth->issuer,
+                                     strlen(oauth->issuer) + 1);
+    (void) crypto_generichash_update(&state, (const void *) token->subject,
+                                     strlen(token->subject) + 1);
+    (void) crypto_generichash_final(&state, hash, sizeof hash);
+    (void) sodium_bin2hex(hex, sizeof hex, hash, sizeof hash);
+    (void) snprintf(key->id, sizeof key->id, "o%.15s", hex); /* those of keys have digits first */
+    (void) snprintf(key->tenant, sizeof key->tenant, "oauth-%.48s", hex);
+}
+
+int oauth_identify(struct oauth *oauth, const char *text, struct api_key *ret_key, error *err)
+{
+    struct oauth_token token;
+    if (!oauth_is_configured(oauth))
+        return fail(err, ERR_UNAUTHORIZED,
+                    "tokens are not taken here: no oauth_issuer is set; use an API key");
+    if (take_keys(oauth, err) < 0 || oauth_check(oauth, text, &token, err) < 0)
+        return -1;
+    *ret_key = (struct api_key){ .scopes = token.scopes, .expires_s = token.expires_s };
+    (void) snprintf(ret_key->name, sizeof ret_key->name, "%.60s", token.subject);
+    name_caller(oauth, &token, ret_key);
+    return 0;
+}

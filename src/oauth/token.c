@@ -1,0 +1,228 @@
+/* token.c - one access token: header, claims and signature, each as base64url with a full stop
+ * between them (RFC 7519, RFC 9068). Nothing of it is believed before the signature is checked. */
+#include "base/clock.h"
+#include "base/table.h"
+#include "oauth/oauth.h"
+#include "json/member.h"
+#include "json/reader.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { TOKEN_MAX = 8192, PART_MAX = TOKEN_MAX, PARTS = 3, SKEW_S = 60 };
+
+static const char scope_prefix[] = "glovebox:";
+
+struct part {
+    const char *text;
+    size_t size;
+};
+
+bool oauth_is_token(const char *text)
+{
+    const char *first = strchr(text, '.');
+    const char *second = first ? strchr(first + 1, '.') : NULL;
+    return second && !strchr(second + 1, '.');
+}
+
+static void take_apart(const char *text, struct part parts[PARTS])
+{
+    for (size_t i = 0; i < PARTS; i++) {
+        parts[i] = (struct part){ text, strcspn(text, ".") };
+        text += parts[i].size + 1;
+    }
+}
+
+static int decode(const struct part *part, unsigned char room[PART_MAX], size_t *ret_size)
+{
+    return part->size > 0 &&
+                   sodium_base642bin(room, PART_MAX, part->text, part->size, NULL, ret_size, NULL,
+                                     sodium_base64_VARIANT_URLSAFE_NO_PADDING) == 0
+               ? 0
+               : -1;
+}
+
+static int read_object(const struct part *part, struct json_object **ret_object, error *err)
+{
+    unsigned char room[PART_MAX];
+    size_t size;
+    error cause;
+    *ret_object = NULL;
+    if (decode(part, room, &size) < 0 ||
+        json_read((const char *) room, size, ret_object, &cause) < 0 ||
+        !json_object_is_type(*ret_object, json_type_object)) {
+        (void) json_object_put(*ret_object);
+        *ret_object = NULL;
+        return fail(err, ERR_UNAUTHORIZED, "the token is not one: its parts are JSON as base64url");
+    }
+    return 0;
+}
+
+/* NULL: there is none, or it is no text. */
+static const char *text_of(struct json_object *object, const char *name)
+{
+    struct json_object *value = json_member(object, name);
+    if (!json_object_is_type(value, json_type_string))
+        return NULL;
+    const char *text = json_object_get_string(value);
+    return strlen(text) == (size_t) json_object_get_string_len(value) ? text : NULL;
+}
+
+static bool is_access_token(struct json_object *header)
+{
+    static const char *const types[] = { "at+jwt", "application/at+jwt", "JWT" };
+    const char *type = text_of(header, "typ");
+    if (!json_member(header, "typ"))
+        return true;
+    for_each(name, types)
+        if (type && strcasecmp(type, *name) == 0)
+            return true;
+    return false;
+}
+
+static int check_signature(const struct oauth *oauth, const struct part parts[PARTS],
+                           struct json_object *header, error *err)
+{
+    unsigned char signature[PART_MAX];
+    const char *algorithm = text_of(header, "alg");
+    struct oauth_signed said = { algorithm,     text_of(header, "kid"),
+                                 parts[0].text, parts[0].size + 1 + parts[1].size,
+                                 signature,     0 };
+    if (!algorithm || !is_access_token(header) || (json_member(header, "kid") && !said.id))
+        return fail(err, ERR_UNAUTHORIZED, "the token is none of those that are taken: at+jwt");
+    if (json_object_object_get_ex(header, "crit", NULL))
+        return fail(err, ERR_UNAUTHORIZED, "the token has extensions that are not known (crit)");
+    if (decode(&parts[2], signature, &said.signature_size) < 0)
+        return fail(err, ERR_UNAUTHORIZED, "the token has no signature");
+    return oauth_verify(&oauth->keys, &said, err);
+}
+
+/* --- claims -------------------------------------------------------------------------------------
+ */
+
+static bool is_for(struct json_object *claims, const char *audience)
+{
+    struct json_object *value = json_member(claims, "aud");
+    const char *text = text_of(claims, "aud");
+    if (text)
+        return strcmp(text, audience) == 0;
+    size_t count =
+        json_object_is_type(value, json_type_array) ? json_object_array_length(value) : 0;
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *one = json_object_array_get_idx(value, i);
+        if (json_object_is_type(one, json_type_string) &&
+            json_object_get_string_len(one) == (int) strlen(audience) &&
+            strcmp(json_object_get_string(one), audience) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Seconds since 1970. False: it is there, and is none. */
+static bool read_moment(struct json_object *claims, const char *name, int64_t *ret_s)
+{
+    struct json_object *value = json_member(claims, name);
+    if (!json_object_is_type(value, json_type_int) && !json_object_is_type(value, json_type_double))
+        return json_object_object_get_ex(claims, name, NULL) == 0;
+    double seconds = json_object_get_double(value);
+    if (!(seconds >= 0 && seconds < 1e11))
+        return false;
+    *ret_s = (int64_t) seconds;
+    return true;
+}
+
+static int check_times(struct json_object *claims, int64_t *ret_expires_s, error *err)
+{
+    int64_t now_s = wall_clock_ms() / 1000, not_before_s = 0, issued_s = 0;
+    *ret_expires_s = 0;
+    if (!read_moment(claims, "exp", ret_expires_s) || !read_moment(claims, "nbf", &not_before_s) ||
+        !read_moment(claims, "iat", &issued_s) || *ret_expires_s == 0)
+        return fail(err, ERR_UNAUTHORIZED, "the token does not say until when it is good (exp)");
+    if (*ret_expires_s <= now_s)
+        return fail(err, ERR_UNAUTHORIZED, "the token has expired; get a new one");
+    if (not_before_s > now_s + SKEW_S || issued_s > now_s + SKEW_S)
+        return fail(err, ERR_UNAUTHORIZED, "the token is not good yet; is a clock wrong?");
+    return 0;
+}
+
+static void add_scope(const char *word, size_t size, uint32_t *scopes)
+{
+    size_t prefix = sizeof scope_prefix - 1;
+    if (size <= prefix || strncmp(word, scope_prefix, prefix) != 0)
+        return;
+    for (enum scope_bit bit = 0; bit < SCOPES; bit++)
+        if ((OAUTH_SCOPES & (1U << bit)) && strlen(scope_name(bit)) == size - prefix &&
+            strncmp(word + prefix, scope_name(bit), size - prefix) == 0)
+            *scopes |= 1U << bit;
+}
+
+static void add_scopes(struct json_object *value, uint32_t *scopes)
+{
+    if (json_object_is_type(value, json_type_string)) {
+        const char *text = json_object_get_string(value);
+        for (size_t size; *text; text += size + (text[size] == ' ')) {
+            size = strcspn(text, " ");
+            add_scope(text, size, scopes);
+        }
+    } else if (json_object_is_type(value, json_type_array)) {
+        for (size_t i = 0; i < json_object_array_length(value); i++) {
+            struct json_object *one = json_object_array_get_idx(value, i);
+            if (json_object_is_type(one, json_type_string))
+                add_scope(json_object_get_string(one), strlen(json_object_get_string(one)), scopes);
+        }
+    }
+}
+
+static int check_claims(const struct oauth *oauth, struct json_object *claims,
+                        struct oauth_token *token, error *err)
+{
+    const char *issuer = text_of(claims, "iss");
+    const char *subject = text_of(claims, "sub");
+    if (!issuer || strcmp(issuer, oauth->issuer) != 0)
+        return fail(err, ERR_UNAUTHORIZED, "the token is of another issuer");
+    if (!is_for(claims, oauth->audience))
+        return fail(err, ERR_UNAUTHORIZED,
+                    "the token is for another service; ask for one for %.120s", oauth->audience);
+    if (check_times(claims, &token->expires_s, err) < 0)
+        return -1;
+    if (!subject || !subject[0] || strlen(subject) >= sizeof token->subject)
+        return fail(err, ERR_UNAUTHORIZED, "the token does not say who it was given to (sub)");
+    memcpy(token->subject, subject, strlen(subject) + 1);
+    add_scopes(json_member(claims, "scope"), &token->scopes);
+    add_scopes(json_member(claims, "scp"), &token->scopes);
+    return 0;
+}
+
+int oauth_check(struct oauth *oauth, const char *text, struct oauth_token *ret_token, error *err)
+{
+    struct part parts[PARTS];
+    struct json_object *header = NULL, *claims = NULL;
+    *ret_token = (struct oauth_token){ .scopes = 0 };
+    if (strlen(text) > TOKEN_MAX || !oauth_is_token(text))
+        return fail(err, ERR_UNAUTHORIZED, "the token is not one, or longer than %d bytes",
+                    TOKEN_MAX);
+    take_apart(text, parts);
+    int result = read_object(&parts[0], &header, err);
+    if (result == 0)
+        result = check_signature(oauth, parts, header, err);
+    if (result == 0)
+        result = read_object(&parts[1], &claims, err);
+    if (result == 0)
+        result = check_claims(oauth, claims, ret_token, err);
+    (void) json_object_put(header);
+    (void) json_object_put(claims);
+    return result;
+}
+
+void oauth_scopes_print(uint32_t scopes, char *text, size_t size)
+{
+    size_t at = 0;
+    text[0] = '\0';
+    for (enum scope_bit bit = 0; bit < SCOPES; bit++)
+        if ((scopes & OAUTH_SCOPES & (1U << bit)) && at < size)
+            at += (size_t) snprintf(text + at, size - at, "%s%s%s", at > 0 ? " " : "", scope_prefix,
+                                    scope_name(bit));
+}
