@@ -61,6 +61,7 @@ static uint32_t number(const struct settings *settings, enum setting_id id)
 
 void reload_apply(struct reload *reload)
 {
+    static struct oauth oauth; /* of a daemon that serves others */
     const struct settings *settings = &reload->settings;
     (void) snprintf(reload->policies->usual, sizeof reload->policies->usual, "%.*s",
                     POLICY_NAME_SIZE - 1, settings->list[SETTING_default_policy].text);
@@ -74,10 +75,10 @@ void reload_apply(struct reload *reload)
     };
     if (reload->is_private)
         return;
-    if (reload->accounts->oauth)
-        oauth_configure(reload->accounts->oauth, text_of(settings, SETTING_oauth_issuer),
-                        text_of(settings, SETTING_oauth_audience),
-                        text_of(settings, SETTING_oauth_keys));
+    reload->accounts->oauth = &oauth;
+    oauth_configure(reload->accounts->oauth, text_of(settings, SETTING_oauth_issuer),
+                    text_of(settings, SETTING_oauth_audience),
+                    text_of(settings, SETTING_oauth_keys));
     if (reload->applied)
         reload->applied(settings);
     reload->pool->pool_classes.min = number(settings, SETTING_pool_min);

@@ -65,7 +65,6 @@ static struct daemon {
     struct notify_client *notify_client;
     struct traffic traffic;
     struct accounts accounts;
-    struct oauth oauth;
     struct reload reload;
     struct runs runs;
     struct sessions sessions;
@@ -74,7 +73,6 @@ static struct daemon {
     struct guard_names names;
     struct processes processes;
     struct service service;
-    const char *approval_url;
     struct takeover takeover;
     struct idle_exit idle_exit;
     struct template_watch template_watch;
@@ -199,7 +197,7 @@ static int open_doors(error *err)
 {
     daemon_.processes.loop = &daemon_.loop;
     daemon_.service =
-        (struct service){ .approval_url = daemon_.approval_url,
+        (struct service){ .approval_url = daemon_.service.approval_url,
                           .accounts = &daemon_.accounts,
                           .tcp_needs_no_key =
                               daemon_.reload.settings.list[SETTING_no_keys].number != 0,
@@ -254,8 +252,7 @@ static void on_applied(const struct settings *fresh)
     blobs_bound(daemon_.blobs, &bounds);
     daemon_.sessions.session_checkpoint_bytes_max = fresh->list[SETTING_checkpoints_mib].number
                                                     << 20;
-    daemon_.approval_url = fresh->list[SETTING_approval_url].text;
-    daemon_.service.approval_url = daemon_.approval_url;
+    daemon_.service.approval_url = fresh->list[SETTING_approval_url].text;
     daemon_.idle_exit.seconds = (unsigned) fresh->list[SETTING_idle_exit].number;
     (void) snprintf(daemon_.names.hosts, sizeof daemon_.names.hosts, "%s",
                     fresh->list[SETTING_public_hosts].text);
@@ -391,7 +388,6 @@ static int begin(error *err)
     daemon_.pool = (struct pool){ .changed = on_pool_changed };
     if (pool_open(&daemon_.pool, &daemon_.spawner, &daemon_.loop, settings.spawner, err) < 0)
         return -1;
-    daemon_.accounts.oauth = settings.is_private ? NULL : &daemon_.oauth;
     reload_apply(&daemon_.reload);
     daemon_.template_watch = (struct template_watch){ .templates = &daemon_.templates,
                                                       .policies = &daemon_.policies,

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -154,7 +155,10 @@ int oauth_identify(struct oauth *oauth, const char *text, struct api_key *ret_ke
     if (take_keys(oauth, err) < 0 || oauth_check(oauth, text, &token, err) < 0)
         return -1;
     *ret_key = (struct api_key){ .scopes = token.scopes, .expires_s = token.expires_s };
-    (void) snprintf(ret_key->name, sizeof ret_key->name, "%.60s", token.subject);
+    if (text_find_unclean(token.subject, strlen(token.subject)) == strlen(token.subject) &&
+        !strpbrk(token.subject, "\t\n"))
+        (void) snprintf(ret_key->name, sizeof ret_key->name, "%.*s",
+                        text_head(token.subject, (int) sizeof ret_key->name - 1), token.subject);
     name_caller(oauth, &token, ret_key);
     return 0;
 }

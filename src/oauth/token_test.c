@@ -98,33 +98,37 @@ static void make_point(struct signer *signer, const char *id, bool is_edwards)
     gnutls_pubkey_deinit(public);
 }
 
+static void add_part(const void *data, size_t size, char *token)
+{
+    size_t at = strlen(token);
+    if (at > 0)
+        token[at++] = '.';
+    (void) sodium_bin2base64(token + at, TEXT_MAX - at, data, size,
+                             sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+}
+
 static void sign(const struct signer *signer, const char *header, const char *claims, char *token)
 {
-    static char text[TEXT_MAX];
-    unsigned char raw[64];
-    encode(header, strlen(header), token);
-    (void) strcat(token, ".");
-    encode(claims, strlen(claims), text);
-    (void) strcat(token, text);
+    unsigned char raw[64] = { 0 };
+    token[0] = '\0';
+    add_part(header, strlen(header), token);
+    add_part(claims, strlen(claims), token);
     gnutls_datum_t data = { (unsigned char *) token, (unsigned) strlen(token) }, signature, r, s;
     require(gnutls_privkey_sign_data2(signer->private, signer->algorithm, 0, &data, &signature) ==
                 0,
             "a signature");
     if (signer->algorithm == GNUTLS_SIGN_ECDSA_SHA256) {
         (void) gnutls_decode_rs_value(&signature, &r, &s);
-        memset(raw, 0, sizeof raw);
         for (size_t i = 0; i < 32 && i < r.size; i++)
             raw[31 - i] = r.data[r.size - 1 - i];
         for (size_t i = 0; i < 32 && i < s.size; i++)
             raw[63 - i] = s.data[s.size - 1 - i];
-        encode(raw, sizeof raw, text);
+        add_part(raw, sizeof raw, token);
         gnutls_free(r.data);
         gnutls_free(s.data);
     } else {
-        encode(signature.data, signature.size, text);
+        add_part(signature.data, signature.size, token);
     }
-    (void) strcat(token, ".");
-    (void) strcat(token, text);
     gnutls_free(signature.data);
 }
 
@@ -180,18 +184,19 @@ TEST(a_token_of_each_algorithm_is_taken)
     struct oauth oauth;
     open_all(&oauth);
     const struct signer *const signers[] = { &rsa, &curve, &edwards };
-    for_each(signer, signers) {
+    for (size_t which = 0; which < COUNT_OF(signers); which++) {
+        const struct signer *signer = signers[which];
         char token[TEXT_MAX], header[200];
         struct oauth_token told;
         error err = { .code = ERR_NONE };
         (void) snprintf(header, sizeof header, "{\"alg\":\"%s\",\"kid\":\"%s\",\"typ\":\"at+jwt\"}",
-                        (*signer)->name, (*signer)->id);
-        sign(*signer, header, claims_with(NULL, NULL), token);
-        expect(oauth_check(&oauth, token, &told, &err) == 0, "%s: %s", (*signer)->name, err.text);
+                        signer->name, signer->id);
+        sign(signer, header, claims_with(NULL, NULL), token);
+        expect(oauth_check(&oauth, token, &told, &err) == 0, "%s: %s", signer->name, err.text);
         expect(strcmp(told.subject, "ada") == 0 && told.scopes == (SCOPE_RUN | SCOPE_SESSIONS),
                "%s %x: admin is nobody's by a token", told.subject, told.scopes);
-        (void) snprintf(header, sizeof header, "{\"alg\":\"%s\"}", (*signer)->name);
-        sign(*signer, header, claims_with("aud", "[\"x\",\"" AUDIENCE "\"]"), token);
+        (void) snprintf(header, sizeof header, "{\"alg\":\"%s\"}", signer->name);
+        sign(signer, header, claims_with("aud", "[\"x\",\"" AUDIENCE "\"]"), token);
         expect(oauth_check(&oauth, token, &told, &err) == 0, "without kid: %s", err.text);
         for (size_t i = 0; token[i]; i += 7) { /* any other byte anywhere */
             char kept = token[i];

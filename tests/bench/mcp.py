@@ -5,6 +5,7 @@ Calls take turns on one kept connection each, so that load and noise meet both a
 figures only for the machine and the hour. Prints a table for docs/benchmark.md."""
 import http.client
 import json
+import multiprocessing
 import os
 import random
 import socket
@@ -77,6 +78,32 @@ def first_list(glovebox, env, *options):
     return took * 1000
 
 
+def serve_one(path, is_mcp, begins, ends, done):
+    """One client of a crowd: how many calls it gets answered between two moments."""
+    connection = Kept(path)
+    call = (lambda: mcp(connection, 'tools/call', {'name': 'run_code', 'arguments': {'code': 'print(1)'}})) if is_mcp \
+        else lambda: native(connection)
+    call()
+    time.sleep(max(0, begins - time.time()))
+    count = 0
+    while time.time() < ends:
+        call()
+        count += 1
+    done.put(count)
+
+
+def rate(path, is_mcp, clients=8, seconds=3):
+    """Calls a second of as many clients, each a process of its own."""
+    done, begins = multiprocessing.Queue(), time.time() + 1
+    crowd = [multiprocessing.Process(target=serve_one, args=(path, is_mcp, begins, begins + seconds, done)) for _ in range(clients)]
+    for client in crowd:
+        client.start()
+    total = sum(done.get(timeout=seconds + 60) for _ in crowd)
+    for client in crowd:
+        client.join()
+    return total / seconds
+
+
 def main(build, state, rounds=300):
     glovebox = os.path.abspath(build) + '/glovebox'
     env = os.environ | {'GLOVEBOX_STATE': os.path.abspath(state), 'GLOVEBOX_MEASURE_TEMPLATES': 'false'}
@@ -96,6 +123,8 @@ def main(build, state, rounds=300):
                     took = calls[name]()
                     if turn >= WARM_TURNS:
                         times[name].append(took)
+            rates = [(rate(place, True), rate(place, False)) if turn % 2 else (rate(place, False), rate(place, True))[::-1]
+                     for turn in range(6)]
             times['first list, with a daemon'] = [first_list(glovebox, env, '--socket', place) for _ in range(15)]
             times['first list, private daemon'] = [first_list(glovebox, env, '--private') for _ in range(5)]
             daemon.terminate()
@@ -104,6 +133,8 @@ def main(build, state, rounds=300):
         print(f'| {name} | {statistics.median(took):.2f} ms | {statistics.quantiles(took, n=10)[-1]:.2f} ms |')
     more = statistics.median(a - b for a, b in zip(times['run_code'], times['POST /v1/runs']))
     print(f'run_code takes {more:+.2f} ms at the median of {rounds} pairs')
+    ratio = statistics.median(one / other for one, other in rates)
+    print(f'8 clients: {statistics.median(one for one, _ in rates):.0f} calls of run_code a second, {ratio:.2f} of POST /v1/runs')
 
 
 main(*sys.argv[1:3], *(int(word) for word in sys.argv[3:4]))

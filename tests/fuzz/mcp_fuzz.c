@@ -26,6 +26,8 @@ int __wrap_service_tool_words(const struct service *service, const struct caller
                               struct tool_words *words, error *err);
 int __wrap_service_artifact_check(const struct service *service, const struct caller *caller,
                                   const char *hash, struct artifact_check **ret_check, error *err);
+void __wrap_exchange_rest(struct exchange *exchange);
+uint64_t __wrap_service_tool_words_version(const struct service *service);
 
 static struct header {
     char *name, *value;
@@ -62,6 +64,17 @@ void __wrap_exchange_add_header(struct exchange *exchange, const char *name, con
 void __wrap_exchange_wake(struct exchange *exchange)
 {
     (void) exchange;
+}
+
+void __wrap_exchange_rest(struct exchange *exchange)
+{
+    (void) exchange;
+}
+
+uint64_t __wrap_service_tool_words_version(const struct service *service)
+{
+    (void) service;
+    return 1;
 }
 
 int __wrap_service_tool_words(const struct service *service, const struct caller *caller,
@@ -122,9 +135,44 @@ static const struct mcp_tool tools[] = {
       .schema = "{\"properties\":{\"a\":{\"x-mcp-header\":\"A\"},\"b\":{\"x-mcp-header\":\"B\"}}}",
       .begin = ask },
 };
-static const struct mcp_catalogue catalogue = {
-    .name = "fuzz", .title = "fuzz", .tools = tools, .tool_count = 3, .capabilities = ""
-};
+
+/* The task "w" works, "q" asks, and every other one of a letter has ended. */
+static int find_task(struct mcp_call *call, const char *id, struct mcp_task *task)
+{
+    (void) call;
+    assert(strlen(id) < sizeof task->id);
+    *task = (struct mcp_task){ .created_ms = 1, .updated_ms = 2, .ttl_ms = 3 };
+    memcpy(task->id, id, strlen(id) + 1);
+    task->status = *id == 'w' ? TASK_WORKING : *id == 'q' ? TASK_INPUT_REQUIRED : TASK_COMPLETED;
+    return *id ? 0 : -1;
+}
+
+static void tell_task(struct mcp_call *call, const struct mcp_task *task, struct bytes *out)
+{
+    (void) call;
+    bytes_add_text(out, task->status == TASK_COMPLETED ? ",\"result\":{}" : "");
+}
+
+static void update_task(struct mcp_call *call, const struct mcp_task *task,
+                        struct json_object *answers)
+{
+    (void) call;
+    assert(task->status == TASK_INPUT_REQUIRED && json_object_is_type(answers, json_type_object));
+}
+
+static void cancel_task(struct mcp_call *call, const struct mcp_task *task)
+{
+    (void) call;
+    assert(task->status != TASK_COMPLETED);
+}
+
+static const struct mcp_task_source tasks = { find_task, tell_task, update_task, cancel_task };
+static const struct mcp_catalogue catalogue = { .name = "fuzz",
+                                                .title = "fuzz",
+                                                .tools = tools,
+                                                .tool_count = 3,
+                                                .capabilities = "",
+                                                .tasks = &tasks };
 
 /* --- one message --------------------------------------------------------------------------------
  */

@@ -69,8 +69,10 @@ struct mcp_tool {
     enum mcp_files files; /* that the stdio process must have been given */
 };
 
+enum { MCP_CLIENT_ID_SIZE = 36, MCP_SESSION_SIZE = 48, MCP_NAME_SIZE = 64, MCP_NOTE_SIZE = 656 };
+
 /* A call that is answered before it is over. */
-enum { MCP_TASK_ID_SIZE = 64, MCP_TASK_MESSAGE_SIZE = 400, MCP_TASK_POLL_MS = 1000 };
+enum { MCP_TASK_ID_SIZE = 64, MCP_TASK_POLL_MS = 1000 };
 enum mcp_task_status {
     TASK_WORKING,
     TASK_INPUT_REQUIRED,
@@ -81,9 +83,9 @@ enum mcp_task_status {
 struct mcp_task {
     char id[MCP_TASK_ID_SIZE];
     enum mcp_task_status status;
-    char message[MCP_TASK_MESSAGE_SIZE]; /* "": none */
-    int64_t created_ms, updated_ms;      /* since 1970 */
-    int64_t ttl_ms;                      /* from its beginning; 0: endless */
+    char message[MCP_NOTE_SIZE];    /* "": none */
+    int64_t created_ms, updated_ms; /* since 1970 */
+    int64_t ttl_ms;                 /* from its beginning; 0: endless */
 };
 
 struct mcp_task_source {
@@ -111,8 +113,6 @@ struct mcp_catalogue {
 };
 
 extern const struct route_table *const mcp_tables[];
-
-enum { MCP_CLIENT_ID_SIZE = 36, MCP_SESSION_SIZE = 48, MCP_NAME_SIZE = 64, MCP_NOTE_SIZE = 656 };
 
 /* What a tool holds. */
 struct mcp_work {
@@ -319,7 +319,7 @@ bool mcp_may_ask(const struct mcp_call *call, const char *capability);
 /* The call cannot be served without this capability of the client. */
 void mcp_fail_needs(struct mcp_call *call, const char *capability);
 /* Bits of what a client has declared. */
-unsigned mcp_capabilities_read(struct json_object *capabilities);
+unsigned mcp_capabilities_read(struct json_object *declared);
 bool mcp_may_lead_to_page(const struct mcp_call *call);
 /* `state` is sealed; NULL: none. After a handshake `proceed` goes on when client_answer is there.
  */
@@ -354,7 +354,7 @@ bool mcp_run_becomes_task(struct mcp_call *call);
 /* Writes the members of a tool's result that tells how a run ended. */
 void mcp_run_tell(struct mcp_call *call, const struct watch *watch);
 /* Its result alone: the members of the object. */
-void mcp_run_write(const struct mcp_call *call, const struct bytes *result, struct bytes *out);
+void mcp_run_write(const struct mcp_call *call, const struct bytes *text, struct bytes *out);
 /* Where it stands, and what it has used so far: of tool_run.c. */
 void mcp_run_state_print(const struct watch *watch, char *text, size_t size);
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAVE_EVERY_MS = 5000, BUSY_RETRY_S = 1, KEYS_COUNT_MS = 1000, TOKEN_CALLERS_MAX = 16384 };
+enum { SAVE_EVERY_MS = 5000, BUSY_RETRY_S = 1, KEYS_COUNT_MS = 1000, TOKEN_CALLERS_MAX = 4096 };
 enum { LOG_USE_SIZE = API_KEY_ID_SIZE + 4 };
 
 /* Beside its processor time, in the same table. */
