@@ -6,7 +6,7 @@
  * has died is followed by the next one on the same state folder, in a process of its own; what must
  * hold over all of them lies in `world`, which the processes share.
  *
- *   See  docs/decisions/0130-simulation-of-gloveboxd.md */
+ *   See  docs/decisions/0131-simulation-of-gloveboxd.md */
 #pragma once
 
 #include "base/error.h"
