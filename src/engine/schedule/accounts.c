@@ -341,6 +341,11 @@ void account_charge_log(struct account *account, uint64_t bytes)
     account->use_is_unsaved = account->key.id[0] != '\0';
 }
 
+bool account_has_day(const struct accounts *accounts, const struct account *account)
+{
+    return account_quota(accounts, account).cpu_seconds_per_day > 0;
+}
+
 int account_check_day(const struct accounts *accounts, struct account *account, error *err)
 {
     struct rate_quota quota = account_quota(accounts, account);

@@ -102,6 +102,7 @@ void account_charge_log(struct account *account, uint64_t bytes);
 /* Has it processor time left today? Fails  ERR_QUOTA; account->retry_s says when the next begins.
  */
 int account_check_day(const struct accounts *accounts, struct account *account, error *err);
+bool account_has_day(const struct accounts *accounts, const struct account *account);
 
 /* The quotas that hold for it. */
 struct rate_quota account_quota(const struct accounts *accounts, const struct account *account);

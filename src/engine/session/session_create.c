@@ -190,7 +190,7 @@ int session_create(struct sessions *sessions, struct session_request *request,
         if (tell_begin(session, err) == 0 && session_lease(session, err) == 0) {
             log_event(SESSION_CREATED, TEXT("session", session->id),
                       TEXT("policy", session->plan.policy->name));
-            sessions_set_timer(sessions);
+            sessions_look_in_time(session);
             tombstones_note_begin(&sessions->tombstones, session);
             *ret_session = session;
             return 0;
@@ -222,6 +222,6 @@ int session_change(struct session *session, struct session_request *request, err
         session->metadata = json_object_get(request->metadata);
     }
     session_touch(session);
-    sessions_set_timer(session->sessions);
+    sessions_look_in_time(session);
     return 0;
 }

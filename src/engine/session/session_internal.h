@@ -29,6 +29,7 @@ struct session {
     unsigned operation_count;
     uint32_t last_id;
     uint64_t charged_us; /* of its processor time, to its account */
+    deadline charge_due; /* where nobody waits for it */
     unsigned holds;
 
     int64_t created_ms, ended_ms; /* since 1970 */
@@ -82,7 +83,7 @@ struct session {
 
 enum { SESSION_START_MS = 60000 };
 
-void sessions_set_timer(struct sessions *sessions); /* for the next deadline */
+void sessions_look_in_time(const struct session *session); /* at its next deadline */
 void session_forget(struct sessions *sessions, struct session *session);
 void sessions_forget_old(struct sessions *sessions);
 void sessions_list(struct sessions *sessions, struct session *session); /* as the newest */
