@@ -117,7 +117,8 @@ enum agent_kind {
     AGENT_RESULT,   /* struct agent_result + a piece of JSON: what a cell showed, or why it failed
                      */
     AGENT_EXECUTED, /* struct agent_executed: after the last RESULT of that execution; in a
-                        session a MEASURED of the same id goes before it */
+                        session a MEASURED of the same id goes before it. From the interpreter a
+                        VALUE and EXECUTED may come in one message */
     AGENT_USED,     /* struct agent_used, of the whole sandbox; before an end that it explains */
     AGENT_OPENED = 96, /* the operation stands: bytes may flow */
     AGENT_CHANGE,      /* struct agent_change + path below the watched folder */

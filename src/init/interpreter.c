@@ -19,6 +19,7 @@ enum {
     ROOM = 256 * 1024, /* of the control socket: a frame and what the kernel adds to it */
     /* A short program is not interrupted by us with every line: its end comes with all of them. */
     ALONE_MS = 2,
+    MESSAGE_WORDS = 2,
     WORDS_MAX = 1024, /* that fit into it: the kernel counts at least 512 bytes for each */
 };
 
@@ -249,7 +250,6 @@ static void take_word(struct sandbox *sandbox, struct program *interpreter,
     if (!is_result && !is_end)
         return;
     /* What was printed before it goes before it. */
-    hold_frames();
     drain_output(sandbox, interpreter);
     if (is_end) {
         struct agent_executed executed;
@@ -263,6 +263,32 @@ static void take_word(struct sandbox *sandbox, struct program *interpreter,
     }
     send_frame(sandbox, (enum agent_kind) frame->head.kind, 0, interpreter->id, frame->payload,
                frame->head.size, NULL, 0);
+}
+
+/* The value of a cell and its EXECUTED may come in one message: one frame goes to the front, and
+ * the other behind it. False: that is all, or what follows is no frame. */
+static bool next_word(struct frame *frame, size_t *got)
+{
+    size_t rest = *got - sizeof frame->head - frame->head.size;
+    const unsigned char *at = frame->payload + frame->head.size;
+    if (rest < sizeof frame->head)
+        return false;
+    memcpy(&frame->head, at, sizeof frame->head);
+    if (frame->head.size > rest - sizeof frame->head)
+        return false;
+    memmove(frame->payload, at + sizeof frame->head, rest - sizeof frame->head);
+    *got = rest;
+    return true;
+}
+
+/* All of a message goes on in one. */
+static void take_words(struct sandbox *sandbox, struct program *interpreter, struct frame *frame,
+                       size_t got, int listener)
+{
+    hold_frames();
+    take_word(sandbox, interpreter, frame, listener);
+    for (unsigned words = 1; words < MESSAGE_WORDS && next_word(frame, &got); words++)
+        take_word(sandbox, interpreter, frame, -1);
     release_frames(sandbox);
 }
 
@@ -340,13 +366,13 @@ bool interpreter_speaks(struct sandbox *sandbox, struct program *interpreter)
         return false;
     }
     int listener = listener_of(&message);
-    if ((size_t) got < sizeof frame.head || frame.head.size != (size_t) got - sizeof frame.head ||
+    if ((size_t) got < sizeof frame.head || frame.head.size > (size_t) got - sizeof frame.head ||
         (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
         if (listener >= 0)
             (void) close(listener);
         return true;
     }
-    take_word(sandbox, interpreter, &frame, listener);
+    take_words(sandbox, interpreter, &frame, (size_t) got, listener);
     return true;
 }
 

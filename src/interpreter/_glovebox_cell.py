@@ -120,7 +120,7 @@ def run(request, count):
         if value is not None:
             context.keep_value(value)
             _glovebox_figures.forget(value)
-            _glovebox_display.show_value(value)
+            _glovebox_display.show_value(value, is_last())
     except SystemExit as end:
         code = _glovebox_script.exit_code(end)
     except BaseException as error:
@@ -133,6 +133,11 @@ def run(request, count):
         tell(request, error)
     _glovebox_script.flush()
     return code
+
+
+def is_last():
+    """Does nothing of the program's come between the value and the end? Else the value is told before."""
+    return type(sys.stdout) is type(sys.stderr) is io.TextIOWrapper and not _glovebox_figures.has_open()
 
 
 def tell(request, error):

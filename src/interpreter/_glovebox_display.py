@@ -14,9 +14,14 @@ def send(what, bundle):
         _glovebox.result(request.number, what, bundle.to_json())
 
 
-def show_value(value):
-    if not show_by_itself(value):
-        send(_glovebox.VALUE, _glovebox_mime.bundle_of(value))
+def show_value(value, is_last):
+    if show_by_itself(value):
+        return
+    bundle = _glovebox_mime.bundle_of(value)
+    if is_last and bundle.data:
+        _glovebox.hold_value(request.number, bundle.to_json())
+    else:
+        send(_glovebox.VALUE, bundle)
 
 
 def show_by_itself(value):

@@ -43,6 +43,11 @@ def adopt_pyplot(pyplot):
     pyplot.Figure.show = lambda figure, *_arguments, **_options: _glovebox_display.display(figure)
 
 
+def has_open():
+    pyplot = sys.modules.get(PYPLOT)
+    return pyplot is not None and bool(pyplot.get_fignums())
+
+
 def show_open():
     pyplot = sys.modules.get(PYPLOT)
     if pyplot is None:

@@ -16,11 +16,19 @@ enum {
     PIECE_MAX = AGENT_PAYLOAD_MAX - sizeof(struct agent_result),
     TRIES_MAX = 10000, /* a millisecond apart */
     LINGER_MS = 20,
+    HELD_MAX = 1024,
 };
 
 static int channel = -1;
 static ino_t inode;
 static dev_t device;
+
+/* The value of a cell, until its EXECUTED goes with it in one message: init is woken once. */
+static struct {
+    struct agent_frame head;
+    struct agent_result result;
+    char json[HELD_MAX];
+} held;
 
 static bool is_channel(void)
 {
@@ -33,6 +41,7 @@ static void forget_in_child(void)
     if (is_channel())
         (void) close(channel);
     channel = -1;
+    held.head.size = 0;
 }
 
 void channel_open(int fd)
@@ -99,10 +108,24 @@ static bool send_parts(const struct iovec *parts, int count)
     return false;
 }
 
+static struct iovec held_part(void)
+{
+    return (struct iovec){ &held, held.head.size > 0 ? sizeof held.head + held.head.size : 0 };
+}
+
+static void send_held(void)
+{
+    struct iovec part = held_part();
+    if (part.iov_len > 0)
+        (void) send_parts(&part, 1);
+    held.head.size = 0;
+}
+
 void channel_send_result(uint32_t id, uint16_t what, const char *json, size_t size)
 {
     if (!is_channel())
         return;
+    send_held();
     for (size_t at = 0; at < size;) {
         size_t piece = size - at < PIECE_MAX ? size - at : PIECE_MAX;
         struct agent_result result = { .what = what, .last = at + piece == size };
@@ -118,12 +141,31 @@ void channel_send_result(uint32_t id, uint16_t what, const char *json, size_t si
     }
 }
 
+void channel_hold_value(uint32_t id, const char *json, size_t size)
+{
+    if (size > sizeof held.json) {
+        channel_send_result(id, AGENT_RESULT_VALUE, json, size);
+        return;
+    }
+    if (!is_channel()) /* the zygote runs cells for their pages */
+        return;
+    send_held();
+    held.head = (struct agent_frame){ .size = (uint32_t) (sizeof held.result + size),
+                                      .kind = AGENT_RESULT,
+                                      .id = id };
+    held.result = (struct agent_result){ .what = AGENT_RESULT_VALUE, .last = 1 };
+    memcpy(held.json, json, size);
+}
+
 void channel_send_executed(uint32_t id, const struct agent_executed *executed)
 {
     struct agent_frame head = { .size = sizeof *executed, .kind = AGENT_EXECUTED, .id = id };
-    struct iovec parts[] = { { &head, sizeof head },
+    struct iovec parts[] = { held_part(),
+                             { &head, sizeof head },
                              { (void *) (uintptr_t) executed, sizeof *executed } };
-    if (!is_channel() || !send_parts(parts, 2) || !executed->ends)
+    bool is_sent = is_channel() && send_parts(parts, 3);
+    held.head.size = 0;
+    if (!is_sent || !executed->ends)
         return;
     /* To take down our memory would keep this processor from those who now write the answer, for
      * up to milliseconds: we wait until init ends us. */

@@ -22,4 +22,8 @@ ssize_t channel_receive(void *frame, size_t room, int *ret_descriptor);
 /* Sends one JSON object as RESULT frames, all of them or, when the channel is gone, none. */
 void channel_send_result(uint32_t id, uint16_t what, const char *json, size_t size);
 
+/* The value of a cell, of which nothing is known to follow but EXECUTED: it goes with that in one
+ * message, or before the next RESULT. */
+void channel_hold_value(uint32_t id, const char *json, size_t size);
+
 void channel_send_executed(uint32_t id, const struct agent_executed *executed);

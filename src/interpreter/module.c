@@ -214,6 +214,19 @@ static PyObject *result(PyObject *self, PyObject *arguments)
     return give_none();
 }
 
+/* hold_value(id, json) */
+static PyObject *hold_value(PyObject *self, PyObject *arguments)
+{
+    (void) self;
+    unsigned id;
+    const char *json;
+    Py_ssize_t size;
+    if (!PyArg_ParseTuple(arguments, "Iy#", &id, &json, &size))
+        return NULL;
+    channel_hold_value(id, json, (size_t) size);
+    return give_none();
+}
+
 /* executed(id, exit_code, signal, ends, count) */
 static PyObject *executed(PyObject *self, PyObject *arguments)
 {
@@ -293,6 +306,7 @@ static PyMethodDef methods[] = {
     { "open_channel", open_channel, METH_O, "Talk to init by this descriptor from now on." },
     { "receive", receive, METH_NOARGS, "Wait for what init passes on." },
     { "result", result, METH_VARARGS, "Tell what a cell showed, or why it failed." },
+    { "hold_value", hold_value, METH_VARARGS, "Tell the value of a cell, with its end." },
     { "executed", executed, METH_VARARGS, "Tell that the code has ended." },
     { "deafen", deafen, METH_NOARGS, "Ignore SIGINT, and forget those that have come." },
     { "ready", ready, METH_VARARGS, "Tell the spawner that this zygote can be used." },

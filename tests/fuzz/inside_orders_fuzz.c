@@ -182,7 +182,8 @@ static void speak_as_interpreter(struct dice *dice, int socket)
     memcpy(word.payload, dice->at, size);
     dice->at += size;
     dice->left -= size;
-    word.head.size = (uint32_t) size + (dice_byte(dice) > 250);
+    size_t promised = dice_byte(dice); /* too much, or little enough for a second frame */
+    word.head.size = (uint32_t) (promised > 250 ? size + 1 : promised > 230 ? size / 2 : size);
     send_anything(socket, word.head.size, (unsigned char *) &word + sizeof word.head.size,
                   sizeof word.head - sizeof word.head.size + size, fds, dice_byte(dice) % 5);
     if (sandbox.programs[0].control >= 0)

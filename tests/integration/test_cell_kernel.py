@@ -40,6 +40,36 @@ def text_of(outcome):
     return [result["data"].get("text/plain") for result in outcome["results"]]
 
 
+# --- values ---------------------------------------------------------------------------------------
+
+def test_a_value_goes_with_the_end_and_behind_what_came_before(cell):
+    assert text_of(cell("6 * 7")) == ["42"]
+    assert text_of(cell("display(1)\n2")) == ["1", "2"]
+    assert [len(text) for text in text_of(cell("'x' * 500")) + text_of(cell("'x' * 5000"))] == [502, 5002]
+    loud = cell("class Loud:\n    def __repr__(self):\n        print('before', end='')\n        return 'Loud'\nLoud()")
+    assert (text_of(loud), loud["stdout"]) == (["Loud"], b"before")
+    failed = cell("import os\nif os.fork() == 0: os._exit(0)\nos.wait()\n1 / 0")
+    assert failed["results"] == [] and failed["error"]["name"] == "ZeroDivisionError"
+    assert text_of(cell("'and goes on'")) == ["'and goes on'"]
+
+
+@pytest.mark.parametrize("code", [
+    "import io, os, sys\nclass Out(io.TextIOBase):\n    def write(self, text): return len(text)\n"
+    "    def flush(self): os._exit(3)\nsys.stdout = Out()\n40 + 2",
+    "import io, os, sys\nclass Err(io.TextIOWrapper):\n    def flush(self): os._exit(3)\n"
+    "sys.stderr = Err(io.FileIO(2, closefd=False))\n40 + 2"])
+def test_a_value_is_told_before_the_programs_own_stream_is_flushed(cell, code):
+    ended = cell(code)
+    assert text_of(ended) == ["42"] and ended["executed"] is None
+
+
+def test_a_value_is_told_before_an_open_figure_is_drawn(data_cell):
+    ended = data_cell("import os, matplotlib.pyplot as plt\nfigure = plt.figure()\nplt.plot([1, 2])\n"
+                      "figure.savefig = figure.draw = lambda *a, **o: os._exit(3)\n"
+                      "figure.canvas.draw = figure.canvas.print_figure = figure.savefig\n40 + 2")
+    assert text_of(ended)[0] == "42" and ended["executed"] is None
+
+
 # --- errors ---------------------------------------------------------------------------------------
 
 def test_frames_of_the_kernel_are_never_shown(cell):

@@ -32,6 +32,11 @@ WORDS = {
                              "open('/workspace/kept', 'w').close()", "ok", 0),
     "an exit code that none has": ("talk.send(executed(300))", "ok", 0),
     "its own end": ("talk.send(executed(7))\ntime.sleep(9)", "error", 7),
+    "its own end behind a result": ("talk.send(result(10) + executed(7))\ntime.sleep(9)", "error", 7),
+    "an end that its message cuts": ("talk.send(result(10) + executed(7)[:-4])", "ok", 0),
+    "an end that says more than comes": ("talk.send(result(10) + struct.pack('<IHHII', 4000000000, 77, 0, 1, 0) + bytes(16))", "ok", 0),
+    "a third frame of one message": ("talk.send(2 * result(10) + executed(7))", "ok", 0),
+    "a first word behind a result": ("talk.send(result(1) + frame(75, struct.pack('<Ii', 1, 0)))", "ok", 0),
     "a first word after the last": ("refused()\nfor _ in range(40): talk.send(result(1000))\n"
                                     "talk.sendmsg([frame(75, struct.pack('<Ii', 1, 0))], rights(1))\n"
                                     "os.kill(os.getpid(), 9)", "error", None),

@@ -80,6 +80,14 @@ def receive(peer, most=70000):
     return body, list(fds)
 
 
+def frames_of(message):
+    """A value and the end of its cell come in one message."""
+    while message:
+        size, kind, *_ = FRAME.unpack_from(message)
+        yield kind, message[FRAME.size:FRAME.size + size]
+        message = message[FRAME.size + size:]
+
+
 def hold():
     peer = socket.socket(fileno=3)
     libc.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG: with the test ends all that it started
@@ -224,24 +232,27 @@ class Interpreter:
             if not body:
                 control = []
                 continue
-            _, kind, _, number, _ = FRAME.unpack_from(body)
-            body = body[FRAME.size:]
-            if kind == self.rig.inside["AGENT_RESULT"]:
-                what, last, _ = struct.unpack_from("<HHI", body)
-                pieces[what] = pieces.get(what, b"") + body[8:]
-                if last:
-                    shown = json.loads(pieces.pop(what))
-                    if what == 3:
-                        outcome["error"] = shown
-                    else:
-                        outcome["results"].append({"main": what == 1, **shown})
-            elif kind == self.rig.inside["AGENT_EXECUTED"]:
-                code, number_of_signal, ends, count = struct.unpack("<iiII", body)
-                outcome["executed"] = {"code": code, "signal": number_of_signal, "ends": ends, "count": count}
+            for kind, payload in frames_of(body):
+                self.take(outcome, pieces, kind, payload)
+            if outcome["executed"]:
                 outcome["took_ms"] = (time.perf_counter() - began) * 1000
                 break
         self.drain(open_outputs, outcome)
         return outcome
+
+    def take(self, outcome, pieces, kind, body):
+        if kind == self.rig.inside["AGENT_RESULT"]:
+            what, last, _ = struct.unpack_from("<HHI", body)
+            pieces[what] = pieces.get(what, b"") + body[8:]
+            if last:
+                shown = json.loads(pieces.pop(what))
+                if what == 3:
+                    outcome["error"] = shown
+                else:
+                    outcome["results"].append({"main": what == 1, **shown})
+        elif kind == self.rig.inside["AGENT_EXECUTED"]:
+            code, number_of_signal, ends, count = struct.unpack("<iiII", body)
+            outcome["executed"] = {"code": code, "signal": number_of_signal, "ends": ends, "count": count}
 
     def answer_denial(self):
         """A refused call waits for its errno, as init would give it (seccomp_unotify(2))."""
