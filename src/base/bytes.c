@@ -1,6 +1,8 @@
 /* bytes.c - doubling, so that many small additions stay cheap. */
 #include "base/bytes.h"
 
+#include "base/huge_pages.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +28,8 @@ char *bytes_reserve(struct bytes *bytes, size_t more)
         bytes->failed = true;
         return NULL;
     }
+    if (room >= 2 * (size_t) HUGE_PAGE)
+        huge_pages_wanted(data, room);
     bytes->data = data;
     bytes->room = room;
     return data + bytes->size;
@@ -65,6 +69,24 @@ void bytes_print(struct bytes *bytes, const char *format, ...)
         }
         room = (size_t) used + 1;
     }
+}
+
+void bytes_join(struct bytes *bytes, struct bytes *more)
+{
+    if (!more->failed && more->size > bytes->size && bytes_reserve(more, bytes->size)) {
+        memmove(more->data + bytes->size, more->data, more->size);
+        if (bytes->size > 0)
+            memcpy(more->data, bytes->data, bytes->size);
+        more->size += bytes->size;
+        more->failed = bytes->failed;
+        free(bytes->data);
+        *bytes = *more;
+    } else {
+        bytes_add(bytes, more->data, more->size);
+        bytes->failed = bytes->failed || more->failed;
+        free(more->data);
+    }
+    *more = (struct bytes){ 0 };
 }
 
 void bytes_drop(struct bytes *bytes, size_t size)

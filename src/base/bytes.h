@@ -24,6 +24,9 @@ void bytes_print(struct bytes *bytes, const char *format, ...) PRINTF(2, 3);
  * NULL if memory is gone. */
 char *bytes_reserve(struct bytes *bytes, size_t more);
 
+/* Adds all of `more`, which is empty afterwards. What is larger stays where it is. */
+void bytes_join(struct bytes *bytes, struct bytes *more);
+
 /* Forgets the first `size` bytes. */
 void bytes_drop(struct bytes *bytes, size_t size);
 

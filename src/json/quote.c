@@ -2,10 +2,12 @@
 #include "json/quote.h"
 
 #include "base/utf8.h"
+#include "json/eight_bytes.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
+
+enum { ESCAPED_MAX = 6, MIXED_MAX = 1024, RUN_MIN = 16 };
 
 static bool is_plain(unsigned char byte, enum json_delete is_delete)
 {
@@ -13,25 +15,15 @@ static bool is_plain(unsigned char byte, enum json_delete is_delete)
            byte != '\\';
 }
 
-/* Is any of the eight bytes less than `least`, which is at most 0x80? A byte from 0x80 on counts as
- * none; and never does one that is not less make it true without one below that is. */
-static bool has_less(uint64_t eight, uint64_t min)
-{
-    const uint64_t ones = UINT64_C(0x0101010101010101), tops = UINT64_C(0x8080808080808080);
-    return (eight - ones * min) & ~eight & tops;
-}
-
 /* How many bytes are plain from the first on. Most texts are names and hashes: eight bytes at a
  * look. */
 static size_t plain_size(const unsigned char *text, size_t size, enum json_delete is_delete)
 {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
     size_t plain = 0;
     for (; size - plain >= 8; plain += 8) {
-        uint64_t eight;
-        memcpy(&eight, text + plain, sizeof eight);
-        if ((eight & (ones << 7)) || has_less(eight, 0x20) || has_less(eight ^ ones * '"', 1) ||
-            has_less(eight ^ ones * '\\', 1) || has_less(eight ^ ones * 0x7F, 1))
+        uint64_t eight = eight_bytes(text + plain);
+        if ((eight & UINT64_C(0x8080808080808080)) || eight_have_less(eight, 0x20) ||
+            eight_have(eight, '"') || eight_have(eight, '\\') || eight_have(eight, 0x7F))
             break;
     }
     while (plain < size && is_plain(text[plain], is_delete))
@@ -39,24 +31,88 @@ static size_t plain_size(const unsigned char *text, size_t size, enum json_delet
     return plain;
 }
 
+/* Writes at most ESCAPED_MAX bytes. Returns how many. */
+static size_t write_escape(char *place, unsigned char byte)
+{
+    static const char digits[] = "0123456789abcdef";
+    static const char short_forms[128] = { ['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
+                                           ['\n'] = 'n', ['\r'] = 'r',  ['\t'] = 't' };
+    place[0] = '\\';
+    if (byte < sizeof short_forms && short_forms[byte]) {
+        place[1] = short_forms[byte];
+        return 2;
+    }
+    place[1] = 'u';
+    place[2] = place[3] = '0';
+    place[4] = digits[byte >> 4];
+    place[5] = digits[byte & 15];
+    return ESCAPED_MAX;
+}
+
 void json_escape(struct bytes *out, unsigned char byte)
 {
-    static const char short_forms[] = "\"\"\\\\\bb\ff\nn\rr\tt";
-    for (const char *form = short_forms; *form; form += 2)
-        if ((unsigned char) form[0] == byte) {
-            char escaped[2] = { '\\', form[1] };
-            bytes_add(out, escaped, sizeof escaped);
-            return;
+    char escaped[ESCAPED_MAX];
+    bytes_add(out, escaped, write_escape(escaped, byte));
+}
+
+/* Writes one character, at most ESCAPED_MAX bytes. Returns how many; *taken: of the text. */
+static size_t write_character(char *place, const unsigned char *at, size_t size, size_t *taken)
+{
+    static const unsigned char replacement[] = { 0xEF, 0xBF, 0xBD }; /* U+FFFD */
+    int length = utf8_character(at, size);
+    *taken = length > 0 ? (size_t) length : 1;
+    if (*at < 0x80)
+        return write_escape(place, *at);
+    if (length > 0)
+        memcpy(place, at, (size_t) length);
+    else
+        memcpy(place, replacement, sizeof replacement);
+    return length > 0 ? (size_t) length : sizeof replacement;
+}
+
+/* Where much is not plain: one by one, until a run of plain bytes begins that is worth a copy of
+ * its own. Returns how many it took. */
+static size_t add_mixed(struct bytes *out, const unsigned char *at, size_t size,
+                        enum json_delete is_delete)
+{
+    size_t room = size < MIXED_MAX ? size : MIXED_MAX;
+    char *const begin = bytes_reserve(out, room * ESCAPED_MAX);
+    char *place = begin;
+    size_t done = 0;
+    for (size_t run = 0; begin && done < room && run < RUN_MIN;) {
+        size_t taken = 1;
+        if (is_plain(at[done], is_delete)) {
+            *place++ = (char) at[done];
+            run++;
+        } else {
+            place += write_character(place, at + done, size - done, &taken);
+            run = 0;
         }
-    char escaped[8];
-    (void) snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned) byte);
-    bytes_add(out, escaped, 6);
+        done += taken;
+    }
+    if (!begin)
+        return size;
+    out->size += (size_t) (place - begin);
+    return done;
+}
+
+static void add_text(struct bytes *out, const unsigned char *at, size_t size,
+                     enum json_delete is_delete)
+{
+    while (size > 0) {
+        size_t plain = plain_size(at, size, is_delete);
+        bytes_add(out, at, plain);
+        at += plain;
+        size -= plain;
+        size_t mixed = add_mixed(out, at, size, is_delete);
+        at += mixed;
+        size -= mixed;
+    }
 }
 
 void json_text_quote(struct bytes *out, const char *text, size_t size, enum json_delete is_delete)
 {
     const unsigned char *at = (const unsigned char *) text;
-    const unsigned char *end = at + size;
     size_t plain = plain_size(at, size, is_delete);
     char *place = bytes_reserve(out, size + 2);
     if (!place)
@@ -65,30 +121,53 @@ void json_text_quote(struct bytes *out, const char *text, size_t size, enum json
     if (plain > 0)
         memcpy(place, at, plain);
     out->size += 1 + plain;
-    at += plain;
-    if (at == end) {
+    if (plain == size) {
         place[plain] = '"';
         out->size++;
         return;
     }
-    while (at < end) {
-        plain = plain_size(at, (size_t) (end - at), is_delete);
-        bytes_add(out, at, plain);
-        at += plain;
-        if (at == end)
-            break;
-        if (*at < 0x80) {
-            json_escape(out, *at++);
-            continue;
-        }
-        int length = utf8_character(at, (size_t) (end - at));
-        if (length > 0) {
-            bytes_add(out, at, (size_t) length);
-            at += length;
-        } else {
-            bytes_add(out, "\xEF\xBF\xBD", 3); /* U+FFFD */
-            at++;
-        }
-    }
+    add_text(out, at + plain, size - plain, is_delete);
     bytes_add(out, "\"", 1);
+}
+
+/* --- in pieces ----------------------------------------------------------------------------------
+ */
+
+void json_quote_begin(struct json_quote *quote, struct bytes *out)
+{
+    *quote = (struct json_quote){ .out = out };
+    bytes_add(out, "\"", 1);
+}
+
+/* What is complete of the character that was cut is written. */
+static void settle_cut(struct json_quote *quote)
+{
+    int length = UTF8_CUT;
+    while (quote->cut_size > 0 &&
+           (length = utf8_character(quote->cut, quote->cut_size)) != UTF8_CUT) {
+        size_t done = length > 0 ? (size_t) length : 1;
+        add_text(quote->out, quote->cut, done, JSON_DELETE_ESCAPED);
+        quote->cut_size -= done;
+        memmove(quote->cut, quote->cut + done, quote->cut_size);
+    }
+}
+
+void json_quote_add(struct json_quote *quote, const char *text, size_t size)
+{
+    for (; quote->cut_size > 0 && size > 0; size--) {
+        quote->cut[quote->cut_size++] = (unsigned char) *text++;
+        settle_cut(quote);
+    }
+    if (size == 0)
+        return;
+    size_t cut = utf8_cut_at_end(text, size);
+    add_text(quote->out, (const unsigned char *) text, size - cut, JSON_DELETE_ESCAPED);
+    memcpy(quote->cut, text + size - cut, cut);
+    quote->cut_size = cut;
+}
+
+void json_quote_end(struct json_quote *quote)
+{
+    add_text(quote->out, quote->cut, quote->cut_size, JSON_DELETE_ESCAPED);
+    bytes_add(quote->out, "\"", 1);
 }

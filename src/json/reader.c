@@ -5,12 +5,26 @@
 #include "json/reader.h"
 
 #include "base/utf8.h"
+#include "json/long_text.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 64, VALUES_MAX = 100000 };
+enum {
+    DEPTH_MAX = 64,
+    VALUES_MAX = 100000,
+    PIECE_MAX = 64 * 1024,
+    LONG_FROM = 1024, /* json-c costs 1 µs a call, and some ns a byte */
+    LONG_MAX = PIECE_MAX / LONG_FROM
+};
+
+/* Texts of a piece that are long: from the quote, or the beginning of the piece, to their end. */
+struct long_texts {
+    size_t count;
+    struct {
+        size_t at, size;
+    } rows[LONG_MAX];
+};
 
 int json_reader_open(struct json_reader *reader, error *err)
 {
@@ -76,15 +90,33 @@ static void take_of_text(struct json_reader *reader, char byte)
         reader->in_text = false;
 }
 
+static void note_text(struct long_texts *texts, size_t from, size_t to)
+{
+    if (to - from < LONG_FROM)
+        return;
+    texts->rows[texts->count].at = from;
+    texts->rows[texts->count++].size = to - from;
+}
+
 /* Returns what is wrong, if it is what json-c takes, even when strict, and JSON does not have:
  * texts in single quotes, NaN and Infinity; and a name that it would cut. */
-static const char *count_values(struct json_reader *reader, const char *data, size_t size)
+static const char *count_values(struct json_reader *reader, const char *data, size_t size,
+                                struct long_texts *ret_texts)
 {
+    size_t began = 0;
+    ret_texts->count = 0;
     for (size_t i = 0; i < size; i++) {
+        if (reader->in_text && !reader->after_backslash && reader->nul_size == 0)
+            i += long_text_plain_size(data + i, size - i);
+        if (i == size)
+            break;
         char byte = data[i];
         if (reader->in_text) {
             take_of_text(reader, byte);
+            if (!reader->in_text)
+                note_text(ret_texts, began, i);
         } else if (byte == '"') {
+            began = i + 1;
             reader->in_text = true;
             reader->text_has_nul = false;
         } else if (byte == '\'' || byte == 'N' || byte == 'I') {
@@ -96,6 +128,8 @@ static const char *count_values(struct json_reader *reader, const char *data, si
             reader->names += byte == ':';
         }
     }
+    if (reader->in_text)
+        note_text(ret_texts, began, size);
     return NULL;
 }
 
@@ -124,8 +158,35 @@ static bool is_blank(const char *data, size_t size)
     return true;
 }
 
+/* Feeds json-c. *used: how much it has taken when its value ends, or to the mistake. */
+static enum json_tokener_error parse(struct json_reader *reader, const char *data, size_t size,
+                                     size_t *used)
+{
+    reader->value = json_tokener_parse_ex(reader->tokener, data + *used, (int) (size - *used));
+    *used += json_tokener_get_parse_end(reader->tokener);
+    return json_tokener_get_error(reader->tokener);
+}
+
+static enum json_tokener_error parse_all(struct json_reader *reader, const char *data, size_t size,
+                                         const struct long_texts *texts, size_t *used)
+{
+    for (size_t i = 0; i < texts->count; i++) {
+        enum json_tokener_error result = json_tokener_continue;
+        if (texts->rows[i].at > *used)
+            result = parse(reader, data, texts->rows[i].at, used);
+        if (result != json_tokener_continue)
+            return result;
+        ptrdiff_t taken = long_text_take(reader->tokener, data + *used, texts->rows[i].size);
+        if (taken < 0)
+            return json_tokener_error_size;
+        *used += (size_t) taken;
+    }
+    return *used < size ? parse(reader, data, size, used) : json_tokener_continue;
+}
+
 static int take(struct json_reader *reader, const char *data, size_t size, error *err)
 {
+    struct long_texts texts;
     if (memchr(data, '\0', size))
         return fail(err, ERR_BAD_REQUEST, "the body has a NUL byte; send JSON text in UTF-8");
     uint64_t offset;
@@ -134,7 +195,7 @@ static int take(struct json_reader *reader, const char *data, size_t size, error
                     "the body is not UTF-8 at byte %" PRIu64
                     "; send other bytes in a field named …_base64",
                     offset);
-    const char *wrong = count_values(reader, data, size);
+    const char *wrong = count_values(reader, data, size, &texts);
     if (wrong)
         return fail(err, ERR_BAD_REQUEST, "the body %s", wrong);
     if (reader->values > VALUES_MAX)
@@ -142,9 +203,7 @@ static int take(struct json_reader *reader, const char *data, size_t size, error
                     "the body has more than %d values; send fewer, larger ones", VALUES_MAX);
     size_t used = 0;
     if (!reader->is_done) {
-        reader->value = json_tokener_parse_ex(reader->tokener, data, (int) size);
-        enum json_tokener_error result = json_tokener_get_error(reader->tokener);
-        used = json_tokener_get_parse_end(reader->tokener);
+        enum json_tokener_error result = parse_all(reader, data, size, &texts, &used);
         if (result == json_tokener_continue)
             return 0;
         if (result != json_tokener_success)
@@ -161,7 +220,7 @@ static int take(struct json_reader *reader, const char *data, size_t size, error
 void json_reader_take(struct json_reader *reader, const char *data, size_t size)
 {
     while (size > 0 && reader->failure.code == ERR_NONE) {
-        size_t piece = size < INT_MAX / 2 ? size : INT_MAX / 2;
+        size_t piece = size < PIECE_MAX ? size : PIECE_MAX;
         (void) take(reader, data, piece, &reader->failure);
         reader->bytes += piece;
         data += piece;

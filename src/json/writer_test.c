@@ -2,6 +2,7 @@
 #include "base/test.h"
 
 #include "base/table.h"
+#include "json/quote.h"
 #include "json/writer.h"
 
 #include <string.h>
@@ -89,5 +90,35 @@ TEST(base64_has_its_padding)
     }
 }
 
-TESTS(CASE(commas_stand_where_they_must), CASE(texts_are_escaped),
-      CASE(escapes_are_found_wherever_they_stand), CASE(base64_has_its_padding))
+/* Wherever a text is cut, and however often, it is quoted as the whole one is. */
+TEST(pieces_are_quoted_as_the_whole)
+{
+    static const char *const texts[] = {
+        "\xe2\x82\xac and \xc3\xa9\n\"x\"",
+        "\xe2\xc3\xa9\xff\xe2\x82",
+        "\xf0\x9f\x98\x80\xf0\x9f",
+        "a\nb\nc\nd\x7f\x01 and a run of plain bytes that is long\n\n",
+    };
+    for_each(text, texts) {
+        auto_bytes whole = { 0 };
+        size_t size = strlen(*text);
+        json_text(&whole, *text, size);
+        for (size_t first = 0; first <= size; first++) {
+            for (size_t second = first; second <= size; second++) {
+                auto_bytes out = { 0 };
+                struct json_quote quote;
+                json_quote_begin(&quote, &out);
+                json_quote_add(&quote, *text, first);
+                json_quote_add(&quote, *text + first, second - first);
+                json_quote_add(&quote, *text + second, size - second);
+                json_quote_end(&quote);
+                expect(strcmp(bytes_text(&out), bytes_text(&whole)) == 0, "%zu, %zu: %s", first,
+                       second, bytes_text(&out));
+            }
+        }
+    }
+}
+
+TESTS(CASE(pieces_are_quoted_as_the_whole), CASE(commas_stand_where_they_must),
+      CASE(texts_are_escaped), CASE(escapes_are_found_wherever_they_stand),
+      CASE(base64_has_its_padding))

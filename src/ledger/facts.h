@@ -12,12 +12,11 @@
 #include "model/outcome.h"
 
 #include "ledger/opening.h"
+#include "ledger/sha256.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum { SHA256_TEXT_SIZE = 65 };
 
 /* Something with a name, bytes and a hash: an input or an artifact. */
 struct fact_file {

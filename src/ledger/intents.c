@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "ledger/envelope.h"
+#include "ledger/sha256.h"
 #include "ledger/statement.h"
 
 #include <dirent.h>
@@ -51,7 +52,7 @@ static void check_slot(const struct slot *slot, unsigned char ret_check[8])
     unsigned char hash[32];
     const unsigned char *from = (const unsigned char *) &slot->log_size;
     size_t size = (size_t) ((const unsigned char *) slot->text - from) + slot->size;
-    (void) crypto_hash_sha256(hash, from, size);
+    sha256_of(from, size, hash);
     memcpy(ret_check, hash, 8);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "ledger/chain.h"
+#include "ledger/sha256.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,8 +26,7 @@ static const char pem_end[] = "\n-----END PUBLIC KEY-----\n";
 void public_key_fill(struct public_key *key, const char *name)
 {
     unsigned char hash[32];
-    (void) crypto_hash_sha256(hash, key->bytes, sizeof key->bytes);
-    (void) sodium_bin2hex(key->id, sizeof key->id, hash, sizeof hash);
+    sha256_text_of(key->bytes, sizeof key->bytes, key->id);
     (void) snprintf(key->label, sizeof key->label, "key %.16s", key->id);
     if (name)
         (void) snprintf(key->name, sizeof key->name, "%s", name);
@@ -34,12 +34,12 @@ void public_key_fill(struct public_key *key, const char *name)
         (void) snprintf(key->name, sizeof key->name, "glovebox/%.16s", key->id);
 
     unsigned char mark[2] = { '\n', ED25519_NOTE };
-    crypto_hash_sha256_state state;
-    (void) crypto_hash_sha256_init(&state);
-    (void) crypto_hash_sha256_update(&state, (const unsigned char *) key->name, strlen(key->name));
-    (void) crypto_hash_sha256_update(&state, mark, sizeof mark);
-    (void) crypto_hash_sha256_update(&state, key->bytes, sizeof key->bytes);
-    (void) crypto_hash_sha256_final(&state, hash);
+    struct sha256 state;
+    sha256_begin(&state);
+    sha256_add(&state, key->name, strlen(key->name));
+    sha256_add(&state, mark, sizeof mark);
+    sha256_add(&state, key->bytes, sizeof key->bytes);
+    sha256_end(&state, hash);
     memcpy(key->note_hash, hash, sizeof key->note_hash);
 }
 

@@ -1,6 +1,8 @@
 /* list.c - a row is written where it belongs, and taken away again if it is one too many. */
 #include "ledger/list.h"
 
+#include "ledger/sha256.h"
+
 #include <assert.h>
 #include <stdio.h>
 
@@ -14,15 +16,14 @@ void list_begin(struct lists *lists, const char *name, const char *key, struct l
 
 static void add_to_hash(struct list *list, size_t from, size_t to)
 {
-    (void) crypto_hash_sha256_update(
-        &list->hash, (const unsigned char *) list->lists->json->out.data + from, to - from);
+    sha256_add(&list->hash, list->lists->json->out.data + from, to - from);
 }
 
 /* The hash is that of the array, with its brackets. */
 static void cut(struct list *list)
 {
     list->is_cut = true;
-    (void) crypto_hash_sha256_init(&list->hash);
+    sha256_begin(&list->hash);
     add_to_hash(list, list->start - 1, list->end);
 }
 
@@ -57,11 +58,9 @@ void list_end(struct list *list)
     jcs_close(list->lists->json, ']');
     if (!list->is_cut)
         return;
-    unsigned char hash[crypto_hash_sha256_BYTES];
     struct list_rest *rest = add_rest(list->lists, list->name, list->count);
-    (void) crypto_hash_sha256_update(&list->hash, (const unsigned char *) "]", 1);
-    (void) crypto_hash_sha256_final(&list->hash, hash);
-    (void) sodium_bin2hex(rest->sha256, sizeof rest->sha256, hash, sizeof hash);
+    sha256_add(&list->hash, "]", 1);
+    sha256_end_text(&list->hash, rest->sha256);
 }
 
 void list_unknown(struct lists *lists, const char *name, const char *key, uint64_t count)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "ledger/facts.h"
+#include "ledger/sha256.h"
 #include "json/canonical_writer.h"
 
 #include <sodium.h>
@@ -34,7 +35,7 @@ struct list {
     size_t start, end; /* of the rows that are listed, in the JSON */
     uint64_t count, listed;
     bool is_cut;
-    crypto_hash_sha256_state hash;
+    struct sha256 hash;
 };
 
 /* `name` is the list's in the member `shortened`, `key` that of the list itself. */

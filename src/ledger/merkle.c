@@ -2,6 +2,8 @@
  * into. */
 #include "ledger/merkle.h"
 
+#include "ledger/sha256.h"
+
 #include <sodium.h>
 #include <string.h>
 
@@ -10,11 +12,11 @@ enum { LEAF_MARK = 0, NODE_MARK = 1 };
 void merkle_leaf(const void *data, size_t size, struct merkle_hash *ret)
 {
     static const unsigned char mark = LEAF_MARK;
-    crypto_hash_sha256_state state;
-    (void) crypto_hash_sha256_init(&state);
-    (void) crypto_hash_sha256_update(&state, &mark, 1);
-    (void) crypto_hash_sha256_update(&state, data, size);
-    (void) crypto_hash_sha256_final(&state, ret->bytes);
+    struct sha256 state;
+    sha256_begin(&state);
+    sha256_add(&state, &mark, 1);
+    sha256_add(&state, data, size);
+    sha256_end(&state, ret->bytes);
 }
 
 void merkle_node(const struct merkle_hash *left, const struct merkle_hash *right,
@@ -23,7 +25,7 @@ void merkle_node(const struct merkle_hash *left, const struct merkle_hash *right
     unsigned char text[1 + 2 * MERKLE_HASH_SIZE] = { NODE_MARK };
     memcpy(text + 1, left->bytes, MERKLE_HASH_SIZE);
     memcpy(text + 1 + MERKLE_HASH_SIZE, right->bytes, MERKLE_HASH_SIZE);
-    (void) crypto_hash_sha256(ret->bytes, text, sizeof text);
+    sha256_of(text, sizeof text, ret->bytes);
 }
 
 bool merkle_equal(const struct merkle_hash *left, const struct merkle_hash *right)
@@ -63,7 +65,7 @@ int merkle_edge_load(const struct merkle_tree *tree, uint64_t size, struct merkl
 void merkle_edge_root(const struct merkle_edge *edge, struct merkle_hash *ret)
 {
     bool has_any = false;
-    (void) crypto_hash_sha256(ret->bytes, NULL, 0); /* of no leaves */
+    sha256_of(NULL, 0, ret->bytes); /* of no leaves */
     for (unsigned level = 0; level < 64; level++) {
         if (!(edge->size >> level & 1))
             continue;
@@ -120,7 +122,7 @@ int merkle_root(const struct merkle_tree *tree, uint64_t size, struct merkle_has
 {
     if (size > 0)
         return hash_range(tree, 0, size, ret, err);
-    (void) crypto_hash_sha256(ret->bytes, NULL, 0);
+    sha256_of(NULL, 0, ret->bytes);
     return 0;
 }
 

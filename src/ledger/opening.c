@@ -2,6 +2,7 @@
 #include "ledger/opening.h"
 
 #include "base/cleanup.h"
+#include "ledger/sha256.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,7 @@
 static const char file_name[] = "opening.key";
 
 _Static_assert(crypto_secretbox_KEYBYTES == OPENING_KEY_SIZE &&
-                   crypto_hash_sha256_BYTES == OPENING_KEY_SIZE,
+                   (int) SHA256_SIZE == (int) OPENING_KEY_SIZE,
                "one size of keys and hashes");
 
 /* --- the secret ---------------------------------------------------------------------------------
@@ -87,7 +88,7 @@ void opening_item(const struct opening_key *nonce, const char *group, const char
 
 void opening_mask(const struct opening_key *item, const char *hex, char ret_hex[OPENING_HEX_SIZE])
 {
-    unsigned char hash[crypto_hash_sha256_BYTES] = { 0 };
+    unsigned char hash[SHA256_SIZE] = { 0 };
     struct opening_key mask;
     size_t size = 0;
     (void) sodium_hex2bin(hash, sizeof hash, hex, strlen(hex), NULL, &size, NULL);

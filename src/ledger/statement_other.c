@@ -2,6 +2,8 @@
  * the receipt of what was lost, events. */
 #include "ledger/statement_parts.h"
 
+#include "ledger/sha256.h"
+
 #include <sodium.h>
 
 int statement_write_opened(const struct receipt_facts *facts, struct bytes *out, error *err)
@@ -26,10 +28,8 @@ int statement_write_lost(const char *opened, size_t opened_size,
                          const struct statement_place *place, struct bytes *out, error *err)
 {
     struct jcs json = { 0 };
-    unsigned char hash[32];
     char sha256[SHA256_TEXT_SIZE];
-    (void) crypto_hash_sha256(hash, (const unsigned char *) opened, opened_size);
-    (void) sodium_bin2hex(sha256, sizeof sha256, hash, sizeof hash);
+    sha256_text_of(opened, opened_size, sha256);
     jcs_open(&json, '{');
     jcs_text_field(&json, "_type", STATEMENT_TYPE);
     jcs_open_field(&json, "predicate", '{');

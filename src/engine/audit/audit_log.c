@@ -6,6 +6,7 @@
 #include "engine/observe/log.h"
 #include "engine/observe/loop_monitor.h"
 #include "ledger/envelope.h"
+#include "ledger/sha256.h"
 #include "json/canonical_writer.h"
 
 #include <errno.h>
@@ -21,9 +22,7 @@ enum { FILTER_MAX = 1024 * 1024, REPORT_MAX = 64 * 1024, LOCK_MAX_MS = 200, RETR
 
 void fact_hash(const void *data, size_t size, char ret_sha256[SHA256_TEXT_SIZE])
 {
-    unsigned char hash[crypto_hash_sha256_BYTES];
-    (void) crypto_hash_sha256(hash, data, size);
-    (void) sodium_bin2hex(ret_sha256, SHA256_TEXT_SIZE, hash, sizeof hash);
+    sha256_text_of(data, size, ret_sha256);
 }
 
 /* --- what stays the same ------------------------------------------------------------------------

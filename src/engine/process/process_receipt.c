@@ -7,6 +7,7 @@
 #include "engine/audit/audit_log.h"
 #include "engine/network/connection_document.h"
 #include "engine/session/session_registry.h"
+#include "ledger/sha256.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ struct process_proof {
     struct account *account;
     unsigned note;
     struct fact_file inputs[INPUTS];
-    crypto_hash_sha256_state stdin_hash;
+    struct sha256 stdin_hash;
     struct bytes names; /* of variables, each ended by NUL */
     size_t name_count;
     uint64_t printed[2];
@@ -50,7 +51,7 @@ static void read_order(struct process_proof *proof, const struct bytes *order)
     hash_words(words, (size_t) (end - words), "command", &proof->inputs[INPUT_COMMAND]);
     hash_words(folder, strlen(folder) + 1, "folder", &proof->inputs[INPUT_FOLDER]);
     proof->inputs[INPUT_STDIN].name = "stdin";
-    (void) crypto_hash_sha256_init(&proof->stdin_hash);
+    sha256_begin(&proof->stdin_hash);
     for (unsigned i = 0; i < start.variables; i++) {
         bytes_add(&proof->names, end, strcspn(end, "="));
         bytes_add(&proof->names, "", 1);
@@ -111,7 +112,7 @@ void process_proof_fed(struct process *process, const void *bytes, size_t size)
     if (!proof)
         return;
     proof->inputs[INPUT_STDIN].bytes += size;
-    (void) crypto_hash_sha256_update(&proof->stdin_hash, bytes, size);
+    sha256_add(&proof->stdin_hash, bytes, size);
 }
 
 void process_proof_printed(struct process *process, unsigned stream, size_t size)
@@ -174,10 +175,8 @@ static void end_facts(const struct process *process, const struct session *sessi
 {
     struct process_proof *proof = process->proof;
     uint64_t cpu_us = session_cpu_us(session);
-    unsigned char hash[crypto_hash_sha256_BYTES];
     struct fact_file *fed = &proof->inputs[INPUT_STDIN];
-    (void) crypto_hash_sha256_final(&proof->stdin_hash, hash);
-    (void) sodium_bin2hex(fed->sha256, sizeof fed->sha256, hash, sizeof hash);
+    sha256_end_text(&proof->stdin_hash, fed->sha256);
     facts->submitted_ms = process->started_ms;
     facts->started_ms = process->pid != 0 ? process->started_ms : 0;
     facts->ended_ms = process->ended_ms;

@@ -4,6 +4,8 @@
 #include "base/table.h"
 #include "engine/audit/audit_log.h"
 #include "engine/run/run.h"
+#include "ledger/sha256.h"
+#include "json/quote.h"
 #include "json/writer.h"
 
 #include <sodium.h>
@@ -12,6 +14,7 @@
 
 enum {
     BESIDE_FROM = 128 * 1024, /* a millisecond, of bytes that are all escaped */
+    AROUND = 4096,            /* of a result, what precedes its stdout */
     LOOK_MS = 5,
     PATIENCE_MS = 15000
 };
@@ -20,20 +23,17 @@ static void hash_output(const struct output *output, struct fact_output *fact)
 {
     char marker[OUTPUT_MARKER_MAX];
     struct output_part parts[OUTPUT_PARTS];
-    unsigned char hash[crypto_hash_sha256_BYTES];
-    crypto_hash_sha256_state state;
+    struct sha256 state;
     output_parts(output, "", marker, parts);
     *fact = (struct fact_output){ .bytes = output->total };
-    (void) crypto_hash_sha256_init(&state);
+    sha256_begin(&state);
     for (size_t i = 0; i < OUTPUT_PARTS; i++) {
         if (i == 1)
             continue; /* the marker is our word, not the program's */
-        (void) crypto_hash_sha256_update(&state, (const unsigned char *) parts[i].data,
-                                         parts[i].size);
+        sha256_add(&state, parts[i].data, parts[i].size);
         fact->kept += parts[i].size;
     }
-    (void) crypto_hash_sha256_final(&state, hash);
-    (void) sodium_bin2hex(fact->sha256, sizeof fact->sha256, hash, sizeof hash);
+    sha256_end_text(&state, fact->sha256);
 }
 
 static void write_text(const struct output *output, unsigned index, struct bytes *out)
@@ -45,10 +45,17 @@ static void write_text(const struct output *output, unsigned index, struct bytes
         json_text(out, parts[0].data, parts[0].size);
         return;
     }
-    auto_bytes whole = { 0 }; /* a character may lie across two parts */
+    struct json_quote quote;
+    size_t size = AROUND;
     for_each(part, parts)
-        bytes_add(&whole, part->data, part->size);
-    json_text(out, whole.data, whole.size);
+        size += part->size + part->size / 64; /* few bytes of it are escaped */
+    json_comma(out);
+    if (!bytes_reserve(out, size))
+        return;
+    json_quote_begin(&quote, out);
+    for_each(part, parts)
+        json_quote_add(&quote, part->data, part->size);
+    json_quote_end(&quote);
 }
 
 static bool has_said_much(const struct run *run)
@@ -161,8 +168,9 @@ void settled_results(const struct run *run, char ret_sha256[SHA256_TEXT_SIZE])
 
 void settled_text(const struct run *run, unsigned index, struct bytes *out)
 {
-    if (has_worked(run))
-        json_raw(out, run->finalize->text[index].data, run->finalize->text[index].size);
-    else
+    if (has_worked(run)) {
+        json_comma(out);
+        bytes_join(out, &run->finalize->text[index]);
+    } else
         write_text(&run->collector.output[index], index, out);
 }

@@ -40,4 +40,5 @@ void finalize_free(struct run *run);
 /* What was found out, or is found out now. */
 void settled_output(const struct run *run, unsigned index, struct fact_output *ret_fact);
 void settled_results(const struct run *run, char ret_sha256[SHA256_TEXT_SIZE]);
-void settled_text(const struct run *run, unsigned index, struct bytes *out); /* a JSON value */
+void settled_text(const struct run *run, unsigned index,
+                  struct bytes *out); /* a JSON value, once */

@@ -1,12 +1,14 @@
 /* output_buffer.c - a head that grows, then a ring for the tail. */
 #include "engine/run/output_buffer.h"
 
+#include "base/huge_pages.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD_PERCENT = 60, FLOOD_TIMES = 16, FLOOD_MIN = 1 << 20 };
+enum { HEAD_PERCENT = 60, FLOOD_TIMES = 16, FLOOD_MIN = 1 << 20, MOVED_MAX = 512 * 1024 };
 
 void output_init(struct output *output, uint64_t limit)
 {
@@ -22,7 +24,8 @@ void output_done(struct output *output)
     *output = (struct output){ 0 };
 }
 
-/* Makes *data hold `wanted` bytes, doubling up to `most`. */
+/* Makes *data hold `wanted` bytes, doubling up to `most`; of what is large already, all at once:
+ * memory that nobody writes to costs nothing, and moving it does. */
 static bool grow(char **data, size_t *room, size_t wanted, size_t max)
 {
     if (wanted <= *room)
@@ -30,11 +33,13 @@ static bool grow(char **data, size_t *room, size_t wanted, size_t max)
     size_t larger = *room > 0 ? *room : 4096;
     while (larger < wanted)
         larger *= 2;
-    if (larger > max)
+    if (larger > max || larger > MOVED_MAX)
         larger = max;
     char *moved = realloc(*data, larger);
     if (!moved)
         return false;
+    if (larger >= 2 * (size_t) HUGE_PAGE)
+        huge_pages_wanted(moved, larger);
     *data = moved;
     *room = larger;
     return true;

@@ -6,6 +6,7 @@
 #include "base/table.h"
 #include "engine/audit/audit_log.h"
 #include "engine/network/connection_document.h"
+#include "ledger/sha256.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -27,18 +28,18 @@ struct run_record {
 static void hash_content(const struct payload *content, struct fact_file *file)
 {
     static unsigned char piece[48 * 1024]; /* a multiple of 3: base64 is read in such pieces */
-    unsigned char hash[crypto_hash_sha256_BYTES];
-    crypto_hash_sha256_state state;
-    (void) crypto_hash_sha256_init(&state);
-    for (uint64_t offset = 0; offset < content->size;) {
+    struct sha256 state;
+    sha256_begin(&state);
+    if (!content->is_base64)
+        sha256_add(&state, content->text, (size_t) content->size);
+    for (uint64_t offset = 0; content->is_base64 && offset < content->size;) {
         size_t size = payload_read(content, offset, piece, sizeof piece);
         if (size == 0)
             break;
-        (void) crypto_hash_sha256_update(&state, piece, size);
+        sha256_add(&state, piece, size);
         offset += size;
     }
-    (void) crypto_hash_sha256_final(&state, hash);
-    (void) sodium_bin2hex(file->sha256, sizeof file->sha256, hash, sizeof hash);
+    sha256_end_text(&state, file->sha256);
     file->bytes = content->size;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "engine/observe/log.h"
+#include "ledger/sha256.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -137,7 +138,7 @@ struct blob_check {
     char owner[BLOB_OWNER_SIZE], name[BLOB_NAME_SIZE];
     struct disk_job job;
     int fd;
-    crypto_hash_sha256_state hash;
+    struct sha256 hash;
     uint64_t size;
     bool is_at_end;
     error failure;
@@ -156,7 +157,7 @@ static void hash_part(void *user)
             (void) fail_os(&check->failure, "read artifact %.16s…", check->name);
             return;
         }
-        (void) crypto_hash_sha256_update(&check->hash, part, (size_t) got);
+        sha256_add(&check->hash, part, (size_t) got);
         check->size += (uint64_t) got;
         check->is_at_end = got == 0;
     }
@@ -164,10 +165,8 @@ static void hash_part(void *user)
 
 static bool has_its_hash(struct blob_check *check)
 {
-    unsigned char digest[crypto_hash_sha256_BYTES];
     char name[BLOB_NAME_SIZE];
-    (void) crypto_hash_sha256_final(&check->hash, digest);
-    (void) sodium_bin2hex(name, sizeof name, digest, sizeof digest);
+    sha256_end_text(&check->hash, name);
     return strcmp(name, check->name) == 0;
 }
 
@@ -214,7 +213,7 @@ int blob_check(struct blob_store *store, const char *owner, const char *name,
     memcpy(check->name, blob->name, sizeof check->name);
     check->fd = take_fd(&fd);
     check->job = (struct disk_job){ hash_part, part_is_hashed, check, NULL };
-    (void) crypto_hash_sha256_init(&check->hash);
+    sha256_begin(&check->hash);
     disk_worker_do(store->loop, &check->job);
     *ret_check = check;
     return 1;

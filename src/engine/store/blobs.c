@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "ledger/sha256.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -196,7 +197,7 @@ int blob_begin(struct blob_store *store, const struct blob_owner *owner, struct 
     writer->fd = blobs_scratch(store, err);
     if (writer->fd < 0)
         return -1;
-    (void) crypto_hash_sha256_init(&writer->hash);
+    sha256_begin(&writer->hash);
     return 0;
 }
 
@@ -205,7 +206,7 @@ int blob_add(struct blob_writer *writer, const void *data, size_t size, error *e
     const unsigned char *at = data;
     for (size_t i = 0; i < size && writer->head_size < sizeof writer->head; i++)
         writer->head[writer->head_size++] = at[i];
-    (void) crypto_hash_sha256_update(&writer->hash, data, size);
+    sha256_add(&writer->hash, data, size);
     for (size_t left = size; left > 0;) {
         ssize_t wrote = write(writer->fd, at, left);
         if (wrote < 0 && errno == EINTR)
@@ -253,9 +254,7 @@ int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_N
               error *err)
 {
     auto_fd fd = take_fd(&writer->fd);
-    unsigned char digest[crypto_hash_sha256_BYTES];
-    (void) crypto_hash_sha256_final(&writer->hash, digest);
-    (void) sodium_bin2hex(ret_name, BLOB_NAME_SIZE, digest, sizeof digest);
+    sha256_end_text(&writer->hash, ret_name);
 
     struct blob_store *store = writer->store;
     struct blob *known = blob_find(store, writer->owner, ret_name);

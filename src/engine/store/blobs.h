@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "ledger/sha256.h"
 
 #include <sodium.h>
 #include <stdbool.h>
@@ -53,7 +54,7 @@ struct blob_writer {
     char owner[BLOB_OWNER_SIZE], payer[BLOB_OWNER_SIZE];
     int fd;
     uint64_t size;
-    crypto_hash_sha256_state hash;
+    struct sha256 hash;
     size_t head_size;
     unsigned char head[16]; /* first bytes, for the magic numbers */
 };

@@ -1,0 +1,19 @@
+/* huge_pages.h - memory that is about to be filled, megabytes of it, in pages of 2 MiB.
+ *
+ * Of a result of 8 MiB two fifths of the work were page faults, 512 for each 2 MiB. Where the
+ * kernel gives no such pages nothing changes. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+enum { HUGE_PAGE = 2 * 1024 * 1024 };
+
+static inline void huge_pages_wanted(void *data, size_t size)
+{
+    uintptr_t begin = ((uintptr_t) data + HUGE_PAGE - 1) & ~(uintptr_t) (HUGE_PAGE - 1);
+    uintptr_t end = ((uintptr_t) data + size) & ~(uintptr_t) (HUGE_PAGE - 1);
+    if (end > begin)
+        (void) madvise((void *) begin, end - begin, MADV_HUGEPAGE);
+}
