@@ -101,8 +101,9 @@ static void hear_ends(void)
             go_into(place, PLACE_RESTING);
         }
     } while (count == COUNT_OF(events));
-    while (count_in[PLACE_RESTING] > RESTING_MAX)
-        forget(longest_in(PLACE_RESTING, NULL));
+    struct place *oldest;
+    while (count_in[PLACE_RESTING] > RESTING_MAX && (oldest = longest_in(PLACE_RESTING, NULL)))
+        forget(oldest);
 }
 
 /* Of the namespace that this process stands in.
@@ -146,6 +147,8 @@ static struct place *enter_fresh(const struct build_sandbox *spec)
     struct place *place = longest_in(PLACE_FREE, NULL);
     if (!place) { /* that of the oldest sandbox, which is a session's: it keeps its namespace */
         place = longest_in(PLACE_USED, NULL);
+        if (!place)
+            return NULL;
         forget(place);
     }
     if (unshare(CLONE_NEWNET) < 0)
