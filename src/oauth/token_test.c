@@ -183,9 +183,9 @@ TEST(a_token_of_each_algorithm_is_taken)
 {
     struct oauth oauth;
     open_all(&oauth);
-    const struct signer *const signers[] = { &rsa, &curve, &edwards };
-    for (size_t which = 0; which < COUNT_OF(signers); which++) {
-        const struct signer *signer = signers[which];
+    const struct signer *const signers[] = { &rsa, &curve, &edwards, NULL };
+    for (const struct signer *const *next = signers; *next; next++) {
+        const struct signer *signer = *next;
         char token[TEXT_MAX], header[200];
         struct oauth_token told;
         error err = { .code = ERR_NONE };

@@ -101,20 +101,20 @@ int requirements_read_project(const char *file, struct json_object **ret_project
     FILE *stream = open_list(file, PROJECT_FILE_MAX, err);
     if (!stream)
         return -1;
-    auto_text text = malloc(PROJECT_FILE_MAX + 1);
-    size_t size = text ? fread(text, 1, PROJECT_FILE_MAX, stream) : 0;
-    bool is_read = text && !ferror(stream);
+    auto_text text = NULL;
+    size_t room = 0;
+    ssize_t size = getdelim(&text, &room, '\0', stream);
+    bool is_read = size >= 0 || feof(stream);
     (void) fclose(stream);
     if (!is_read)
         return fail_os(err, "read '%s'", file);
-    text[size] = '\0';
-    if (strlen(text) != size)
+    if (size > 0 && text[size - 1] == '\0')
         return fail(err, ERR_BAD_REQUEST, "'%s' is no text: it has a zero byte", file);
     const char *slash = strrchr(file, '/');
     struct json_object *project = json_object_new_object();
     (void) json_object_object_add(project, "name",
                                   json_object_new_string(slash ? slash + 1 : file));
-    (void) json_object_object_add(project, "text", json_object_new_string(text));
+    (void) json_object_object_add(project, "text", json_object_new_string(size > 0 ? text : ""));
     *ret_project = project;
     return 0;
 }
