@@ -23,6 +23,7 @@ SAMPLE_S = 0.5
 SLOPE_BYTES, NOISE_BYTES = 1 << 20, 1 << 20
 LONG = 50000  # runs: from here on the slope stands out from the noise, and is held alone
 PARKED_DESCRIPTORS = 8  # of a sandbox that waits now and did not before; and of a connection that is kept
+RESTING_NAMESPACES = 16  # RESTING_MAX of src/init/net_pool.c: empty ones that a fork server keeps
 SETTLED = 1500  # runs: as many ended ones are remembered as ever will be
 
 MiB = 1 << 20
@@ -84,6 +85,7 @@ class Watch:
         self.parked = [0, 0]  # sandboxes, before and after
         self.born = {pid: self.birth(pid) for pid in self.pids.values()}
         self.rss, self.descriptors = collections.defaultdict(list), collections.defaultdict(list)
+        self.namespaces = {}  # of the network, which a fork server has open now
 
     @staticmethod
     def birth(pid):
@@ -94,10 +96,16 @@ class Watch:
             pages = read(f"/proc/{pid}/statm").split()
             if pages:
                 self.rss[name].append((runs, int(pages[1]) * os.sysconf("SC_PAGESIZE")))
-            try:
-                self.descriptors[name].append((runs, len(os.listdir(f"/proc/{pid}/fd"))))
-            except OSError:
-                pass
+            links = []
+            for fd in os.listdir(f"/proc/{pid}/fd") if os.path.isdir(f"/proc/{pid}/fd") else []:
+                try:
+                    links.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+                except OSError:
+                    pass  # closed meanwhile
+            if links:
+                namespaces = sum(link.startswith("net:[") for link in links)
+                self.descriptors[name].append((runs, len(links) - namespaces))
+                self.namespaces[name] = namespaces
 
         for name, pid in self.pids.items():
             if name.startswith("holder"):
@@ -134,6 +142,9 @@ class Watch:
             print(f"{name}: {idle[0]} descriptors before, {idle[1]} after")
             if idle[1] > idle[0] + PARKED_DESCRIPTORS * (1 + max(0, self.parked[1] - self.parked[0])):
                 found.append(f"{name} had {idle[0]} descriptors, and {idle[1]} in the end")
+        for name, count in self.namespaces.items():
+            if count > 1 + RESTING_NAMESPACES + self.parked[1]:
+                found.append(f"{name} has {count} network namespaces in the end, with {self.parked[1]} sandboxes parked")
         return found
 
 

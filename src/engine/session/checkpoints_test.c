@@ -57,7 +57,10 @@ static void write_copy(bool is_whole, size_t files)
         require(write(image->fd, &end, sizeof end) == sizeof end, "the end");
     for (size_t left = files; left > 0;) {
         size_t size = left < sizeof block ? left : sizeof block;
-        require(write(save->fd, block, size) == (ssize_t) size, "the files");
+        ssize_t written = write(save->fd, block, size);
+        if (written < 0 && errno == EPIPE)
+            break; /* gloveboxd has refused the rest: the test looks at what it says */
+        require(written == (ssize_t) size, "the files");
         left -= size;
         fake_turn();
     }

@@ -91,7 +91,8 @@ TEST(operations_hear_what_is_theirs_and_nothing_after_their_end)
     other.hears_denials = true;
     fake_says(0, AGENT_DENIAL, 0, &(struct agent_denial){ .call = 1 }, sizeof(struct agent_denial));
     expect(frames == 2, "a denial belongs to whatever runs: %u frames", frames);
-    fake_says(0, AGENT_ENTRY, other.id, &(struct agent_entry){ 0 }, sizeof(struct agent_entry) + 1);
+    static const char entry[sizeof(struct agent_entry) + 1]; /* one byte too many */
+    fake_says(0, AGENT_ENTRY, other.id, entry, sizeof entry);
     expect(session->state == SESSION_ENDED && session->end == END_LOST, "misbehaviour ends it");
     expect(ended == 1, "%u operations are told", ended);
     fake_end();
