@@ -42,6 +42,12 @@ static void begin(const char *text)
     session_listen(session, &listener);
 }
 
+static void end(void)
+{
+    session_unlisten(session, &listener);
+    fake_end();
+}
+
 static struct session_operation operation(void)
 {
     return (struct session_operation){ .frame = on_frame, .ended = on_ended };
@@ -69,7 +75,7 @@ TEST(a_session_keeps_its_sandbox_until_it_ends)
                    0 &&
                why.code == ERR_CONFLICT,
            "nobody enters it: %s", why.text);
-    fake_end();
+    end();
 }
 
 TEST(operations_hear_what_is_theirs_and_nothing_after_their_end)
@@ -95,7 +101,7 @@ TEST(operations_hear_what_is_theirs_and_nothing_after_their_end)
     fake_says(0, AGENT_ENTRY, other.id, entry, sizeof entry);
     expect(session->state == SESSION_ENDED && session->end == END_LOST, "misbehaviour ends it");
     expect(ended == 1, "%u operations are told", ended);
-    fake_end();
+    end();
 }
 
 TEST(so_many_operations_are_under_way_at_most)
@@ -112,7 +118,7 @@ TEST(so_many_operations_are_under_way_at_most)
     (void) shutdown(fake.slots[0].stream, SHUT_RDWR);
     fake_turn();
     expect(ended == SESSION_OPERATIONS_MAX && session->end == END_LOST, "%u are told", ended);
-    fake_end();
+    end();
 }
 
 TEST(deadlines_end_what_nobody_uses_and_what_is_too_old)
@@ -144,7 +150,7 @@ TEST(deadlines_end_what_nobody_uses_and_what_is_too_old)
         fake_pass(1001);
         expect(session->state == SESSION_ENDED && session->end == fact->end, "%s: end %u",
                fact->what, session->end);
-        fake_end();
+        end();
     }
 }
 
@@ -169,7 +175,7 @@ TEST(a_pause_refuses_work_and_stops_the_clocks)
     for (int i = 0; i < 7; i++)
         fake_pass(1000);
     expect(session->state == SESSION_ENDED && session->end == END_AGE, "end %u", session->end);
-    fake_end();
+    end();
 }
 
 TEST(a_paused_session_that_uses_the_processor_is_lost)
@@ -181,7 +187,7 @@ TEST(a_paused_session_that_uses_the_processor_is_lost)
     fake_use_cpu(60000000);
     fake_pass(1001);
     expect(session->state == SESSION_ENDED && session->end == END_LOST, "state %u", session->state);
-    fake_end();
+    end();
 }
 
 TEST(a_session_without_a_sandbox_ends_with_the_cause)
