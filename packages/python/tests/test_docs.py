@@ -19,10 +19,7 @@ def test_the_first_lines_of_the_readme_make_a_chart(monkeypatch, tmp_path, capsy
     templates = folder / "state/templates"
     templates.mkdir(parents=True)
     for name in ("minimal", "python", "this-environment"):
-        source = STATE / "templates" / ("python" if name == "this-environment" else name)
-        (templates / name).mkdir()
-        for each in source.iterdir():
-            (templates / name / each.name).symlink_to(each)
+        (templates / name).symlink_to((STATE / "templates" / ("python" if name == "this-environment" else name)).resolve())
     server = Server(folder, "--default-policy", "data")
     monkeypatch.setenv("GLOVEBOX_SOCKET", server.socket)
     monkeypatch.chdir(tmp_path)

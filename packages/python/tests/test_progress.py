@@ -150,7 +150,7 @@ def test_a_build_is_told_in_steps(state, monkeypatch):
 
 
 def test_the_lines_of_a_build_are_those_of_the_program():
-    """STEP reads what src/cli/operate/template.c writes where stderr is no terminal."""
-    text = (pathlib.Path(__file__).parents[3] / "src/cli/operate/template.c").read_text()
+    """STEP reads what src/cli/operate/template_progress.c writes where stderr is no terminal."""
+    text = (pathlib.Path(__file__).parents[3] / "src/cli/operate/template_progress.c").read_text()
     assert '"glovebox: template %s: %s (%u of %u)\\n"' in text
     assert templates.STEP.fullmatch("glovebox: template %s: %s (%u of %u)" .replace("%s", "a").replace("%u", "1"))
