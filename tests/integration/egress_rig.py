@@ -122,7 +122,7 @@ class Egress:
         self.daemon, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         given = [open(path, "rb") for path in (secrets, ca_file) if path]
         more = ["--secrets", f"{given[0].fileno()}={secrets}"] if secrets else []
-        more += ["--ca-file", str(given[-1].fileno())] if ca_file else []
+        more += ["--ca-file", f"{given[-1].fileno()}={ca_file}"] if ca_file else []
         command, user = with_hosts(hosts, [str(BUILD / "glovebox-egress"), "--daemon", str(theirs.fileno()), "--resolver",
                                            resolver, *more])
         with self.gate:
