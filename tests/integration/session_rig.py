@@ -1,5 +1,6 @@
 """A daemon under `glovebox serve`, and its sessions as a client sees them."""
 
+import contextlib
 import http.client
 import json
 import pathlib
@@ -68,7 +69,8 @@ class Daemon(Started):
     def open(self, method, path, body=None, headers=()):
         connection = http.client.HTTPConnection("localhost", timeout=60)
         connection.sock = self.connect()
-        connection.request(method, path, json.dumps(body).encode() if body is not None else None, dict(headers))
+        with contextlib.suppress(BrokenPipeError):  # refused before the body was read
+            connection.request(method, path, json.dumps(body).encode() if body is not None else None, dict(headers))
         return connection.getresponse()
 
     def call(self, method, path, body=None):
