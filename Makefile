@@ -90,7 +90,7 @@ SAMPLE ?= 60
 SEED ?=
 mutants:
 	@tools/setup build test
-	@tools/mutants $(BUILD) $(SAMPLE) $(SEED)
+	@tools/mutants $(BUILD) $(SAMPLE) "$(SEED)" $(SCOPE)
 
 # Verdicts: is the limit that ended a run named correctly? RUNS of each limit, in parallel; `make test` has a short form.
 RUNS ?= 1000
