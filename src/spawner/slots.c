@@ -76,9 +76,9 @@ struct slot *slot_take(struct spawner *spawner)
 {
     static uint32_t next;
     for (uint32_t tried = 0; tried < SLOTS_KEEPING + spawner->slot_count; tried++) {
-        uint32_t among = tried < SLOTS_KEEPING && spawner->slot_count > SLOTS_KEEPING
-                             ? SLOTS_KEEPING
-                             : spawner->slot_count;
+        uint32_t among = spawner->slot_count;
+        if (tried < SLOTS_KEEPING && among > SLOTS_KEEPING)
+            among = SLOTS_KEEPING;
         struct slot *slot = &spawner->slots[next++ % among];
         if (slot->state != SLOT_FREE)
             continue;
