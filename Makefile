@@ -144,7 +144,7 @@ sequences: all
 	@GLOVEBOX_SEQUENCES=$(RUNS) GLOVEBOX_BUILD=$(abspath $(BUILD)) /usr/bin/python3 -B -m pytest -p no:cacheprovider -q -s \
 		tests/integration/test_sequences.py
 
-# Simulation of gloveboxd: clock, disk, spawner and clients follow from a seed (docs/decisions/0130). SEEDS from FROM on;
+# Simulation of gloveboxd: clock, disk, spawner and clients follow from a seed (docs/decisions/0131). SEEDS from FROM on;
 # SEED=n repeats one and prints its trace.
 SEEDS ?= 10000
 FROM ?= 1
