@@ -128,7 +128,9 @@ static int take_keys(struct oauth *oauth, error *err)
     return fail(err, ERR_UNAUTHORIZED, "no token can be checked: the %.180s", oauth->failure.text);
 }
 
-/* Of issuer and subject, so that no two callers are one. */
+/* Of issuer and subject, so that no two callers are one. Tokens of one subject with other scopes
+ * are other callers of the same tenant: an account has one set of scopes, and a request that is
+ * under way keeps its own whatever comes beside it. */
 static void name_caller(const struct oauth *oauth, const struct oauth_token *token,
                         struct api_key *key)
 {
@@ -140,10 +142,15 @@ static void name_caller(const struct oauth *oauth, const struct oauth_token *tok
                                      strlen(oauth->issuer) + 1);
     (void) crypto_generichash_update(&state, (const void *) token->subject,
                                      strlen(token->subject) + 1);
+    crypto_generichash_state with_scopes = state;
     (void) crypto_generichash_final(&state, hash, sizeof hash);
     (void) sodium_bin2hex(hex, sizeof hex, hash, sizeof hash);
-    (void) snprintf(key->id, sizeof key->id, "o%.15s", hex); /* those of keys have digits first */
     (void) snprintf(key->tenant, sizeof key->tenant, "oauth-%.48s", hex);
+    (void) crypto_generichash_update(&with_scopes, (const void *) &token->scopes,
+                                     sizeof token->scopes);
+    (void) crypto_generichash_final(&with_scopes, hash, sizeof hash);
+    (void) sodium_bin2hex(hex, sizeof hex, hash, sizeof hash);
+    (void) snprintf(key->id, sizeof key->id, "o%.15s", hex); /* those of keys have digits first */
 }
 
 int oauth_identify(struct oauth *oauth, const char *text, struct api_key *ret_key, error *err)

@@ -39,6 +39,19 @@ void exchange_stop_resting(struct exchange *exchange)
     exchange->is_resting = false;
 }
 
+/* Does a block of CONNECTION_BYTES from malloc() begin here? Its size stands before it, with three
+ * flags. Empty lines before a request move its beginning within the block: what stands before it
+ * then are their line ends, and only what is certain to lie in the block may be given back. The
+ * size is read where it lies in the same page, and by no sanitizer, whose blocks look otherwise. */
+__attribute__((no_sanitize("address"))) static bool is_block(uintptr_t start)
+{
+    if (start % PAGE < sizeof(size_t))
+        return false;
+    const volatile size_t *size =
+        (const volatile size_t *) (start - sizeof(size_t)); /* NOLINT(performance-no-int-to-ptr) */
+    return start % sizeof(size_t) == 0 && (*size & ~(size_t) 7) == CONNECTION_BYTES + 16;
+}
+
 /* libmicrohttpd reads a request into the first half of CONNECTION_BYTES, and overwrites with zeros
  * what of it the request did not need: pages of memory that hold nothing. Zeros is what the kernel
  * gives when such a page is touched again, so that nobody can tell that it was gone. */
@@ -48,8 +61,11 @@ void exchange_give_back(const struct exchange *exchange)
     const struct connection *connection = connection_of(exchange->connection);
     if (!connection || !connection->target)
         return;
-    uintptr_t begin = ((uintptr_t) connection->target + PAGE - 1) / PAGE * PAGE;
-    uintptr_t end = ((uintptr_t) connection->target + CONNECTION_BYTES / 2) / PAGE * PAGE;
+    uintptr_t start = (uintptr_t) connection->target - strlen(exchange->method) - 1;
+    if (!is_block(start))
+        return;
+    uintptr_t begin = (start + PAGE - 1) / PAGE * PAGE;
+    uintptr_t end = (start + CONNECTION_BYTES / 2) / PAGE * PAGE;
     for (uintptr_t page = begin; page < end; page += PAGE)
         if (memcmp((const void *) page, zeros, PAGE) == 0) /* NOLINT(performance-no-int-to-ptr) */
             (void) madvise((void *) page, PAGE,

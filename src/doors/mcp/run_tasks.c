@@ -33,13 +33,18 @@ struct run_task {
 
 static struct run_task *tasks; /* the newest first */
 
-static void drop(struct run_task *task)
+static void unlink_task(struct run_task *task)
 {
     for (struct run_task **link = &tasks; *link; link = &(*link)->next)
         if (*link == task) {
             *link = task->next;
             break;
         }
+}
+
+static void drop(struct run_task *task)
+{
+    unlink_task(task);
     if (task->watch)
         watch_close(task->watch);
     bytes_done(&task->result);
@@ -135,20 +140,24 @@ static void describe(const struct run_task *kept, struct mcp_task *task)
         mcp_run_state_print(kept->watch, task->message, sizeof task->message);
 }
 
-/* Cancels those that it has begun. */
+static struct run_task *of_process(const struct mcp_client *process)
+{
+    struct run_task *task = tasks;
+    while (task && task->process != process)
+        task = task->next;
+    return task;
+}
+
+/* Cancels those that it has begun. A run that was queued ends at once: then on_woken() is called
+ * while the task is out of the list and still there, and may drop others that have ended. */
 static void end_with(const struct mcp_client *process)
 {
-    for (struct run_task *task = tasks, *next; task; task = next) {
-        next = task->next;
-        if (task->process != process)
-            continue;
-        struct watch *watch = task->watch;
-        task->watch = NULL;
+    struct run_task *task;
+    while ((task = of_process(process))) {
+        unlink_task(task);
+        if (task->watch)
+            watch_cancel(task->watch);
         drop(task);
-        if (watch) {
-            watch_cancel(watch);
-            watch_close(watch);
-        }
     }
 }
 

@@ -250,11 +250,13 @@ static int count_one(void *context, const struct api_key *key)
     return *count > 1;
 }
 
-/* Keys that could want a slot at any time, whether they were seen or not. */
+/* Keys that could want a slot at any time, whether they were seen or not, and callers by tokens. */
 static bool keys_are_several(struct accounts *accounts)
 {
     uint32_t count = 0;
     error err;
+    if (accounts->token_callers > 1)
+        return true;
     if (now_ms() < accounts->keys.until_ms)
         return accounts->keys.are_several;
     if (accounts->store && key_store_list(accounts->store, count_one, &count, &err) < 0)
