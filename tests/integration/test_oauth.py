@@ -4,6 +4,7 @@ import base64
 import hmac
 import json
 import os
+import socket
 import subprocess
 import time
 
@@ -105,6 +106,25 @@ def test_scopes_are_mapped_and_what_decides_needs_a_key(service, issuer):
     every = issuer.token(scope="glovebox:run glovebox:sessions glovebox:audit glovebox:approve glovebox:admin")
     assert service.call("GET", "/metrics", key=every).status == 200
     assert service.call("POST", "/v1/approvals/apr_1:decide", {"decision": "approve"}, key=every).status == 403
+
+
+def test_a_request_keeps_the_scopes_of_its_own_token(service, issuer):
+    """Its header has come; before its body has, another token of the same subject asks for what this one may not."""
+    narrow, wide = issuer.token(scope="glovebox:run"), issuer.token(scope="glovebox:run glovebox:sessions")
+    client = Stateless(service, narrow)
+    message = client.message("tools/call", {"name": "session_open", "arguments": {"policy": "minimal"}})
+    body = json.dumps(message).encode()
+    head = {"Host": "127.0.0.1", "Authorization": f"Bearer {narrow}", "Content-Type": "application/json",
+            "Content-Length": str(len(body)), "Connection": "close"} | client.headers(message)
+    with socket.create_connection(("127.0.0.1", service.port), 60) as peer:
+        text = "".join(f"{name}: {value}\r\n" for name, value in head.items())
+        peer.sendall(f"POST /mcp HTTP/1.1\r\n{text}\r\n".encode() + body[:5])
+        time.sleep(0.3)  # the header has been read
+        assert service.call("GET", "/v1/sessions", key=wide).status == 200
+        peer.sendall(body[5:])
+        answer = b"".join(iter(lambda: peer.recv(65536), b""))
+    assert b"scope" in answer and b" 401 " not in answer and b"ses_" not in answer, answer
+    assert not service.call("GET", "/v1/sessions", key=wide).json["sessions"]
 
 
 def confused(issuer):
