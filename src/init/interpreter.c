@@ -124,7 +124,7 @@ int image_interpreter(struct sandbox *sandbox, const struct frame *in, error *er
 }
 
 /* /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN). Without them stop_everything() looks at all
- * processes. Opened ahead: whoever waits for a run's end waits for nothing else then. */
+ * processes. Opened ahead, so that the end of a run does not wait for it. */
 static void watch_descent(struct sandbox *sandbox)
 {
     char path[64];

@@ -236,7 +236,7 @@ static bool children_are(int list, const char *expected)
  * well, but walks over all processes of the host, twice, under a lock that every fork waits for.
  *
  * What has a SIGKILL pending neither forks nor makes threads (copy_process in kernel/fork.c). After
- * that its one thread has no child, and it is our only one; whoever else were here would descend
+ * that its one thread has no child, and it is our only one; any other process would descend
  * from one of the two, and is never given to the interpreter, only to us. In this order: its
  * children become ours, at the end of the list, and ours stay until they are reaped. */
 static bool only_interpreter_was_left(const struct sandbox *sandbox)

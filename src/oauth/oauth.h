@@ -3,7 +3,7 @@
  *
  * gloveboxd has no way out to the network: the server's keys lie in a file (RFC 7517), which is
  * read again when it has changed. What a token says of keys (jku, jwk, x5u, x5c) is not looked at,
- * and an algorithm belongs to the kind of a key: none, and HMAC, are nobody's. */
+ * and an algorithm belongs to the kind of a key: no key has the kind of `none` or HMAC. */
 #pragma once
 
 #include "base/error.h"

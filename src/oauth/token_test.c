@@ -194,7 +194,7 @@ TEST(a_token_of_each_algorithm_is_taken)
         sign(signer, header, claims_with(NULL, NULL), token);
         expect(oauth_check(&oauth, token, &told, &err) == 0, "%s: %s", signer->name, err.text);
         expect(strcmp(told.subject, "ada") == 0 && told.scopes == (SCOPE_RUN | SCOPE_SESSIONS),
-               "%s %x: admin is nobody's by a token", told.subject, told.scopes);
+               "%s %x: a token never gives admin", told.subject, told.scopes);
         (void) snprintf(header, sizeof header, "{\"alg\":\"%s\"}", signer->name);
         sign(signer, header, claims_with("aud", "[\"x\",\"" AUDIENCE "\"]"), token);
         expect(oauth_check(&oauth, token, &told, &err) == 0, "without kid: %s", err.text);

@@ -76,7 +76,7 @@ enum plant {
     PLANT_NONE,
     PLANT_NO_INTENT,    /* a run begins without its note */
     PLANT_DOUBLE_FREE,  /* a slot is given back twice */
-    PLANT_OTHER_TENANT, /* a run is handed out to whoever names it */
+    PLANT_OTHER_TENANT, /* a run is handed out to every caller that names it */
     PLANT_LOST_SLOT,    /* a slot is not given back */
     PLANT_NO_KEY,       /* a key is not remembered */
     PLANT_FALSE_SYNC,   /* a sync that failed is believed */

@@ -35,7 +35,7 @@ void notify_client_event(struct notify_client *notify_client, const char *id,
 /* As the witness of a ledger: `notices` may be NULL. */
 void notify_client_checkpoint(struct notify_client *notify_client, const char *text, size_t size);
 
-/* Sends a span, as JSON of OTLP, if there is a collector. As with the log, whoever has one to tell
- * need not know the client. */
+/* Sends a span, as JSON of OTLP, if there is a collector. As with the log, the caller
+ * does not need the client. */
 bool notify_client_has_traces(void);
 void notify_client_span(const struct bytes *span);

@@ -53,7 +53,7 @@ static struct {
     struct spawn_build last_build;
     struct spawn_inject injected; /* the last; id 0: none */
     const char *build_failure;    /* the spawner refuses builds with this text */
-    bool builds_wait;             /* it does not answer them for now */
+    bool builds_wait;             /* it answers none until this is false */
     int64_t clock_us;
     char group[64]; /* directory of counters of every sandbox */
 } fake;

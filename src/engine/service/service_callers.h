@@ -34,7 +34,8 @@ struct credentials {
 int service_identify(struct service *service, const struct credentials *credentials,
                      struct caller *caller, error *err);
 
-/* Whose access tokens are taken beside keys, and for what they must be. False: nobody's. */
+/* The issuer whose access tokens are accepted beside keys, and their audience. False: no tokens
+ * are accepted. */
 bool service_takes_tokens(const struct service *service, const char **ret_issuer,
                           const char **ret_audience);
 /* The scopes one of which a token must name for `right`, with blanks between them. */

@@ -87,7 +87,7 @@ TEST(operations_hear_what_is_theirs_and_nothing_after_their_end)
             "%s", err.text);
     expect(one.id != other.id && one.id >= 32 && other.id >= 32, "ids %u, %u", one.id, other.id);
     fake_done(0, one.id, 0);
-    fake_done(0, 31, 0); /* nobody's */
+    fake_done(0, 31, 0); /* an id that no operation has */
     expect(frames == 1, "%u frames", frames);
     session_done(session, &one);
     session_done(session, &one);
