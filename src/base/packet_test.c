@@ -135,7 +135,7 @@ TEST(what_is_cut_short_or_overfull_is_refused_and_leaves_nothing)
     }
 }
 
-TEST(silence_and_the_end_are_told_apart)
+TEST(a_timeout_and_the_end_are_distinguished)
 {
     int ends[2];
     pair_open(ends, SOCK_NONBLOCK);
@@ -149,7 +149,7 @@ TEST(silence_and_the_end_are_told_apart)
     expect(packet_receive(-1, &packet, &err) == -1 && err.os == EBADF, "no socket");
 }
 
-TEST(the_last_word_is_heard_though_a_message_was_left_unread)
+TEST(the_last_event_arrives_though_a_message_was_left_unread)
 {
     for (int sends_first = 0; sends_first < 2; sends_first++) {
         int ends[2];
@@ -194,5 +194,5 @@ TESTS(CASE(a_message_comes_whole),
       CASE(without_room_for_descriptors_a_message_is_cut_and_the_next_is_whole),
       CASE(descriptors_come_with_it_and_close_on_exec), CASE(too_much_is_not_sent),
       CASE(what_is_cut_short_or_overfull_is_refused_and_leaves_nothing),
-      CASE(silence_and_the_end_are_told_apart),
-      CASE(the_last_word_is_heard_though_a_message_was_left_unread))
+      CASE(a_timeout_and_the_end_are_distinguished),
+      CASE(the_last_event_arrives_though_a_message_was_left_unread))

@@ -52,7 +52,7 @@ TEST(no_rate_is_forgotten_however_many_endpoints_are_asked_in_turn)
     }
 }
 
-TEST(more_endpoints_than_anybody_has_are_refused)
+TEST(too_many_endpoints_are_refused)
 {
     int64_t now = 200 * (int64_t) MINUTE_MS;
     unsigned allowed = 0;
@@ -65,4 +65,4 @@ TEST(more_endpoints_than_anybody_has_are_refused)
 
 TESTS(CASE(a_minute_brings_as_many_requests_as_the_rate_says),
       CASE(no_rate_is_forgotten_however_many_endpoints_are_asked_in_turn),
-      CASE(more_endpoints_than_anybody_has_are_refused))
+      CASE(too_many_endpoints_are_refused))

@@ -46,7 +46,7 @@ TEST(a_name_has_one_form)
     }
 }
 
-TEST(what_is_special_is_nobodys_host)
+TEST(special_addresses_are_no_hosts)
 {
     static const struct {
         const char *address;
@@ -270,6 +270,6 @@ TEST(what_is_intercepted_passes_no_other_way)
 }
 
 TESTS(CASE(what_is_intercepted_passes_no_other_way), CASE(a_name_has_one_form),
-      CASE(what_is_special_is_nobodys_host), CASE(a_path_cannot_climb),
+      CASE(special_addresses_are_no_hosts), CASE(a_path_cannot_climb),
       CASE(the_rule_that_came_closest_says_why), CASE(an_unsound_rule_is_not_taken),
       CASE(an_unsound_endpoint_is_not_taken), CASE(a_network_is_opened_by_its_number_only))

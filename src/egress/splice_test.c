@@ -151,7 +151,7 @@ TEST(what_was_read_before_goes_first)
     take_up(&line);
 }
 
-TEST(who_passes_much_gets_a_wide_pipe)
+TEST(much_traffic_widens_the_pipe)
 {
     static char block[32768];
     struct line line;
@@ -172,4 +172,4 @@ TEST(who_passes_much_gets_a_wide_pipe)
 
 TESTS(CASE(the_end_is_passed_on_whenever_it_comes), CASE(a_body_is_as_long_as_it_was_to_be),
       CASE(no_more_is_taken_than_may_be), CASE(a_receiver_that_left_ends_it),
-      CASE(what_was_read_before_goes_first), CASE(who_passes_much_gets_a_wide_pipe))
+      CASE(what_was_read_before_goes_first), CASE(much_traffic_widens_the_pipe))

@@ -16,7 +16,7 @@ static unsigned heard(struct pace *pace, int64_t from_ms, int64_t to_ms)
     return count;
 }
 
-TEST(who_never_stops_is_heard_at_a_steady_rate)
+TEST(endless_denials_are_reported_at_a_steady_rate)
 {
     struct pace pace = { 0 };
     unsigned first = heard(&pace, 1000, 2000);
@@ -33,5 +33,5 @@ TEST(a_pause_gives_back_no_more_than_there_was)
     expect(after == PACE_AT_ONCE, "%u", after);
 }
 
-TESTS(CASE(who_never_stops_is_heard_at_a_steady_rate),
+TESTS(CASE(endless_denials_are_reported_at_a_steady_rate),
       CASE(a_pause_gives_back_no_more_than_there_was))

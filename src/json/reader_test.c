@@ -134,7 +134,7 @@ TEST(mistakes_in_long_texts_are_refused)
 }
 
 /* The place of a mistake behind a long text is the body's. */
-TEST(mistakes_are_told_with_their_place)
+TEST(mistakes_are_reported_with_line_and_column)
 {
     auto_bytes text = { 0 };
     error err = { 0 };
@@ -160,4 +160,4 @@ TEST(a_text_without_an_end_is_refused)
 }
 
 TESTS(CASE(long_texts_are_what_json_c_reads), CASE(mistakes_in_long_texts_are_refused),
-      CASE(mistakes_are_told_with_their_place), CASE(a_text_without_an_end_is_refused))
+      CASE(mistakes_are_reported_with_line_and_column), CASE(a_text_without_an_end_is_refused))

@@ -103,7 +103,7 @@ TEST(what_is_revoked_or_expired_is_good_for_nothing)
     key_store_close(other);
 }
 
-TEST(a_rotated_key_is_good_for_as_long_as_was_said)
+TEST(a_rotated_key_is_valid_for_its_grace_period)
 {
     struct key_store *store = open_store();
     struct api_key key = { .scopes = SCOPE_RUN }, found;
@@ -150,7 +150,7 @@ int main(void)
     static const struct CMUnitTest tests[] = { CASE(a_key_is_found_by_its_text_alone),
                                                CASE(no_file_holds_a_secret),
                                                CASE(what_is_revoked_or_expired_is_good_for_nothing),
-                                               CASE(a_rotated_key_is_good_for_as_long_as_was_said),
+                                               CASE(a_rotated_key_is_valid_for_its_grace_period),
                                                CASE(scopes_and_policies_are_exact) };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     if (!mkdtemp(folder))

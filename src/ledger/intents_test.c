@@ -15,7 +15,7 @@ static void note(struct intents *intents, const char *id, unsigned *ret_slot)
             "%s", err.text);
 }
 
-TEST(what_was_open_is_told_as_lost_once)
+TEST(open_runs_are_reported_as_lost_once)
 {
     int folder = make_folder();
     struct ledger *ledger = open_ledger(folder);
@@ -93,5 +93,5 @@ TEST(an_execution_that_two_slots_hold_is_lost_once)
     remove_folder(folder);
 }
 
-TESTS(CASE(an_execution_that_two_slots_hold_is_lost_once), CASE(what_was_open_is_told_as_lost_once),
-      CASE(more_notes_than_are_stored_are_lost_as_well))
+TESTS(CASE(an_execution_that_two_slots_hold_is_lost_once),
+      CASE(open_runs_are_reported_as_lost_once), CASE(more_notes_than_are_stored_are_lost_as_well))

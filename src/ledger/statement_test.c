@@ -90,7 +90,7 @@ TEST(a_minimal_receipt_has_counts_and_no_rows)
     bytes_done(&text);
 }
 
-TEST(a_list_that_memory_was_missing_for_is_told_by_its_count)
+TEST(a_list_without_memory_is_reported_by_its_count)
 {
     struct receipt_facts facts = hostile_facts();
     struct bytes text = { 0 };
@@ -132,5 +132,5 @@ TEST(rows_are_listed_up_to_the_last_that_fits)
 
 TESTS(CASE(no_name_and_no_number_makes_a_receipt_too_large),
       CASE(a_minimal_receipt_has_counts_and_no_rows),
-      CASE(a_list_that_memory_was_missing_for_is_told_by_its_count),
+      CASE(a_list_without_memory_is_reported_by_its_count),
       CASE(rows_are_listed_up_to_the_last_that_fits))

@@ -296,7 +296,7 @@ TEST(claims_that_are_none_are_refused)
     oauth_keys_done(&oauth.keys);
 }
 
-TEST(a_key_of_somebody_else_with_the_same_id_signs_nothing)
+TEST(another_issuers_key_with_the_same_id_is_not_accepted)
 {
     struct oauth oauth;
     open_all(&oauth);
@@ -418,6 +418,6 @@ TEST(settings_are_all_there_or_none)
 
 TESTS(CASE(a_token_of_each_algorithm_is_taken), CASE(headers_that_are_none_are_refused),
       CASE(claims_that_are_none_are_refused),
-      CASE(a_key_of_somebody_else_with_the_same_id_signs_nothing),
+      CASE(another_issuers_key_with_the_same_id_is_not_accepted),
       CASE(scopes_are_words_of_their_own), CASE(texts_that_are_no_tokens_are_refused),
       CASE(keys_are_read_again_when_their_file_has_changed), CASE(settings_are_all_there_or_none))

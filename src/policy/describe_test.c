@@ -47,7 +47,7 @@ TEST(it_names_policy_languages_and_packages)
     expect_says("{}", "Python packages", false);
 }
 
-TEST(it_says_that_a_person_is_asked)
+TEST(a_pending_approval_is_printed)
 {
     begin();
     expect_says("{}", "A person is asked", false);
@@ -104,7 +104,7 @@ TEST(limits_say_what_more_may_be_asked_for)
     expect_says("{}", "up to 1 min may be asked for", true);
 }
 
-TEST(checks_and_expectations_are_told_where_there_are_some)
+TEST(checks_and_expectations_are_reported_where_there_are_some)
 {
     begin();
     expect_says("{}", "looked at before it runs", false);
@@ -121,7 +121,7 @@ TEST(checks_and_expectations_are_told_where_there_are_some)
     expect_says("{}", "are withheld", true);
 }
 
-TESTS(CASE(it_says_that_a_person_is_asked), CASE(it_names_endpoints_as_code_writes_them),
+TESTS(CASE(a_pending_approval_is_printed), CASE(it_names_endpoints_as_code_writes_them),
       CASE(it_names_policy_languages_and_packages), CASE(more_packages_than_it_names_are_mentioned),
       CASE(limits_say_what_more_may_be_asked_for),
-      CASE(checks_and_expectations_are_told_where_there_are_some))
+      CASE(checks_and_expectations_are_reported_where_there_are_some))

@@ -20,7 +20,7 @@ TEST(every_setting_starts_with_a_value_that_it_takes)
     expect(setting_find("slot") == SETTINGS && setting_find("") == SETTINGS, "others are found");
 }
 
-TEST(what_differs_is_said_by_when_it_counts)
+TEST(differences_are_listed_by_when_they_take_effect)
 {
     static struct settings before, after;
     char text[200];
@@ -41,4 +41,4 @@ TEST(what_differs_is_said_by_when_it_counts)
 }
 
 TESTS(CASE(every_setting_starts_with_a_value_that_it_takes),
-      CASE(what_differs_is_said_by_when_it_counts))
+      CASE(differences_are_listed_by_when_they_take_effect))

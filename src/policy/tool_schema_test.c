@@ -66,7 +66,7 @@ TEST(each_format_has_the_parameters_where_its_readers_look)
     }
 }
 
-TEST(mcp_is_told_whether_the_network_can_be_reached)
+TEST(mcp_clients_see_whether_the_network_can_be_reached)
 {
     error err;
     for (int i = 0; i < 2; i++) {
@@ -94,4 +94,4 @@ TEST(other_formats_are_refused)
 }
 
 TESTS(CASE(each_format_has_the_parameters_where_its_readers_look),
-      CASE(mcp_is_told_whether_the_network_can_be_reached), CASE(other_formats_are_refused))
+      CASE(mcp_clients_see_whether_the_network_can_be_reached), CASE(other_formats_are_refused))

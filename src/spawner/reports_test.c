@@ -71,7 +71,7 @@ static unsigned open_files(void)
     return count;
 }
 
-TEST(a_sandbox_that_stands_is_handed_over_with_its_descriptors)
+TEST(a_ready_sandbox_is_handed_over_with_its_descriptors)
 {
     struct spawn_built built;
     unsigned fds = 0;
@@ -198,7 +198,7 @@ TEST(an_interpreter_that_cannot_be_forked_ends_only_a_sandbox_that_is_being_buil
     end();
 }
 
-TESTS(CASE(a_sandbox_that_stands_is_handed_over_with_its_descriptors),
+TESTS(CASE(a_ready_sandbox_is_handed_over_with_its_descriptors),
       CASE(a_report_that_is_wrong_ends_the_sandbox),
       CASE(a_report_waits_for_that_of_the_fork_server),
       CASE(an_interpreter_that_cannot_be_forked_ends_only_a_sandbox_that_is_being_built))

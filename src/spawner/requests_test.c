@@ -167,7 +167,7 @@ TEST(a_sandbox_is_cloned_from_the_fork_server_of_a_template_that_is_there)
     expect_refused(&build, ERR_PROTOCOL, "zygote 1");
 }
 
-TEST(a_sandbox_gets_a_user_id_and_a_control_group_that_nobody_else_has_now)
+TEST(a_sandbox_gets_a_user_id_and_a_control_group_of_its_own)
 {
     struct build_sandbox orders[SLOTS];
     error err = { 0 };
@@ -406,7 +406,7 @@ TEST(a_fork_server_gets_the_files_of_each_control_group_in_order)
 TESTS(CASE(a_request_that_does_not_exist_or_is_malformed_is_refused),
       CASE(a_fork_server_gets_the_files_of_each_control_group_in_order),
       CASE(a_sandbox_is_cloned_from_the_fork_server_of_a_template_that_is_there),
-      CASE(a_sandbox_gets_a_user_id_and_a_control_group_that_nobody_else_has_now),
+      CASE(a_sandbox_gets_a_user_id_and_a_control_group_of_its_own),
       CASE(each_number_lies_within_the_bounds_of_limits_def),
       CASE(a_filter_is_one_that_was_loaded_at_the_start_and_never_bytes_that_come_later),
       CASE(a_request_with_a_stale_generation_touches_no_slot),

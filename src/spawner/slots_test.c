@@ -113,7 +113,7 @@ TEST(a_stuck_slot_answers_every_release)
            "it was freed in the end, and that is reported");
 }
 
-TEST(a_failure_is_told_when_the_slot_is_free)
+TEST(a_failure_is_reported_once_the_slot_is_free)
 {
     begin();
     struct slot *slot = slot_take(&root);
@@ -169,7 +169,7 @@ TEST(a_frozen_slot_is_thawed_before_it_is_free)
     expect(root.slots[2].state == SLOT_BUILDING, "a slot of nobody here was looked at");
 }
 
-TEST(a_release_is_told_again_until_gloveboxd_has_room_for_it)
+TEST(a_release_is_sent_again_until_gloveboxd_accepts_it)
 {
     begin();
     error err = { 0 };
@@ -219,8 +219,8 @@ TEST(slots_of_two_instances_never_overlap)
     (void) unlink(path);
 }
 
-TESTS(CASE(a_stuck_slot_answers_every_release), CASE(a_failure_is_told_when_the_slot_is_free),
+TESTS(CASE(a_stuck_slot_answers_every_release), CASE(a_failure_is_reported_once_the_slot_is_free),
       CASE(a_slot_that_is_free_has_no_events), CASE(slots_of_two_instances_never_overlap),
       CASE(a_frozen_slot_is_thawed_before_it_is_free),
-      CASE(a_release_is_told_again_until_gloveboxd_has_room_for_it),
+      CASE(a_release_is_sent_again_until_gloveboxd_accepts_it),
       CASE(a_slot_is_free_even_if_gloveboxd_has_ended))

@@ -95,7 +95,7 @@ static int take_zygote(void)
     return packet_take_fd(&packet, 0);
 }
 
-TEST(only_those_who_wait_for_a_zygote_fail_with_it)
+TEST(only_sandboxes_that_wait_for_a_zygote_fail_with_it)
 {
     error err = { 0 };
     begin();
@@ -116,7 +116,7 @@ TEST(only_those_who_wait_for_a_zygote_fail_with_it)
     (void) close(fresh);
 }
 
-TEST(a_zygote_makes_room_only_if_nobody_waits_for_it)
+TEST(a_zygote_is_evicted_only_without_pending_sandboxes)
 {
     error err = { 0 };
     int sides[ZYGOTES_MAX];
@@ -205,6 +205,6 @@ TEST(a_zygote_that_has_served_long_is_replaced)
     is_replaced(1, INT64_C(10) * 60 * 1000);
 }
 
-TESTS(CASE(only_those_who_wait_for_a_zygote_fail_with_it),
-      CASE(a_zygote_makes_room_only_if_nobody_waits_for_it),
+TESTS(CASE(only_sandboxes_that_wait_for_a_zygote_fail_with_it),
+      CASE(a_zygote_is_evicted_only_without_pending_sandboxes),
       CASE(a_caller_waits_while_a_zygote_warms_up), CASE(a_zygote_that_has_served_long_is_replaced))

@@ -303,7 +303,7 @@ def test_processes_are_those_of_this_run(server):
             assert made == 40 if most == 40 else made < most, (wanted, made)
 
 
-def test_a_paused_session_pauses_nobody_after_it(server, fresh):
+def test_the_slot_of_a_paused_session_is_not_paused_afterwards(server, fresh):
     for _ in range(3):
         session = Session(server)
         session.run("kept = 1")

@@ -212,7 +212,7 @@ def test_ports_and_names_are_the_own(server):
         other.end()
 
 
-def test_keys_are_nobodys(two):
+def test_kernel_keyrings_are_not_reachable(two):
     session, neighbour = two
     add_key, request_key = {"aarch64": (217, 218)}.get(platform.machine(), (248, 249))
     code = ("import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
@@ -246,7 +246,7 @@ def memory_of(server):
     raise AssertionError("no gloveboxd")
 
 
-def test_what_nobody_reads_fills_no_buffer_of_the_daemon(server, two):
+def test_unread_output_fills_no_buffer_of_the_daemon(server, two):
     session, neighbour = two
     neighbour.run("1")
     before = memory_of(server)

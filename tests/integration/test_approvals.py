@@ -113,7 +113,7 @@ def test_it_is_good_for_nothing_else(service):
     assert service.call("POST", "/v1/runs", again, key=service.asker).json["stdout"] == "1\n", "in any order of keys"
 
 
-def test_nobody_decides_for_himself(service):
+def test_requesters_do_not_decide_on_their_own_requests(service):
     both = service.key("--tenant", service.tenant, "--scope", "run,approve")
     approval = ask(service, key=both)
     refused = decide(service, approval, key=both)
@@ -177,7 +177,7 @@ def test_a_decision_cannot_be_widened(service):
     assert decide(service, approval, "deny").status == 409
 
 
-def test_a_denial_tells_why(service):
+def test_a_denial_has_a_reason(service):
     approval = ask(service)
     assert decide(service, approval, "deny", reason="not on a Friday").json["state"] == "denied"
     for named in ({}, {"approval": approval}):
@@ -187,7 +187,7 @@ def test_a_denial_tells_why(service):
     assert service.run("print(2)", policy="asked", key=service.asker).status == 202, "only this one was denied"
 
 
-def test_nobodys_answer_is_a_no(service):
+def test_an_expired_approval_denies(service):
     approval = ask(service, policy="shortly")
     waiting = service.call("GET", f"/v1/approvals/{approval}?wait=30", key=service.asker).json
     assert waiting["state"] == "expired" and waiting["card"] is None
@@ -294,7 +294,7 @@ def test_what_cannot_be_seen_is_named(service):
     assert large.status == 403 and "too long for anybody to read" in large.json["error"]["message"]
 
 
-def test_two_who_decide_at_once_decide_once(service):
+def test_two_decisions_at_once_count_once(service):
     deciders = [service.key("--tenant", service.tenant, "--scope", "approve") for _ in range(8)]
     for turn in range(5):
         approval = ask(service, f"print({turn}, 'x')")
@@ -325,7 +325,7 @@ def test_one_approval_lets_one_of_many_run(service):
     assert sorted(answer.status for answer in answers) == [200] + [409] * 7
 
 
-def test_who_waits_is_told(service):
+def test_waiting_clients_are_notified(service):
     told = []
     waiting = threading.Thread(target=lambda: told.append(
         service.call("GET", "/v1/approvals?state=pending&wait=60", key=service.decider).json["approvals"]))

@@ -20,7 +20,7 @@ def events(service):
     return [one for one in said if "event" in one]
 
 
-def test_who_governs_is_told(glovebox):
+def test_administrative_actions_are_recorded(glovebox):
     state = state_of_its_own(glovebox)
     policies = glovebox.folder / "policies"
     policies.mkdir()
@@ -124,7 +124,7 @@ def test_receipts_are_listed_by_tenant(glovebox):
             assert service.call("GET", f"/v1/receipts?{wrong}").status == 400, wrong
 
 
-def test_copies_of_sessions_are_told(glovebox):
+def test_copies_of_sessions_are_reported(glovebox):
     """Who has made a checkpoint, gone back to it and begun a branch: also with another key than the session's."""
     state_of_its_own(glovebox)
     with Serving(glovebox, slots=4) as service:
@@ -152,7 +152,7 @@ def test_copies_of_sessions_are_told(glovebox):
     assert said["session.branched"] == facts | {"key": keys[1]["id"], "parent": made, "session": branch.json["id"]}
 
 
-def test_a_key_that_cannot_be_told_is_not_made(glovebox):
+def test_a_key_that_cannot_be_printed_is_not_created(glovebox):
     state = state_of_its_own(glovebox)
     assert glovebox("key", "create").returncode == 0
     (state / "daemon" / "log" / "checkpoint").write_text("no checkpoint\n")

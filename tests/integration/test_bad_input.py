@@ -164,7 +164,7 @@ def template_in(state, name="minimal"):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user's sandboxes have the user's own id")
-def test_a_state_folder_that_lets_nobody_in(glovebox, tmp_path):
+def test_a_state_folder_without_permissions(glovebox, tmp_path):
     closed = tmp_path / "closed"
     template_in(closed / "state")
     closed.chmod(0o700)

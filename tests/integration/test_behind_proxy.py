@@ -75,7 +75,7 @@ def test_pages_of_others(service, origin):
         assert answer.status == 403 and "Access-Control-Allow-Origin" not in answer.headers
 
 
-def test_nothing_is_said_without_an_origin(service):
+def test_no_cors_headers_without_an_origin(service):
     assert not [name for name in ask(service).headers if name.lower().startswith("access-control")]
     own = ask(service, Origin="http://localhost").headers
     assert "Access-Control-Allow-Origin" not in own

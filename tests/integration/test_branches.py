@@ -139,7 +139,7 @@ await asyncio.sleep(0.05)
         other.call("POST", "/contexts/python/restart")
         assert other.run("x")["error"]["name"] == "NameError"
 
-    def test_what_is_not_carried_is_said(self, session, branch):
+    def test_what_is_not_carried_over_is_reported(self, session, branch):
         session.run("x = 1")
         session.run("y=2", "bash")
         named = session.call("POST", "/contexts", {"language": "python"})[1]["id"]
@@ -263,7 +263,7 @@ class TestNothingIsShared:
 
 
 class TestRefusals:
-    def test_what_cannot_be_branched_is_said(self, session, branch):
+    def test_what_cannot_be_branched_is_reported(self, session, branch):
         assert branch(session, 404, context="nobody")["code"] == "not_found"
         session.run("x=1", "bash")
         assert "python" in branch(session, 400, context="bash")["message"]
@@ -379,7 +379,7 @@ class TestBeforeItStands:
                 parent.run(self.LARGE)
         parent.call("DELETE")
 
-    def test_it_is_ended_before_it_stands_and_who_waits_may_leave(self, daemon, session, branch):
+    def test_a_branch_can_be_deleted_before_it_is_ready(self, daemon, session, branch):
         session.run(self.LARGE)
         for _ in range(2):
             other = branch(session)
@@ -426,7 +426,7 @@ class TestHostileParents:
         assert "copied" in why or "gone" in why
         parent.call("DELETE")
 
-    def test_what_an_image_is_written_into_leads_to_nobody(self, daemon, branch):
+    def test_the_pipe_of_an_image_is_not_reachable_by_the_branch(self, daemon, branch):
         """No socket: that would name the process that made it, and carry descriptors into the other sandbox."""
         parent = daemon.session()
         parent.run("import os, socket, stat\nseen = []\n"
@@ -456,7 +456,7 @@ class TestHostileParents:
         parent.call("DELETE")
         daemon.idle()
 
-    def test_an_end_that_nobody_stays_for(self, daemon):
+    def test_a_client_that_hangs_up_after_delete(self, daemon):
         """The deletion waits until the memory has been read, even if its client hangs up."""
         parent = daemon.session()
         parent.run("import os, threading")
@@ -474,7 +474,7 @@ class TestHostileParents:
             time.sleep(0.1)
         assert parent.get()["ended"]["why"] == "deleted", parent.get()
 
-    def test_an_end_by_who_may_not_end_it(self, tmp_path):
+    def test_deletion_without_the_right_is_refused(self, tmp_path):
         """A client that hangs up while its deletion waits has the same rights as one that stays."""
         import serving
         from conftest import Glovebox
@@ -575,7 +575,7 @@ class TestMarks:
         assert session.run("echo $v", "bash")["stdout"] == "\n", "its names are gone"
         assert session.call("GET", f"/processes/{process}")[1]["state"] == "ended"
 
-    def test_a_cell_that_runs_is_told(self, session):
+    def test_a_running_cell_is_reported(self, session):
         session.run("x = 1")
         name = checkpoint(session)
         running = session.begin("import time\nwhile True: time.sleep(0.1)")
@@ -643,7 +643,7 @@ class TestMarks:
             session.daemon.call("DELETE", f"/v1/sessions/{answer['id']}")
         assert session.value("len(x)") == str(150 << 20)
 
-    def test_whoever_waits_for_a_copy_uses_the_session(self, daemon):
+    def test_waiting_for_a_copy_keeps_the_session_from_being_idle(self, daemon):
         slow = HOSTILE["no image at all"].replace("lambda *a: BODY", "lambda *a, image=c.cell_contents: time.sleep(2) or image(*a)")
 
         def copy(path):

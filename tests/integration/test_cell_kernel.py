@@ -58,12 +58,12 @@ def test_a_value_goes_with_the_end_and_behind_what_came_before(cell):
     "    def flush(self): os._exit(3)\nsys.stdout = Out()\n40 + 2",
     "import io, os, sys\nclass Err(io.TextIOWrapper):\n    def flush(self): os._exit(3)\n"
     "sys.stderr = Err(io.FileIO(2, closefd=False))\n40 + 2"])
-def test_a_value_is_told_before_the_programs_own_stream_is_flushed(cell, code):
+def test_a_value_is_reported_before_the_programs_own_stream_is_flushed(cell, code):
     ended = cell(code)
     assert text_of(ended) == ["42"] and ended["executed"] is None
 
 
-def test_a_value_is_told_before_an_open_figure_is_drawn(data_cell):
+def test_a_value_is_reported_before_an_open_figure_is_drawn(data_cell):
     ended = data_cell("import os, matplotlib.pyplot as plt\nfigure = plt.figure()\nplt.plot([1, 2])\n"
                       "figure.savefig = figure.draw = lambda *a, **o: os._exit(3)\n"
                       "figure.canvas.draw = figure.canvas.print_figure = figure.savefig\n40 + 2")
@@ -82,7 +82,7 @@ def test_frames_of_the_kernel_are_never_shown(cell):
         assert "\x1b" not in error["traceback"]
 
 
-def test_a_chain_is_told_as_data(cell):
+def test_a_chain_is_reported_as_data(cell):
     error = cell("def g(): {}['k']\ntry:\n    g()\nexcept KeyError as e:\n    raise ValueError('then') from e")["error"]
     assert [(cause["name"], cause["how"]) for cause in error["causes"]] == [("KeyError", "cause")]
     assert [frame["code"] for frame in error["causes"][0]["frames"]] == ["g()", "def g(): {}['k']"]
@@ -91,7 +91,7 @@ def test_a_chain_is_told_as_data(cell):
     assert [(cause["name"], cause["how"]) for cause in error["causes"]] == [("ZeroDivisionError", "context")]
 
 
-def test_a_group_is_told_as_data(cell):
+def test_an_exception_group_is_reported_as_data(cell):
     error = cell("raise ExceptionGroup('many', [ValueError(1), ExceptionGroup('in', [TypeError(2)])])")["error"]
     if error["name"] == "NameError":
         pytest.skip("no groups before Python 3.11")
@@ -111,7 +111,7 @@ def test_a_group_is_told_as_data(cell):
     ("raise ValueError('x' * (20 << 20))", "ValueError"),
     ("import sys\nsys.setrecursionlimit(50000)\ndef f(n): return n and f(n - 1) or 1 / 0\nf(9000)", "ZeroDivisionError"),
 ])
-def test_hostile_exceptions_are_told(cell, code, name):
+def test_hostile_exceptions_are_reported(cell, code, name):
     outcome = cell(code)
     assert outcome["error"]["name"] == name and outcome["executed"]["code"] == 1
     assert len(outcome["error"]["traceback"]) < 2 << 20
@@ -303,7 +303,7 @@ def test_values_are_bounded(cell):
     assert outcome["results"][0]["data"] == {"text/plain": "c"}
 
 
-def test_plotly_is_told_as_json(cell):
+def test_plotly_figures_are_reported_as_json(cell):
     outcome = cell("class Figure:\n  def to_json(self): return '{\"data\": [1], \"layout\": {}}'\n"
                    "  def __repr__(self): return 'Figure()'\nFigure.__module__ = 'plotly.graph_objs._figure'\nFigure()")
     assert outcome["results"][0]["data"]["application/vnd.plotly.v1+json"] == {"data": [1], "layout": {}}

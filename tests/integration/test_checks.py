@@ -231,7 +231,7 @@ def test_a_command_cannot_be_looked_at(daemon):
     assert status == 200 and result["status"] == "ok", result
 
 
-def test_a_receipt_tells_rules_and_lines_and_no_text(daemon):
+def test_a_receipt_has_rules_and_lines_and_no_text(daemon):
     planted = "planted_name_4711"
     result = submit(daemon, f"import json\n\nimport {planted}")
     status, receipt = daemon.call("GET", f"/v1/receipts/{result['receipt']}")
@@ -287,7 +287,7 @@ def test_private_runs_are_checked_too(daemon, glovebox):
     assert b"refused: precheck line 1, ctypes: calls native code" in done.stderr, done.stderr
 
 
-def test_whose_policy_is_used_is_said(daemon, glovebox):
+def test_the_policy_in_use_is_reported(daemon, glovebox):
     env = {"GLOVEBOX_POLICIES": "/nowhere"}
     done = glovebox("run", "--daemon", daemon.path, "--policy", "strict", "-c", "print(1)", env=env)
     assert (done.returncode, done.stdout) == (0, b"1\n"), done.stderr

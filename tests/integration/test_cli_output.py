@@ -80,7 +80,7 @@ def test_json_is_the_contract_and_nothing_else(served):
     assert done.returncode == 4
 
 
-def test_limit_and_denials_are_said_in_a_line_each(served):
+def test_limit_and_denials_are_printed_in_a_line_each(served):
     done = served(stream(status="limit", exit_code=None, signal=9,
                          limit={"name": "wall", "message": "execution exceeded 1 s; ask for more"},
                          denials=[{"layer": "network", "target": "1.2.3.4:80", "count": 2,
@@ -173,7 +173,7 @@ def test_a_link_that_lies_there_is_replaced_not_followed(served, tmp_path):
     assert not (tmp_path / "out" / "plot.png").is_symlink()
 
 
-def test_a_full_disk_is_said_and_nothing_half_is_left(served, tmp_path):
+def test_a_full_disk_is_reported_and_no_partial_file_is_left(served, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("mounting a small file system needs root")
     small = tmp_path / "small"

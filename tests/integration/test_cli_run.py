@@ -215,14 +215,14 @@ def test_output_over_its_limit_keeps_head_and_tail(glovebox):
     assert b"output" in done.stderr
 
 
-def test_denials_are_said(glovebox):
+def test_denials_are_reported(glovebox):
     done = glovebox.run("-c", "import socket\ntry: socket.create_connection(('192.0.2.1', 80), 1)\n"
                               "except OSError as e: print(e)")
     assert done.returncode == 0 and b"unreachable" in done.stdout
     assert done.stderr.startswith(b"glovebox: refused: network ") and done.stderr.count(b"\n") == 1
 
 
-def test_a_limit_that_no_control_group_holds_is_said(glovebox, tmp_path):
+def test_a_limit_without_control_group_is_reported(glovebox, tmp_path):
     """An ordinary user without control groups; how it is held all the same: test_usage_watch.py."""
     if os.geteuid() != 0:
         pytest.skip("becoming somebody else needs root")

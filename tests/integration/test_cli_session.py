@@ -183,7 +183,7 @@ def test_other_names_of_the_verbs(cli):
     assert cli("rm", name.decode()).returncode == 0 and name not in cli("ls").stdout
 
 
-def test_an_interpreter_that_is_gone_is_said(cli, session):
+def test_an_ended_interpreter_is_reported(cli, session):
     ended = cli("run", session, "-c", "import os; os._exit(3)")
     assert ended.returncode != 0 and ended.stderr.startswith(b"ContextEnded: "), ended
 
@@ -194,7 +194,7 @@ def test_what_would_mean_the_default_is_refused(cli, words):
     assert refused.returncode != 0 and b" takes " in refused.stderr and refused.stdout == b"", refused
 
 
-def test_a_branch_that_never_stands_is_told(cli, session):
+def test_a_branch_that_never_becomes_ready_is_reported(cli, session):
     """It is answered before its memory is there; at the command line both are one."""
     from test_branches import HOSTILE
     assert cli("run", session, "-c", HOSTILE["no image at all"].replace("BODY", "False")).returncode == 0
@@ -513,7 +513,7 @@ def test_repl_says_at_once_which_languages_there_are(daemon, cli, words, says):
     assert cli("list").stdout == before, "nothing is left behind"
 
 
-def test_who_sits_at_a_prompt_uses_the_session(daemon, repl):
+def test_an_open_prompt_keeps_the_session_from_being_idle(daemon, repl):
     session = daemon.session(idle_seconds=1)
     ours = repl(session.answer["id"])
     ours.type("x = 1\r")

@@ -30,7 +30,7 @@ def test_help_lists_every_verb_and_begins_with_examples(glovebox):
     assert "  setup " in groups[3][1] and "  status " in groups[3][1]
 
 
-def test_another_program_at_the_socket_is_said(glovebox):
+def test_another_program_at_the_socket_is_reported(glovebox):
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(str(glovebox.folder / "s"))
         other.listen()
@@ -56,7 +56,7 @@ def test_every_verb_explains_itself_examples_first(glovebox, verb):
         assert f"glovebox {verb}" in done.stdout.decode().splitlines()[0] + done.stdout.decode()[:400]
 
 
-def test_every_verb_stands_in_the_manual(glovebox):
+def test_every_verb_is_in_the_manual(glovebox):
     page = (TOP / "docs/man/glovebox.1.scd").read_text()
     verbs = re.findall(r"^  (\w+) +\w", glovebox("help").stdout.decode().partition("Usage:")[2], re.MULTILINE)
     assert set(VERBS) <= set(verbs), verbs
@@ -301,7 +301,7 @@ def test_a_language_of_a_policy_has_its_usual_names(glovebox, tmp_path):
     assert done.returncode == 126 and b"does not allow language 'python', only node and others; ask for another policy, or add" in done.stderr
 
 
-def test_a_language_that_no_policy_has_is_said(glovebox):
+def test_a_language_without_policy_is_reported(glovebox):
     done = glovebox("run", "--private", "-l", "cobol", "-c", "1")
     assert done.stderr.endswith(b" has no language 'cobol'; it has: python, bash\n"), done
 

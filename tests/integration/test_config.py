@@ -22,7 +22,7 @@ def lines_of(log):
     return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
 
 
-def test_the_later_wins_and_the_origin_is_told(glovebox):
+def test_the_later_setting_wins_and_its_origin_is_shown(glovebox):
     file = glovebox.folder / "g.yaml"
     file.write_text("# ours\nqueue: 100\nslots: 9\nlog_level: debug\n")
     done = glovebox("config", "show", "--origin", "--config", file,
@@ -302,7 +302,7 @@ def test_what_the_unit_leaves_is_enough(glovebox):
         assert service.call("POST", f"{place}/branch", {}).status == 201
 
 
-def test_top_says_who_runs_into_what(glovebox):
+def test_top_shows_which_limits_each_key_reaches(glovebox):
     state_of_its_own(glovebox)
     with Serving(glovebox) as service:
         key = service.key("--name", "ci", "--tenant", "a")

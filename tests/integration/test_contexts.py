@@ -175,7 +175,7 @@ class TestInterrupt:
         assert (end["status"], end["error"]["name"]) == ("error", "Stop"), end
         assert end["cell"]["context_state"] == "kept"
 
-    def test_who_does_not_heed_it_is_killed_and_that_is_said(self, session):
+    def test_a_context_that_ignores_the_interrupt_is_killed_and_reported(self, session):
         events = session.begin("import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
                                "print('deaf', flush=True)\nwhile True: time.sleep(1)")
         events.until("stdout")
@@ -191,7 +191,7 @@ class TestInterrupt:
         assert (result["status"], result["limit"]["name"]) == ("limit", "wall")
         assert result["cell"]["context_state"] == "kept" and session.value("x") == "1"
 
-    def test_who_hangs_up_interrupts(self, session):
+    def test_hanging_up_interrupts_a_cell(self, session):
         events = session.begin("x = 1\nprint('begun', flush=True)\nimport time; time.sleep(30)")
         events.until("stdout")
         events.hang_up()

@@ -144,7 +144,7 @@ def test_power_cuts_lose_nothing_that_was_promised(glovebox):
             assert report.returncode == 0 and json.loads(report.stdout)["verified"], report.stdout + report.stderr
 
 
-def test_a_disk_that_takes_nothing_any_more_is_told_and_nothing_is_run(glovebox):
+def test_a_disk_that_refuses_writes_is_reported_and_no_run_starts(glovebox):
     with disk(64) as drive, serve_from(glovebox, drive.folder) as serving:
         assert run(serving, "before").json["status"] == "ok" and health(serving) == (200, None)
         subprocess.run(["mount", "-o", "remount,abort", drive.folder], check=False)
@@ -156,7 +156,7 @@ def test_a_disk_that_takes_nothing_any_more_is_told_and_nothing_is_run(glovebox)
         assert serving.process.poll() is None
 
 
-def test_a_full_disk_is_told_and_nothing_is_run_until_there_is_room(glovebox):
+def test_a_full_disk_is_reported_and_no_run_starts_until_there_is_space(glovebox):
     with disk(64) as drive, serve_from(glovebox, drive.folder) as serving:
         assert run(serving, "before").json["status"] == "ok"
         filler = drive.fill()
@@ -169,7 +169,7 @@ def test_a_full_disk_is_told_and_nothing_is_run_until_there_is_room(glovebox):
         assert run(serving, "again").json["status"] == "ok"
 
 
-def test_a_disk_without_inodes_is_told_and_nothing_is_run(glovebox):
+def test_a_disk_without_inodes_is_reported_and_no_run_starts(glovebox):
     with disk(64, "-N", "256") as drive, serve_from(glovebox, drive.folder) as serving:
         assert run(serving, "before").json["status"] == "ok"
         (drive.folder / "many").mkdir()

@@ -82,7 +82,7 @@ class TestNames:
             assert world.ask("api.example.org", tcp=True) == (0, addresses)
             assert world.ask("api.example.org", kind=28) == (0, [])
 
-    def test_other_names_are_refused_and_told(self, world):
+    def test_other_names_are_refused_and_reported(self, world):
         records = []
         before = len(world.names.asked)
         with world.channel([WEB], records):
@@ -142,7 +142,7 @@ class TestHttp:
                 assert b"403" in get(world, path=path).split(b"\r\n")[0], path
         assert [record["reason"] for record in records] == ["ALLOWED", "METHOD"] + ["PATH"] * 10
 
-    def test_a_refusal_is_told_in_words(self, world):
+    def test_a_refusal_has_a_sentence(self, world):
         with world.channel([WEB, {"host": "files.example.org", "ports": [443]}]):
             answer = get(world, name="files.example.org")
             assert b"HTTP/1.1 403" in answer and b"do not try other ways" in answer and b"X-Glovebox-Reason: NO_RULE" in answer

@@ -299,7 +299,7 @@ def test_answers_that_cannot_be_looked_at_are_not_passed_on(world, path):
     (plain(port=81, headers=[]), "UNREACHABLE"),
     ({"name": "open", "host": "raw.example.org", "port": 443, "is_tls": 1}, "OTHER_NAME"),  # another host's certificate
 ])
-def test_what_fails_is_said(world, endpoint, reason):
+def test_failures_are_reported(world, endpoint, reason):
     records = []
     before = len(Upstream.seen)
     with opened(world, endpoint, records):
@@ -386,7 +386,7 @@ def test_a_run_that_ends_takes_its_requests_with_it(world):
         assert ask(world, name="plain")[1] == b"upstream: 0"
 
 
-def test_who_does_not_read_is_not_read_for(world):
+def test_an_unread_download_is_not_buffered(world):
     with opened(world, plain()):
         peer = world.connect(world.look_up("plain.endpoint"), 80)
         peer.sendall(b"GET /bytes/200000000 HTTP/1.1\r\nHost: plain.endpoint\r\n\r\n")

@@ -283,7 +283,7 @@ REFUSED = [
 ]
 
 
-def test_what_nobody_would_look_at_is_refused(daemon):
+def test_an_expectation_that_would_be_ignored_is_refused(daemon):
     for expect, words in REFUSED:
         status, answer = submit(daemon, "open('/workspace/ran', 'w')", expect)
         assert status == 400 and words in answer["error"]["message"], (expect, answer)
@@ -297,7 +297,7 @@ def test_what_nobody_would_look_at_is_refused(daemon):
     assert submit(daemon, "1", NO_SECRETS, check_only=True)[0] == 400
 
 
-def test_a_secret_is_found_and_never_told(daemon):
+def test_a_secret_is_found_and_never_printed(daemon):
     secret = "ghp_" + "Zq3" * 12
     code = f"import sys; print('token: {secret}'); open('a.txt', 'w').write('{secret}'); sys.exit(1)"
     status, result = submit(daemon, "x = 1\n" + code, NO_SECRETS | {"stdout": {"schema": {"const": secret}}})

@@ -127,7 +127,7 @@ def test_no_end_of_a_run_is_a_way_around(daemon, code):
     assert SECRET not in json.dumps(result)
 
 
-def test_a_run_that_is_cancelled_tells_nothing(daemon):
+def test_a_cancelled_run_reveals_nothing(daemon):
     code = PRINT_SECRET + "\nprint('x', flush=True)\nimport time; time.sleep(30)"
     answer = daemon.open("POST", "/v1/runs", {"code": code, "language": "python", "policy": "holds"},
                          {"Prefer": "respond-async"})
@@ -149,7 +149,7 @@ def test_a_run_that_is_cancelled_tells_nothing(daemon):
     assert_withheld(told)
 
 
-def test_no_event_tells_what_is_withheld(daemon):
+def test_no_event_reveals_what_is_withheld(daemon):
     for code, is_told in (("print(5)", True), (PRINT_SECRET, False)):
         stream = session_rig.Events(daemon.open("POST", "/v1/runs", {"code": code, "language": "python", "policy": "holds"},
                                                 {"Accept": "text/event-stream"}))
@@ -246,7 +246,7 @@ def in_copy(is_restored):
     assert SECRET not in (daemon.folder / "log").read_text()
 
 
-def test_events_and_the_end_of_a_cell_tell_nothing(daemon):
+def test_events_and_the_end_of_a_cell_reveal_nothing(daemon):
     session = daemon.session(policy="holds")
     place = f"{session.place}/contexts/python/run"
     try:

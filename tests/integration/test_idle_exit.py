@@ -8,7 +8,7 @@ from serving import Serving, state_of_its_own
 pytestmark = pytest.mark.usefixtures("python_template")
 
 
-def test_it_ends_when_nobody_uses_it(glovebox):
+def test_it_ends_when_idle(glovebox):
     state_of_its_own(glovebox)
     with Serving(glovebox, "--idle-exit", "2") as service:
         assert service.run("print(1)").json["stdout"] == "1\n"

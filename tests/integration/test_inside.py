@@ -286,7 +286,7 @@ def test_a_tar_does_not_go_through_its_own_links(inside):
     assert inside.names(b"/tmp") == []
 
 
-def test_devices_of_a_tar_are_left_out_and_told(inside):
+def test_devices_of_a_tar_are_skipped_and_reported(inside):
     tar = tar_of(("dev", b"", {"type": tarfile.CHRTYPE, "devmajor": 1, "devminor": 3}), ("f", b"1", {}))
     assert inside.unpack(tar) == ([b"dev"], 0) and inside.names() == [b"f"]
 
@@ -326,7 +326,7 @@ def test_a_watch_follows_folders_that_are_made(inside):
     assert inside.done(number)[1] == errno.ECANCELED
 
 
-def test_changes_that_nobody_takes_are_lost_and_that_is_told(inside):
+def test_unread_changes_are_lost_and_the_loss_is_reported(inside):
     number = inside.begin(WATCH, struct.pack("<QII", 1, 0, 0))
     inside.until(number, OPENED)
     inside.output(inside.start("python3", "-c", "import os\nfor i in range(20000): os.close(os.open(f'f{i % 2}', os.O_CREAT)); os.unlink(f'f{i % 2}')"))
@@ -373,7 +373,7 @@ def test_output_by_credit_holds_the_program_and_loses_nothing(inside):
     assert got + len(text) == 3000004 and ended == (0, 0)
 
 
-def test_a_program_that_has_ended_is_told_of_once_its_output_was_taken(inside):
+def test_the_end_of_a_program_is_reported_after_its_output(inside):
     number = inside.start("sh", "-c", "head -c 300000 /dev/zero", flags=BY_CREDIT)
     got = 0
     while got < 262144:
@@ -437,7 +437,7 @@ def test_what_can_be_written_comes_whole_into_another_sandbox(inside, other):
     assert kept["mode"] & 0o777 == 0o751
 
 
-def test_files_that_do_not_fit_or_are_no_tar_are_said(inside, other):
+def test_files_that_do_not_fit_or_are_no_tar_are_reported(inside, other):
     assert inside.write(b"big", bytes(9 * MIB)) == 0
     assert other.load(inside.save()[0]) in (errno.ENOSPC, errno.EFBIG)
     assert other.load(b"no tar" * 1000) == errno.EINVAL
@@ -449,7 +449,7 @@ def test_files_that_do_not_fit_or_are_no_tar_are_said(inside, other):
         assert other.load(file.getvalue()) != 0, member
 
 
-def test_a_pipe_that_nobody_reads_or_asked_for_holds_up_nobody(inside):
+def test_an_unread_pipe_does_not_block_other_operations(inside):
     assert inside.write(b"big", bytes(4 * MIB)) == 0
     kept, theirs = os.pipe()
     inside.send_with(SAVE, 900, theirs)

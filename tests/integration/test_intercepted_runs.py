@@ -94,7 +94,7 @@ def test_what_is_not_intercepted_stays_between_code_and_host(world):
     assert told(result) == 2 * [("files.example.org", "allow", False, "CONNECT", "/", 0)]
 
 
-def test_a_client_that_pins_is_refused_and_told_of(world):
+def test_a_client_that_pins_certificates_is_refused_and_reported(world):
     result = world.run("import socket, ssl\ntry: ssl.create_default_context(cafile='cert').wrap_socket(\n"
                        "  socket.create_connection(('api.example.org', 443)), server_hostname='api.example.org')\n"
                        "except ssl.SSLError as e: print(e)",

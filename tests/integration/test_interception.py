@@ -142,7 +142,7 @@ def test_the_host_must_prove_itself(world, name, words, reason):
     assert [one["reason"] for one in records] == [reason]
 
 
-def test_a_host_that_nobody_vouches_for_is_refused(world, tmp_path):
+def test_a_host_with_an_untrusted_certificate_is_refused(world, tmp_path):
     records = []
     stranger = Authority(tmp_path).context("stranger", HOST)
     server = serve_web(world.outside, 9443, stranger)
@@ -155,7 +155,7 @@ def test_a_host_that_nobody_vouches_for_is_refused(world, tmp_path):
     assert [one["reason"] for one in records] == ["NO_TRUST"]
 
 
-def test_who_does_not_trust_the_run_is_told_apart(world):
+def test_a_client_without_the_runs_ca_is_distinguished(world):
     records = []
     with world.channel(RULES, records, ports=PORTS):
         for context in (ssl.create_default_context(cafile=world.folder / "ca.pem"), ssl.create_default_context()):
@@ -339,7 +339,7 @@ def test_what_breaks_off_is_over(world):
         assert "hello" in ask(world)
 
 
-def test_slow_handshakes_have_ended_and_harmed_nobody(world):
+def test_slow_handshakes_time_out_and_do_not_delay_other_connections(world):
     for peer in world.slow:  # they began before every other test of this file
         peer.settimeout(12)
         while peer.recv(65536):

@@ -81,7 +81,7 @@ def test_revoked_rotated_and_expired_keys_are_refused_at_once(service):
     assert key["key"] not in service.glovebox("key", "list", "--json").stdout.decode(), "it is shown once"
 
 
-def test_a_policy_that_is_not_there_is_said(glovebox):
+def test_an_unknown_policy_is_reported(glovebox):
     state_of_its_own(glovebox)
     made = glovebox("key", "create", "--policy", "minimal,dta")
     assert made.returncode == 0 and made.stdout.startswith(b"glb_"), made
@@ -90,7 +90,7 @@ def test_a_policy_that_is_not_there_is_said(glovebox):
     assert b"no policy" not in glovebox("key", "create").stderr
 
 
-def test_what_a_new_key_may_do_is_said(glovebox):
+def test_the_rights_of_a_new_key_are_printed(glovebox):
     state_of_its_own(glovebox)
     made = glovebox("key", "create", "ci")
     key = json.loads(glovebox("key", "list", "--json").stdout)[0]
@@ -252,7 +252,7 @@ def test_one_tenant_cannot_hold_every_connection(service):
     service.call("DELETE", f"/v1/runs/{run['id']}", key=mine[0])  # else the service waits for it at its end
 
 
-def test_one_who_floods_keeps_nobody_else_waiting(glovebox):
+def test_one_flooding_key_does_not_delay_other_keys(glovebox):
     """One key has thirty runs in the queue; of another one each run is next."""
     state_of_its_own(glovebox)
     with Serving(glovebox, "--queue", "256", "--key-queue", "64", slots=2) as service:
@@ -274,7 +274,7 @@ def test_one_who_floods_keeps_nobody_else_waiting(glovebox):
         assert set(ended) == {200}
 
 
-def test_a_queue_that_was_full_is_short_until_nobody_is_refused(glovebox):
+def test_a_queue_that_was_full_stays_short_while_requests_are_refused(glovebox):
     """Two runs are served, four of each key and six in all may wait; waiting runs are cancelled to make room."""
     state_of_its_own(glovebox)
     with Serving(glovebox, "--queue", "6", "--key-queue", "4", slots=2) as service:

@@ -23,7 +23,7 @@ def service(tmp_path_factory):
 
 
 @pytest.mark.parametrize("what", ["zygote", "holder", "spawner", "gloveboxd"])
-def test_what_is_killed_comes_back_and_every_caller_is_told(service, what):
+def test_killed_programs_restart_and_every_caller_gets_an_error(service, what):
     took, load = kills.kill_once(service, what)
     assert not load.wrong, load.wrong
     assert took != float("inf"), "it did not come back"

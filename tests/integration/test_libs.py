@@ -137,14 +137,14 @@ def test_a_package_is_asked_for_looked_at_and_approved(libs):
     assert json.loads(libs("minimal", "greet", "--json")) == []
 
 
-def test_a_template_that_is_not_built_is_said_with_how(libs):
+def test_a_missing_template_is_reported_with_the_command_that_builds_it(libs):
     for template, how in (("node", "run: glovebox template build node"), ("mine", "glovebox template build FILE.yaml")):
         asked = libs.glovebox("libs", "request", "x", "--template", template)
         assert asked.returncode == 0 and how in asked.stderr.decode() and b"glovebox libs review lib_" in asked.stderr
         assert how in libs(template, code=125) and how in libs("review", asked.stdout.decode().strip(), code=125)
 
 
-def test_every_step_is_told_in_the_log(libs):
+def test_every_step_is_logged(libs):
     request = ask(libs, "helper", "--version", "1.2")
     for verb in ("review", "approve", "deny"):
         libs(verb, request)
@@ -437,7 +437,7 @@ def test_a_list_that_is_none_stops_the_build(libs, text, failure):
     assert done.returncode == 125 and failure.encode() in done.stderr and b"minimal.approved.yaml:" in done.stderr
 
 
-def test_whatever_runs_at_start_is_said(libs, index):
+def test_imports_at_start_are_reported(libs, index):
     data = "sly-1.0.data"
     wheel_of(index.folder, "sly", "1.0", {path: "" for path in (
         "sly.py", "sly/notes.pth", "sly/sitecustomize.py", "sitecustomize/__init__.py", "usercustomize.cpython-311.so", "sly.pth",

@@ -235,7 +235,7 @@ def test_a_request_may_ask_for_less_of_the_endpoint(served, ollama):
     ("{url: 'http://[::1]:1'}", "http://[::1]:1; connects to ::1"),
     ("{url: 'http://localhost', network: 10.0.0.0/8}", "; connects to no address, for none lies in its network"),
     ("{url: 'https://api.example.org'}", "https://api.example.org:443")])
-def test_show_and_validate_tell_where_an_endpoint_leads(glovebox, tmp_path, endpoint, told):
+def test_show_and_validate_print_the_upstream_of_an_endpoint(glovebox, tmp_path, endpoint, told):
     (tmp_path / "p.yaml").write_text(f"name: p\ntemplate: t\nlanguages: [python]\nnetwork: {{endpoints: {{m: {endpoint}}}}}\n")
     env = {"GLOVEBOX_POLICIES": str(tmp_path), "GLOVEBOX_STATE": str(tmp_path / "s")}
     for said in (glovebox("policy", "show", "p", env=env), glovebox("policy", "validate", str(tmp_path / "p.yaml"), env=env)):

@@ -31,7 +31,7 @@ def long_turns(service):
 
 
 @pytest.mark.parametrize("code", ["print('x')", "print('\\x00' * 300000)"], ids=["little", "much"])
-def test_a_writer_that_is_stopped_holds_up_nobody_else(service, code):
+def test_a_stopped_log_writer_does_not_block_other_requests(service, code):
     before = long_turns(service)
     with open(service.glovebox.state / "daemon" / "log" / "lock", "r+b") as lock, \
             concurrent.futures.ThreadPoolExecutor(3) as pool:

@@ -54,7 +54,7 @@ def read_until_told(path, end):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket"])
-def test_nobody_reads_the_log(tmp_path, python_template, kind):
+def test_a_log_that_is_not_read(tmp_path, python_template, kind):
     glovebox = Glovebox(tmp_path)
     state_of_its_own(glovebox)
     if kind == "pipe":

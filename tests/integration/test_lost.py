@@ -87,7 +87,7 @@ def test_what_came_to_its_end_is_known_by_its_receipt(service):
     assert "(ok)" in answer.json["error"]["message"]
 
 
-def test_the_same_idempotency_key_hears_of_the_same_run(service):
+def test_the_same_idempotency_key_gives_the_same_run(service):
     headers = {"Idempotency-Key": "lost-1", "Prefer": "respond-async"}
     first = service.call("POST", "/v1/runs", SLEEPER, headers=headers)
     assert first.status == 202
@@ -117,7 +117,7 @@ def test_a_refused_request_leaves_its_key_free(service):
     assert good.json["stdout"] == "3\n"
 
 
-def test_the_library_asks_again_and_tells_the_loss(service):
+def test_the_library_resumes_and_reports_the_loss(service):
     told = []
 
     def run():

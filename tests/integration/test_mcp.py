@@ -109,7 +109,7 @@ def test_a_call_without_a_session_gets_a_fresh_sandbox(client):
     assert result["isError"] and "NameError" in text_of(result)
 
 
-def test_mine_keeps_variables_and_its_end_is_told_once(service, client):
+def test_a_private_session_keeps_variables_and_its_end_is_reported_once(service, client):
     assert "(yours)" in text_of(client.tool("run_code", code="x = 41", session="mine"))
     result = client.tool("run_code", code="x + 1", session="mine")
     assert text_of(result).startswith("42\n")
@@ -451,7 +451,7 @@ def test_request_state_is_bound_and_good_once(service, owner):
     assert owner.ask("tools/call", call)["error"]["code"] == -32602, "replayed"
 
 
-def test_answers_that_nobody_asked_for_change_nothing(owner):
+def test_unsolicited_responses_change_nothing(owner):
     rounds = {"inputResponses": {"approve": {"action": "accept", "content": {"decision": "approve"}}}}
     assert owner.tool("run_code", rounds, code="print('unasked')", policy="asked")["resultType"] == "input_required"
 
@@ -656,7 +656,7 @@ def test_bridge_says_why_a_daemon_of_its_own_cannot_begin(service, tmp_path):
     assert b"policies in '" + str(tmp_path / "policies").encode() in said, said
 
 
-def test_install_keeps_what_stands_there(service, tmp_path):
+def test_install_keeps_existing_files(service, tmp_path):
     def install(*words):
         return service.glovebox("mcp", "install", "--client", "claude-code", *words, env={"HOME": str(tmp_path)})
     config = tmp_path / ".claude.json"

@@ -103,7 +103,7 @@ def test_offered_are_only_tools_that_the_option_allows(service, folder):
 
 
 @pytest.mark.parametrize("option", ["/no/such/folder", "/etc/passwd:rw", ":rw:rw"])
-def test_a_folder_that_is_none_is_said_at_the_start(service, option):
+def test_a_path_that_is_no_folder_is_reported_at_the_start(service, option):
     bridge = Bridge(service.glovebox, "--socket", service.socket, "--files", option)
     assert bridge.process.wait(20) == 125 and b"--files: open the folder" in bridge.process.stderr.read()
 
@@ -156,7 +156,7 @@ def test_nothing_else_is_written(files, folder):
     assert not [path for path in folder.rglob(".glovebox-*")], "nothing half written is left"
 
 
-def test_a_file_that_exists_is_replaced_only_where_that_is_said(files, folder):
+def test_an_existing_file_is_replaced_only_on_request(files, folder):
     files.tool("file_write", path="made", content="new")
     told = files.tool("file_export", path="made", file="sales.csv")
     assert told["isError"] and text_of(told).startswith("conflict: 'sales.csv' exists") and "month" in (folder / "sales.csv").read_text()

@@ -56,7 +56,7 @@ def test_a_cancellation_before_its_call_changes_nothing(service):
     assert client.tool("run_code", code="print(1)", policy="minimal")["structuredContent"]["stdout"] == "1\n"
 
 
-def test_a_question_ends_when_nobody_can_answer_it_any_more(service):
+def test_an_elicitation_ends_with_its_client(service):
     client = Handshake(service, capabilities={"elicitation": {}})
     call = {"name": "run_code", "arguments": {"code": "print('never answered')", "policy": "asked"}}
     response = service.open("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}, headers=client.headers())

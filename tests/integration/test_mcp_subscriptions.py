@@ -64,7 +64,7 @@ def subscribe(service, client, number, **notifications):
     return peer, (time.perf_counter() - began) * 1000
 
 
-def test_a_thousand_cost_little_and_nobody_waits(service):
+def test_a_thousand_subscriptions_cost_little_and_delay_no_request(service):
     client = Stateless(service, service.key("--scope", "run,sessions"))
     other = Stateless(service, service.key("--scope", "run"))
     with contextlib.ExitStack() as open_ones:
@@ -107,7 +107,7 @@ def test_a_client_is_told_that_the_tools_have_changed(service):
     silent.close()
 
 
-def test_tasks_are_heard_of_by_those_who_know_of_tasks(service):
+def test_task_notifications_go_to_clients_that_declare_tasks(service):
     client = Stateless(service)
     message = client.message("subscriptions/listen", {"notifications": {"taskIds": ["run_1"]}})
     answer = client.post(message)

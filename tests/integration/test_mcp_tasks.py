@@ -83,7 +83,7 @@ def test_a_client_that_takes_no_stream_gets_a_task_too(client):
     client.ask("tasks/cancel", {"taskId": answer.json["result"]["taskId"]})
 
 
-def test_who_knows_of_no_tasks_waits(service, client):
+def test_a_client_without_tasks_waits_for_the_result(service, client):
     result = Stateless(service, client.key).ask("tools/call", SLOW)["result"]
     assert result["resultType"] == "complete" and result["structuredContent"]["stdout"] == "late\n"
     result = Handshake(service, client.key, capabilities=TASKS).tool(**{"name": SLOW["name"]} | SLOW["arguments"])
@@ -120,7 +120,7 @@ def test_a_task_goes_on_without_connections(client):
     assert ended(client, task)["result"]["structuredContent"]["stdout"] == "late\n"
 
 
-def test_answers_that_nobody_asked_for_are_thrown_away(client):
+def test_unsolicited_responses_are_dropped(client):
     task = begin(client)
     for answers in ({}, {"approve": {"action": "accept"}}, {"x" * 1000: None}):
         assert client.ask("tasks/update", {"taskId": task, "inputResponses": answers})["result"]["resultType"] == "complete"
@@ -223,7 +223,7 @@ def test_many_tasks_of_one_key_take_the_places_of_its_own(service):
     assert len(made) == 4 and all(ended(client, task)["status"] == "completed" for task in made)
 
 
-def test_what_was_under_way_when_the_daemon_died_is_told_as_lost(tmp_path):
+def test_runs_under_way_when_the_daemon_is_killed_are_reported_as_lost(tmp_path):
     glovebox = Glovebox(tmp_path)
     state_of_its_own(glovebox)
     with Serving(glovebox) as service:

@@ -182,7 +182,7 @@ def test_connections_are_seen_as_they_come(world):
     assert wrong.returncode != 0 and b"is no id of a run or session" in wrong.stderr
 
 
-def test_rules_are_counted_and_unused_ones_told(world):
+def test_rules_are_counted_and_unused_ones_reported(world):
     def rules():
         [policy] = [row for row in world.get("/v1/network/rules")[1]["policies"] if row["name"] == "web"]
         return policy, {row["rule"]: row for row in policy["rules"]}

@@ -26,7 +26,7 @@ for name, attempt in tries.items():
 """
 
 
-def test_every_kind_of_socket_fails_at_once_and_is_told(glovebox):
+def test_every_kind_of_socket_fails_at_once_and_is_reported(glovebox):
     done = glovebox.run("--json", "--policy", "data", "-c", CODE)
     result = json.loads(done.stdout)
     assert (result["status"], result["stdout"]) == ("ok", ""), result

@@ -114,7 +114,7 @@ def wait_for(what):
         time.sleep(0.02)
 
 
-def test_each_step_is_told_and_signed(place):
+def test_each_step_is_recorded_and_signed(place):
     approval = ask(place, "print('planted')")
     path, _, body = message = place.webhook.take()
     name, told = checked(message)
@@ -155,7 +155,7 @@ def test_it_comes_again_and_then_no_more(place):
     assert place.webhook.got.empty(), "no redirect is followed"
 
 
-def test_who_does_not_answer_stops_nobody(place):
+def test_a_receiver_that_does_not_answer_blocks_no_other(place):
     """The place hangs and then is gone; asking, deciding and running go on, and glovebox-notify comes back."""
     held = threading.Event()
     taken = place.webhook.server.RequestHandlerClass.do_POST
@@ -195,7 +195,7 @@ def socket_of(pid):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a descriptor of another process")
-def test_nonsense_is_dropped_and_what_follows_is_heard(place):
+def test_malformed_messages_are_dropped_and_later_ones_answered(place):
     """Nothing of it counts, and it is said once; of what comes after it everything counts, of the next start too."""
     def dropped():
         [line] = [line for line in place.call("GET", "/metrics").body.decode().splitlines()
@@ -280,7 +280,7 @@ def test_certificates_are_checked_and_the_last_word_arrives(glovebox):
     (("--webhook", "https://a.example/"), "name the file of its secret"),
     (("--webhook", "https://a.example/", "--webhook-secret", "OPEN"), "others may use it"),
 ])
-def test_what_cannot_be_used_is_said_at_the_start(glovebox, arguments, cause):
+def test_what_cannot_be_used_is_reported_at_the_start(glovebox, arguments, cause):
     state_of_its_own(glovebox)
     secret = secret_file(glovebox)
     secret.chmod(0o644)

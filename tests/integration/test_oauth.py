@@ -167,7 +167,7 @@ def test_a_token_in_the_query_or_the_body_is_none(service, issuer):
     assert service.call("POST", "/mcp", message, headers=Stateless(service).headers(message), tcp=True).status == 401
 
 
-def test_who_has_no_token_learns_who_gives_them(service):
+def test_without_a_token_the_answer_names_the_authorization_server(service):
     message = Stateless(service).message("tools/list")
     answer = service.call("POST", "/mcp", message, headers=Stateless(service).headers(message), tcp=True)
     assert answer.status == 401

@@ -105,7 +105,7 @@ class TestKinds:
         assert until(lambda: (a := service.call("GET", f"{place}/files/n")).status == 200 and a.body) == b"x\n"
 
     @pytest.mark.parametrize("path", ["contexts", "checkpoints", "contexts/python/restart"])
-    def test_a_key_that_nobody_would_honour_is_refused(self, service, path):
+    def test_an_idempotency_key_that_would_be_ignored_is_refused(self, service, path):
         place = f"/v1/sessions/{self.session(service).json['id']}/{path}"
         refused = service.call("POST", place, {}, headers=key())
         assert refused.status == 400 and "not honoured here" in refused.json["error"]["message"]

@@ -93,7 +93,7 @@ def test_a_key_does_nothing_in_a_session_whose_policy_it_may_not_use(service):
             own = new_session(service, narrow)
 
 
-def test_who_comes_with_a_signature_is_counted_as_who_has_signed(service):
+def test_a_signed_url_counts_for_the_key_that_signed_it(service):
     key = new_key(service, "--tenant", "a")
     place = new_session(service, key)
     url = sign(service, place, key, path="etc/passwd")

@@ -62,7 +62,7 @@ def test_each_value_has_the_line_that_says_it(glovebox, policies, environment):
     assert grants["precheck.endless"] == ("warn", None, None)
 
 
-def test_it_is_said_when_a_person_is_asked(glovebox, policies, environment):
+def test_a_pending_approval_is_reported(glovebox, policies, environment):
     (policies / "below.yaml").write_text("name: below\nextends: minimal\napproval: {when: [network], expires: 5m}\n")
     (policies / "asks.yaml").write_text("name: asks\nextends: below\napproval:\n  when: [always]\n  by: out_of_band\n  expires: 1h\n")
     done = glovebox("policy", "explain", "--policy", "asks", "--json", env=environment)
@@ -134,7 +134,7 @@ cases:
     ("policy: none\ncases: [{limits: {wall: 1s}, expect: ask}]\n", "there is no policy 'none'"),
     ("- a\n", "1:1: no mapping"),
 ])
-def test_a_wrong_file_of_cases_is_told_with_its_place(glovebox, tmp_path, environment, text, says):
+def test_a_wrong_test_case_file_is_reported_with_line_and_column(glovebox, tmp_path, environment, text, says):
     (tmp_path / "cases.yaml").write_text(text)
     done = glovebox("policy", "test", tmp_path / "cases.yaml", env=environment)
     assert done.returncode == 125 and says in done.stderr.decode(), done

@@ -133,7 +133,7 @@ def processor_time(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_one_who_only_sends_no_more_costs_nothing(session):
+def test_a_half_closed_connection_costs_no_processor_time(session):
     """The server answers nothing and keeps the connection: half of it is closed, and nothing is to be done."""
     made = "import socket, time; s = socket.create_server(('127.0.0.1', 9191)); print('up', flush=True); c = s.accept()[0]; time.sleep(600)"
     _, process = session.call("POST", "/processes", {"command": ["python3", "-c", made]})
@@ -152,7 +152,7 @@ def test_one_who_only_sends_no_more_costs_nothing(session):
     session.call("POST", f"/processes/{process['id']}/signal", {"signal": "KILL"})
 
 
-def test_what_nobody_answers_is_said(session):
+def test_a_port_without_listener_is_reported(session):
     assert call(session, "GET", "8081/").status == 502
     assert call(session, "GET", "8080/rude").status == 502
     assert call(session, "GET", "0/").status == 400 and call(session, "GET", "99999/").status == 400

@@ -335,7 +335,7 @@ def test_a_line_is_found(checker, line):
     "df.describe?",
     "?df",
 ])
-def test_ordinary_cells_are_not_told_of(checker, code):
+def test_ordinary_cells_are_not_reported(checker, code):
     assert not rules(checker, code) - {"module"}, findings(checker, code)
 
 

@@ -80,7 +80,7 @@ def test_a_program_prints_and_ends(session):
     assert (seen[-1]["data"]["exit_code"], seen[-1]["data"]["signal"], seen[-1]["data"]["state"]) == (3, None, "ended")
 
 
-def test_those_that_have_ended_are_kept_in_bounds(daemon):
+def test_ended_ones_are_kept_within_bounds(daemon):
     """What a program printed is kept for a minute; one who starts many does not fill the daemon with it."""
     session = daemon.session()
     made = []
@@ -141,7 +141,7 @@ def test_a_process_is_found_again_by_offset(session):
     assert session.call("GET", f"/processes/{process.answer['pid']}")[1]["id"] == process.answer["id"]
 
 
-def test_output_that_nobody_reads_holds_up_nobody(session):
+def test_unread_output_does_not_block_other_processes(session):
     process = Process(session, command=["sh", "-c", "head -c 30000000 /dev/zero | tr '\\0' x; echo end"])
     ended = process.ended()
     assert ended["exit_code"] == 0 and ended["offset"] > 28000000

@@ -367,7 +367,7 @@ class TestFlips:
         report = verify(glovebox, written)
         assert not report["verified"] and named in names(report), names(report)
 
-    def test_a_whole_older_log_is_told_by_a_checkpoint_that_was_kept(self, glovebox, written, tmp_path):
+    def test_an_older_copy_of_the_log_is_detected_by_a_kept_checkpoint(self, glovebox, written, tmp_path):
         older = tmp_path / "older"
         shutil.copytree(written, older)
         subprocess.run([WRITER, written, "3", "0"], check=True, stdout=subprocess.DEVNULL)
@@ -575,7 +575,7 @@ def test_a_log_verifies_across_changes_of_its_key(glovebox, rotated, tmp_path):
     assert event["facts"] == {"old_key": keys[0].read_text().strip(), "new_key": keys[1].read_text().strip()}
 
 
-def test_a_copy_has_its_key_changed_by_nobody(glovebox, own_state, rotated, tmp_path):
+def test_rotating_the_key_takes_no_log_option(glovebox, own_state, rotated, tmp_path):
     """--log names a folder to be read; the change is of a state's log, and says of which, and what it was."""
     log, keys, _ = rotated
     copy = tmp_path / "copy"
@@ -737,7 +737,7 @@ def test_a_change_of_key_cannot_be_forged(glovebox, rotated, tmp_path, written):
         assert glovebox("log", "verify", "--log", str(written), "--key", str(key)).returncode == 1, key
 
 
-def test_who_dies_while_he_changes_the_key_leaves_one(glovebox, own_state, rotated, tmp_path):
+def test_a_kill_during_key_rotation_leaves_one_key(glovebox, own_state, rotated, tmp_path):
     """Before the log tells of it the old key stays; after it the next writer puts the new one in its place."""
     log, keys, _ = rotated
     owner = (log / "key").stat()

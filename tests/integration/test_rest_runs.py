@@ -57,7 +57,7 @@ def events(body):
 
 
 class TestWaiting:
-    def test_nobody_has_to_wait_for_a_run(self, serving):
+    def test_runs_can_be_started_without_waiting(self, serving):
         run = begin(serving, "import time; time.sleep(0.5); print(42)")
         assert serving.call("GET", f"/v1/runs/{run}").json["status"] in ("queued", "building", "loading", "running")
         assert result_of(serving, run)["stdout"] == "42\n"
@@ -183,7 +183,7 @@ class TestStreams:
         run = serving.run("1").json["id"]
         assert serving.call("GET", f"/v1/runs/{run}/events?from={number}").status == 400
 
-    def test_an_event_from_beyond_the_end_hurts_nobody(self, serving):
+    def test_an_event_id_beyond_the_end_is_harmless(self, serving):
         run = serving.run("print(1)").json["id"]
         answer = serving.call("GET", f"/v1/runs/{run}/events?from=1-999999-999999-999999-999999-999999")
         assert events(answer.body)[-1][0] == "end"
@@ -330,7 +330,7 @@ class TestProtocol:
 
 
 class TestCrowds:
-    def test_who_says_nothing_makes_room(self, serving):
+    def test_silent_connections_are_closed_for_new_ones(self, serving):
         """More connections than there may be, all in the middle of a header: others are served."""
         peers = []
         for _ in range(600):
@@ -343,7 +343,7 @@ class TestCrowds:
         for peer in peers:
             peer.close()
 
-    def test_who_never_reads_costs_nobody_time(self, serving):
+    def test_a_client_that_never_reads_delays_no_other(self, serving):
         run = begin(serving, "print('x' * 900000)")
         result_of(serving, run)
         peers = []

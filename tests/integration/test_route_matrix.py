@@ -143,7 +143,7 @@ def test_every_route_has_a_row(service):
     assert known - served(service) == set(), "it is not served any more"
 
 
-def test_nobody_gets_in_without_a_key_or_with_a_wrong_one(service):
+def test_requests_without_a_key_or_with_a_wrong_one_are_refused(service):
     have = things(service, service.key("--tenant", "a", "--scope", ",".join(EVERY)))
     wrong = []
     for method, path in sorted(served(service) - OPEN):

@@ -64,7 +64,7 @@ def test_death_by_memory_is_no_signal(glovebox):
         assert len(lines_of(done)) == 1 and "ran out of memory" in lines_of(done)[0]
 
 
-def test_files_that_nobody_asked_for(glovebox, tmp_path):
+def test_unexpected_output_files(glovebox, tmp_path):
     code = "for name in ('a.txt', 'b.txt'): open(name, 'w').write('hi')"
     done = glovebox.run("-c", code)
     assert done.returncode == 0

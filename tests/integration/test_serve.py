@@ -92,7 +92,7 @@ def test_what_dies_is_started_again(service, name):
     assert service.children()[name] != before[name]
 
 
-def test_a_run_that_loses_its_daemon_is_told(service):
+def test_a_run_whose_daemon_ends_is_reported(service):
     process = service.glovebox.start("run", "--daemon", service.socket, "-c",
                                      "print('up', flush=True)\nwhile True: pass",
                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -120,7 +120,7 @@ def test_the_end_waits_for_runs_or_ends_them(service):
     assert done[0].stdout.endswith(b"whole\n") or done[0].returncode in (125, 130), done[0]
 
 
-def test_who_only_watches_does_not_hold_up_the_end(service):
+def test_open_watches_do_not_delay_the_shutdown(service):
     for path in ("network/connections", "approvals?state=pending&wait=60"):
         peer = socket.socket(socket.AF_UNIX)
         peer.connect(str(service.socket))
@@ -280,13 +280,13 @@ def test_as_many_templates_as_can_be_served(glovebox, many_templates):
     assert done.stdout == b"1\n", (done.stderr, service.log.read_text())
 
 
-def test_too_many_templates_are_said_to_be(glovebox, many_templates):
+def test_too_many_templates_are_reported(glovebox, many_templates):
     many_templates(17)
     done = glovebox("run", "--private", "--template", "t0", "-c", "print(1)")
     assert done.returncode == 125 and b"17 templates are built" in done.stderr, done.stderr
 
 
-def test_a_private_daemon_that_is_killed_is_told_plainly(glovebox):
+def test_a_killed_private_daemon_is_reported(glovebox):
     process = glovebox.start("run", "--private", "-c", "print('up', flush=True)\nwhile True: pass",
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout.readline() == b"up\n"

@@ -43,7 +43,7 @@ def test_an_example_does_what_it_says(daemon, tmp_path, title, block):
     daemon.idle()
 
 
-def test_the_server_block_says_when_nobody_is_at_its_socket(daemon, tmp_path):
+def test_the_nginx_example_reports_a_daemon_that_is_down(daemon, tmp_path):
     [block] = [block for title, block in BLOCKS if title.startswith("Testing a web server")]
     place = "${GLOVEBOX_SOCKET:-/run/glovebox/glovebox.sock}"
     assert place in block

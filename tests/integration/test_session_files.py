@@ -166,7 +166,7 @@ class TestFiles:
         assert response.status == 403, response.read()
 
     @pytest.mark.parametrize("target", ["/proc/self/fd/0", "/proc/1/exe", "/proc/self/status", "/proc/self/root/etc/passwd"])
-    def test_what_a_link_into_proc_leads_to_is_not_told(self, files, target):
+    def test_the_target_of_a_link_into_proc_is_not_revealed(self, files, target):
         files.session.run(f"import os\nos.symlink({target!r}, 'l')")
         entry, = files.ask("list")[1]["entries"]
         assert (entry["type"], entry["target"]) == ("link", target) and not entry.get("target_type")
@@ -283,7 +283,7 @@ class TestWatch:
         assert {("create", "a"), ("create", "a/b"), ("create", "a/b/c"), ("rename", "a/b/c"), ("create", "d")} <= set(seen)
         events.hang_up()
 
-    def test_more_changes_than_anybody_reads_are_lost_and_told(self, files):
+    def test_an_overflow_of_unread_changes_is_reported(self, files):
         """A folder that is moved in tells all that is below it at once."""
         files.session.run("import os\nos.makedirs('seen')\nfor f in range(4):\n  os.makedirs(f's/{f}')\n"
                           "  for i in range(2000): open(f's/{f}/' + 'n' * 200 + str(i), 'w')")
@@ -323,7 +323,7 @@ class TestSignedUrls:
 
 
 @pytest.mark.parametrize("size", [300, 600])
-def test_a_file_that_does_not_fit_is_told_at_any_size(files, size):
+def test_a_file_that_does_not_fit_is_reported_at_any_size(files, size):
     """Also to a client that reads nothing before it has sent all of it; before, it heard a broken connection."""
     peer = files.daemon.connect()
     peer.sendall(f"PUT {files.session.place}/files/large HTTP/1.1\r\nHost: localhost\r\n"

@@ -53,7 +53,7 @@ def targets(result):
     return [(connection["host"], connection["port"], connection["decision"]) for connection in result["network"]]
 
 
-def test_each_cell_tells_its_own_connections(begin):
+def test_each_cell_lists_its_own_connections(begin):
     session = begin()
     first = session.run(FETCH.format("/a"))
     assert first["stdout"] == "200\n" and targets(first) == [("api.example.org", 80, "allow")], first
@@ -85,7 +85,7 @@ def test_a_branch_and_the_way_back_have_a_way_of_their_own(begin):
     assert session.value("x") == "'kept'"
 
 
-def test_a_cell_that_is_compared_tells_its_way_too(begin):
+def test_a_compared_cell_lists_its_connections_too(begin):
     session = begin(network={"allow": [{"host": "api.example.org", "ports": [80]}]})
     told = session.run(FETCH.format("/compared"), expect={"stdout": {"schema": {"const": 200}}})
     assert told["gate"]["verdict"] == "passed" and targets(told) == [("api.example.org", 80, "allow")], told
@@ -109,7 +109,7 @@ def test_everything_in_it_goes_the_same_way(begin):
     assert ("evil.example.org", 53, "deny") in targets(told), told
 
 
-def test_two_contexts_at_once_are_told_both(begin):
+def test_two_contexts_at_once_are_both_reported(begin):
     session = begin()
     slow = session.run  # python waits while bash connects
     status, context = session.call("POST", "/contexts", {"language": "python"})
@@ -256,7 +256,7 @@ def test_ended_nothing_of_it_goes_on(world, begin):
     raise AssertionError("glovebox-egress keeps sockets of a session that has ended")
 
 
-def test_a_program_tells_its_connections_in_its_receipt(begin):
+def test_the_receipt_lists_a_programs_connections(begin):
     """No cell ever runs beside it."""
     session = begin()
     status, process = session.call("POST", "/processes", {"command": ["python3", "-c", FETCH.format("/of-a-program")]})

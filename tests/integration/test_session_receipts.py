@@ -153,7 +153,7 @@ def test_every_end_has_one_receipt(service, request_, end, outcome):
     assert (said["status"], said["fault"], said.get("exit_code"), said.get("signal")) == outcome
 
 
-def test_what_clients_did_is_told(service):
+def test_actions_of_clients_are_recorded(service):
     session = service.session()
     service.call("PUT", session + "/files/a.txt", b"12345")
     assert service.call("GET", session + "/files/a.txt").body == b"12345"
@@ -210,7 +210,7 @@ def test_a_streamed_run_begins_in_the_log(service):
     assert len(began) == len(told) == 1 and told[0]["outcome"]["status"] == "lost"
 
 
-def test_a_run_that_nobody_reads_has_its_receipt_alone(service):
+def test_an_unread_run_has_only_its_receipt(service):
     result = service.call("POST", "/v1/runs", {"policy": "data", "code": "print(1)"}).json
     began, told = service.of_execution(result["id"])
     assert began == [] and len(told) == 1

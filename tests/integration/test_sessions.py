@@ -48,7 +48,7 @@ class TestCells:
         assert (failed["status"], failed["fault"], failed["error"]["name"]) == ("error", "code", "ValueError")
         assert session.value("x") == "2"
 
-    def test_the_environment_and_the_folder_are_told_once(self, daemon):
+    def test_environment_and_folder_are_sent_once(self, daemon):
         session = daemon.session(env={"WORD": "given"}, cwd="/tmp")
         assert session.value("import os; os.environ['WORD'], os.getcwd()") == "('given', '/tmp')"
         session.run("os.environ['WORD'] = 'own'; os.chdir('/workspace')")
@@ -189,7 +189,7 @@ def started(tmp_path):
 
 
 class TestRestart:
-    def test_sessions_end_with_their_daemon_and_that_is_told(self, own_state, started):
+    def test_sessions_end_with_their_daemon_and_the_loss_is_reported(self, own_state, started):
         first = started(own_state)
         killed, deleted = first.session(policy="minimal"), first.session(policy="minimal")
         deleted.end()
@@ -345,7 +345,7 @@ class TestPause:
         assert session.call("POST", "/resume")[0] == 409 and session.call("POST", "/pause")[0] == 409
         daemon.idle()
 
-    def test_who_runs_on_in_a_pause_is_ended(self, session):
+    def test_a_session_that_runs_during_its_pause_is_ended(self, session):
         """Wherever the machine has no freezer, and here because the test thaws: it is believed by its processor time."""
         process = session.call("POST", "/processes", {"shell": ">busy; while :; do :; done"})[1]
         for _ in range(3000):

@@ -170,7 +170,7 @@ def wait_until_ended(peers):
     raise AssertionError(f"{len(peers) - ended} of {len(peers)} are still served")
 
 
-def test_answers_that_nobody_reads(service):
+def test_unread_responses(service):
     made = service.run(MANY_LINES.format(8) + "\nopen('big', 'wb').write(bytes(8 << 20))", policy="data",
                        limits={"output_bytes": 8 * MiB}).json
     run, file = f"/v1/runs/{made['id']}".encode(), made["artifacts"][0]["url"].encode()
@@ -210,7 +210,7 @@ def test_a_reader_that_goes_on_is_served_to_the_end(service):
     close_all(readers)
 
 
-def test_results_that_nobody_reads_are_let_go(glovebox):
+def test_unread_results_are_freed(glovebox):
     """Each of another run. Beyond 128 MiB together the oldest are taken from their readers, the newest is not."""
     state_of_its_own(glovebox)
     body = json.dumps({"code": MANY_LINES.format(8), "language": "python", "policy": "data",

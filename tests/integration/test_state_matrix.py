@@ -178,7 +178,7 @@ class TestSessions:
         assert told[0].status == 409, "it was deleted while it started"
         assert service.children()["gloveboxd"] == daemon
 
-    def test_of_nobody(self, service):
+    def test_without_owner(self, service):
         faults(service, lambda: NEVER, OF_SESSIONS)
 
     def test_of_another_tenant(self, service):
@@ -223,7 +223,7 @@ class TestRuns:
                             key=decider).status == 200
         faults(service, lambda: have, OF_RUNS, key=decider)
 
-    def test_of_nobody(self, service):
+    def test_without_owner(self, service):
         faults(service, lambda: NEVER, OF_RUNS)
 
     def test_of_another_tenant(self, service):
@@ -263,7 +263,7 @@ class TestOfAnEarlierDaemon:
     def test_runs(self, service, left, state):
         faults(service, lambda: left["runs"][state], OF_RUNS)
 
-    def test_they_are_told_as_ended(self, service, left):
+    def test_they_are_reported_as_ended(self, service, left):
         for have in left["sessions"].values():
             place = f"/v1/sessions/{have['/v1/sessions']}"
             assert service.call("GET", place, key=service.own).json["state"] == "ended"

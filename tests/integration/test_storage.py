@@ -34,7 +34,7 @@ def metric(serving, name):
 
 
 @pytest.mark.parametrize("damage", [b"", b"what was", b"what was mad_", b"what was made, and more"])
-def test_a_damaged_artifact_is_told_and_mended(glovebox_of_its_own, damage):
+def test_a_damaged_artifact_is_reported_and_repaired(glovebox_of_its_own, damage):
     with Serving(glovebox_of_its_own, tcp=False) as serving:
         sha = make(serving, "what was made")
     place = glovebox_of_its_own.state / "daemon" / "blobs" / sha
@@ -76,7 +76,7 @@ def test_what_an_earlier_daemon_has_kept_is_hashed_once(glovebox_of_its_own):
         assert metric(serving, "glovebox_artifacts_damaged_total") == 0
 
 
-def test_artifacts_of_one_tenant_push_out_nobody_elses(glovebox_of_its_own):
+def test_artifacts_of_one_tenant_evict_only_its_own(glovebox_of_its_own):
     with Serving(glovebox_of_its_own, "--artifacts", "20") as serving:
         quiet, loud = serving.key("--name", "quiet"), serving.key("--name", "loud")
         kept = [make(serving, f"quiet {i}", key=quiet) for i in range(5)]

@@ -81,7 +81,7 @@ def template_of(serving, name):
     return answer.json["template"]["digest"] if ran else None
 
 
-def test_what_is_built_again_serves_and_nobody_fails(glovebox, templates):
+def test_a_rebuilt_template_serves_and_no_run_fails(glovebox, templates):
     failed, seen, stop = [], {}, threading.Event()
     with Serving(glovebox, tcp=False) as serving:
         templates.build("comes", 1)

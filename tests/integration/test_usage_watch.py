@@ -307,7 +307,7 @@ def test_a_branch_is_watched_as_well(of_user):
     session.end()
 
 
-def test_it_is_said_once_and_each_time_the_limit_is_asked_for(tmp_path, glovebox):
+def test_a_missing_limit_is_reported_once_and_each_time_it_is_requested(tmp_path, glovebox):
     user = OfUser(glovebox, tmp_path)
     words = ("run", "--private", "--policy", "minimal", "-c", "print(1)")
     first, second, asked = user(*words), user(*words), user(*words[:-2], "--memory", "64MiB", *words[-2:])
@@ -317,7 +317,7 @@ def test_it_is_said_once_and_each_time_the_limit_is_asked_for(tmp_path, glovebox
     assert second.stderr == b"" and asked.stderr == first.stderr
 
 
-def test_the_receipt_names_who_counted(tmp_path, glovebox):
+def test_the_receipt_names_the_key_that_counted(tmp_path, glovebox):
     user = OfUser(glovebox, tmp_path)
     done = user("run", "--private", "--policy", "minimal", "--memory", "64MiB", "--receipt", str(tmp_path / "r"),
                 "-c", "held = bytearray(200 << 20)")

@@ -112,7 +112,7 @@ def test_another_list_is_resolved_anew(story):
     assert versions(story["longer"])["helper"] == "1.2" and "helper==1.2" in story["longer_lock"]
 
 
-def test_what_is_not_in_the_cache_is_said(wheels, story):
+def test_what_is_not_in_the_cache_is_reported(wheels, story):
     shutil.rmtree(wheels.cache)
     text = wheels("greet>=1", "helper", env=wheels.away)
     assert "the package index cannot be reached" in text and "python-small" in text, text
@@ -136,7 +136,7 @@ def test_other_bytes_than_the_lock_names_are_refused(wheels, index, story):
     (["helper ;;"], {}, ["helper ;;", "cannot be read"]),
     (["helper"], {"packages": ""}, ["python3-pip"]),
 ])
-def test_what_cannot_be_fetched_is_said(wheels, story, wanted, more, words):
+def test_what_cannot_be_fetched_is_reported(wheels, story, wanted, more, words):
     text = wheels(*wanted, **more)
     assert isinstance(text, str) and all(word in text for word in words), text
 

@@ -159,7 +159,7 @@ def test_the_attack_of_the_hashes(service):
         assert hashlib.sha256(guess).hexdigest() not in log and hashlib.sha256(guess).digest() not in log.encode()
 
 
-def test_who_may_open_what(service):
+def test_access_by_scope(service):
     """The key that was answered opens what it has seen; a key with scope audit what was withheld, too; others nothing."""
     other = service.key("--tenant", "t", "--scope", "run,approve,sessions,admin")
     stranger = service.key("--tenant", "elsewhere", "--scope", "audit")
@@ -182,7 +182,7 @@ def test_who_may_open_what(service):
     assert item["sha256"] == hashlib.sha256(b'{"mean": 7}\n').hexdigest() != said["outputs"]["stdout"]["commitment"]
 
 
-def test_nobody_sees_when_it_has_ended(service):
+def test_the_end_of_a_withheld_cell_is_not_visible(service):
     """Asking for its state, or reading its events, says `running` until it is answered."""
     answer = service.call("POST", "/v1/runs", {"code": "print('x')", "language": "python", "policy": "numbers"},
                           key=service.asker, headers={"Prefer": "respond-async"})

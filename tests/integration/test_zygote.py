@@ -156,7 +156,7 @@ def test_a_crash_is_seen_by_init(light):
     one.close()
 
 
-def test_the_end_is_told_before_the_process_is_gone(data):
+def test_the_end_is_reported_before_the_process_is_gone(data):
     one = data.fork()
     time.sleep(0.1)
     outcome = one.execute("print(1)")
@@ -325,7 +325,7 @@ def test_every_wall_stands_before_code_is_read(light):
     assert seen["umask"] == 0o22
 
 
-def test_it_stands_in_the_namespaces_of_its_init(light):
+def test_it_is_in_the_namespaces_of_its_init(light):
     one = light.fork()
     pid = one.host_pid()
     init = int(pathlib.Path(f"/proc/{pid}/status").read_text().split("PPid:\t")[1].split()[0])
@@ -425,7 +425,7 @@ def test_imports_that_fail_or_leave_threads_stop_the_zygote():
     rig.close()
 
 
-def test_a_sandbox_that_is_gone_is_told_and_the_zygote_goes_on(light):
+def test_the_end_of_a_sandbox_is_reported_and_its_zygote_continues(light):
     init = light.init()
     zygote_rig.signal.pidfd_send_signal(init[0], 9)
     time.sleep(0.1)

@@ -22,7 +22,7 @@ def test_output_error_and_exit_code(docker):
         assert "ZeroDivisionError" in sandbox.execute("1 / 0")["error"]
 
 
-def test_a_timeout_is_137_and_said(docker):
+def test_a_timeout_exits_with_137_and_a_message(docker):
     result = docker(timeout=0.3).execute("while True: pass")
     assert result["exit_code"] == 137 and "wall" in result["error"]
 

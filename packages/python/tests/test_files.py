@@ -128,7 +128,7 @@ async def test_tar(api):
             assert tar.extractfile("in/b").read() == b"22"
 
 
-async def test_changes_are_told(api):
+async def test_changes_are_reported(api):
     async with await api.sandbox() as sandbox:
         watch = await sandbox.files.watch_dir("/workspace", recursive=True)
         seen = []

@@ -147,7 +147,7 @@ def sleeps():
     time.sleep(60)
 
 
-async def test_a_limit_is_said(calls):
+async def test_a_limit_is_reported(calls):
     with pytest.raises(FunctionError) as caught:
         await calls.call(sleeps, timeout=0.5)
     assert caught.value.name == "LimitExceeded"
@@ -184,7 +184,7 @@ async def test_what_has_no_source(calls, what):
             await calls.call(what, 1)
 
 
-async def test_what_cannot_be_pickled_is_said(calls):
+async def test_what_cannot_be_pickled_is_reported(calls):
     with pytest.raises(InvalidArgumentException, match="argument cannot be pickled"):
         await calls.call(same, lambda: 1)
 

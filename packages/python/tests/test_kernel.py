@@ -161,7 +161,7 @@ def test_hostile_html_is_shown_in_a_frame_that_runs_nothing(kernel):
     assert "<script>" not in value["data"]["text/html"] and 'sandbox=""' in value["data"]["text/html"]
 
 
-def test_a_sandbox_that_ended_is_told_and_followed_by_a_fresh_one(kernel, server):
+def test_an_ended_sandbox_is_reported_and_replaced(kernel, server):
     kernel.run("x = 1")
     for info in sandboxes(server):
         Sandbox.connect(info.sandbox_id, socket=server.socket).kill()

@@ -40,7 +40,7 @@ async def test_uploads_and_downloads(api):
 
 
 @pytest.mark.parametrize("data", [b"", b"x", "text"])
-async def test_what_is_small_is_told_once(api, data):
+async def test_small_values_are_reported_once(api, data):
     told = []
     async with await api.sandbox(policy="minimal") as sandbox:
         await sandbox.files.write("a", data, on_progress=told.append)
@@ -102,7 +102,7 @@ def test_a_line_in_a_notebook_is_plain_text(monkeypatch):
     assert sys.stderr.getvalue().endswith("\rbuild x [########################] 4 of 4 steps\n")
 
 
-def test_nothing_is_shown_to_nobody(monkeypatch):
+def test_no_progress_is_shown_without_a_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
     assert progress.listener_of(None, usual=True) is None and progress.listener_of(False, usual=True) is None
@@ -122,7 +122,7 @@ def state_(monkeypatch):
     shutil.rmtree(folder)
 
 
-def test_an_import_is_told_in_bytes_of_the_file_which_is_read_twice(state):
+def test_an_import_reports_its_progress_in_bytes_of_the_file(state):
     file = str(state / "minimal.tar.gz")
     subprocess.run([BUILD / "glovebox", "template", "export", "minimal", file], check=True, capture_output=True,
                    env={**os.environ, "GLOVEBOX_STATE": str(STATE)})
@@ -136,7 +136,7 @@ def test_an_import_is_told_in_bytes_of_the_file_which_is_read_twice(state):
         glovebox.import_template("/nowhere", on_progress=told.append)
 
 
-def test_a_build_is_told_in_steps(state, monkeypatch):
+def test_a_build_reports_its_steps(state, monkeypatch):
     program = state / "glovebox"
     program.write_text("#!/bin/sh\nfor i in 1 2 3; do echo \"glovebox: template $3: step ($i of 3)\" >&2; done\n"
                        "[ $3 = good ] || { echo glovebox: no network >&2; exit 1; }\n")

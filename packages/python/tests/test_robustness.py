@@ -395,7 +395,7 @@ async def test_a_key_is_in_no_variable_of_a_traceback(name, handle):
 
 
 @pytest.mark.parametrize("url", ["http://h:99999", "http://[::1", f"http://h:{KEY}", "http:///x", "ftp://h", "h"])
-def test_a_url_that_is_none_is_said_without_what_stands_in_it(url):
+def test_an_invalid_url_is_reported_without_its_text(url):
     with pytest.raises(glovebox.ProtocolError) as caught:
         Endpoint(url=url)
     shown = "".join(traceback.format_exception(type(caught.value), caught.value, None))
@@ -403,7 +403,7 @@ def test_a_url_that_is_none_is_said_without_what_stands_in_it(url):
 
 
 @pytest.mark.parametrize("key", ["a\r\nX: y", "a\0", "key\u20ac"])
-def test_a_key_that_is_no_header_is_said_without_it(key):
+def test_an_invalid_key_is_reported_without_its_text(key):
     with pytest.raises(glovebox.ProtocolError, match="header Authorization") as caught:
         Endpoint(socket="/s", api_key=key)
     assert key not in str(caught.value)

@@ -127,7 +127,7 @@ TEST(an_approval_for_once_is_spent_by_the_request_that_it_was_asked_for)
     close_approvals();
 }
 
-TEST(nobody_decides_on_requests_of_their_own_or_of_others_tenants)
+TEST(requests_of_the_same_key_or_of_other_tenants_cannot_be_decided_on)
 {
     struct approval asked;
     error err;
@@ -229,7 +229,7 @@ TEST(one_key_leaves_places_to_others)
 }
 
 TESTS(CASE(an_approval_for_once_is_spent_by_the_request_that_it_was_asked_for),
-      CASE(nobody_decides_on_requests_of_their_own_or_of_others_tenants),
+      CASE(requests_of_the_same_key_or_of_other_tenants_cannot_be_decided_on),
       CASE(what_is_not_decided_in_time_is_denied),
       CASE(a_denial_holds_for_the_same_request_until_it_ends),
       CASE(an_approval_reaches_no_further_than_its_policy_allows),

@@ -196,7 +196,7 @@ static void note_change(void *context)
     (*(unsigned *) context)++;
 }
 
-TEST(who_watches_is_told)
+TEST(watchers_are_notified)
 {
     static struct traffic traffic;
     struct bytes words = { 0 };
@@ -224,4 +224,4 @@ TEST(who_watches_is_told)
 TESTS(CASE(what_was_refused_is_denied_though_a_rule_names_it),
       CASE(each_rule_counts_what_it_allowed), CASE(the_last_are_kept_and_numbered),
       CASE(a_place_without_memory_is_used_again), CASE(edited_policies_and_new_names_have_bounds),
-      CASE(who_watches_is_told))
+      CASE(watchers_are_notified))

@@ -77,7 +77,7 @@ TEST(only_whole_answers_are_read)
            "a finding is read as something else");
 }
 
-TEST(more_than_can_be_told_are_counted)
+TEST(more_than_can_be_listed_are_counted)
 {
     size_t at = 0;
     for (int i = 0; i < OUTPUT_CHECK_FINDINGS_MAX; i++)
@@ -98,4 +98,4 @@ TEST(more_than_can_be_told_are_counted)
            "more findings than there is room for");
 }
 
-TESTS(CASE(only_whole_answers_are_read), CASE(more_than_can_be_told_are_counted))
+TESTS(CASE(only_whole_answers_are_read), CASE(more_than_can_be_listed_are_counted))

@@ -346,7 +346,7 @@ static bool is_told(const struct denials *denials, const char *layer, const char
     return false;
 }
 
-TEST(files_that_could_not_be_collected_are_told)
+TEST(files_that_could_not_be_collected_are_reported)
 {
     static struct frame_reader reader;
     static struct collector collector;
@@ -366,7 +366,7 @@ TEST(files_that_could_not_be_collected_are_told)
     collector_done(&collector);
 }
 
-TEST(a_result_that_is_too_large_to_show_is_told_once)
+TEST(an_oversized_display_result_is_reported_once)
 {
     static struct frame_reader reader;
     static struct collector collector;
@@ -441,8 +441,8 @@ TEST(what_is_looked_at_is_bounded)
 }
 
 TESTS(CASE(a_file_is_not_longer_than_it_said), CASE(results_stand_one_behind_the_other),
-      CASE(what_is_looked_at_is_bounded), CASE(files_that_could_not_be_collected_are_told),
-      CASE(a_result_that_is_too_large_to_show_is_told_once), CASE(a_file_comes_in),
+      CASE(what_is_looked_at_is_bounded), CASE(files_that_could_not_be_collected_are_reported),
+      CASE(an_oversized_display_result_is_reported_once), CASE(a_file_comes_in),
       CASE(a_file_that_is_cut_is_given_up_with_its_descriptor),
       CASE(an_init_that_misbehaves_is_found_out),
       CASE(a_program_ends_once_with_an_exit_code_or_a_signal), CASE(a_program_starts_once),

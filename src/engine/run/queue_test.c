@@ -333,7 +333,7 @@ TEST(a_run_is_found_by_keys_of_its_tenant_only)
     expect(!runs_find(&runs, &red, "run_3"), "has no tenant");
 }
 
-TEST(the_oldest_run_that_has_ended_and_that_nobody_reads_is_forgotten)
+TEST(the_oldest_ended_run_without_reader_is_dropped)
 {
     enum { ENDED = KEPT_MAX + 2 };
     struct run_listener listener = { .next = NULL };
@@ -374,7 +374,7 @@ TEST(the_oldest_readers_are_cut_off_when_results_take_too_much)
     expect(freed == 0, "%u are forgotten while somebody reads", freed);
 }
 
-TEST(of_detached_runs_the_newest_keep_what_they_said)
+TEST(the_newest_detached_runs_keep_their_output)
 {
     begin();
     for (unsigned i = 0; i <= WHOLE_MAX; i++) {
@@ -399,6 +399,6 @@ TESTS(CASE(runs_of_one_key_begin_in_the_order_in_which_they_came),
       CASE(a_run_that_the_check_alone_has_refused_says_what_was_found),
       CASE(a_run_waits_for_its_turn_after_its_check_and_its_approval),
       CASE(a_run_is_found_by_keys_of_its_tenant_only),
-      CASE(the_oldest_run_that_has_ended_and_that_nobody_reads_is_forgotten),
+      CASE(the_oldest_ended_run_without_reader_is_dropped),
       CASE(the_oldest_readers_are_cut_off_when_results_take_too_much),
-      CASE(of_detached_runs_the_newest_keep_what_they_said))
+      CASE(the_newest_detached_runs_keep_their_output))

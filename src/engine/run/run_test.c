@@ -87,7 +87,7 @@ TEST(code_is_executed_once_and_its_files_are_taken_when_nothing_runs)
     end();
 }
 
-TEST(the_end_of_code_is_judged_by_what_init_says_of_it)
+TEST(the_end_of_code_follows_from_inits_report)
 {
     static const struct {
         int32_t exit_code, signal;
@@ -389,8 +389,8 @@ TEST(runs_wait_for_a_slot_and_begin_in_order)
 }
 
 TESTS(CASE(code_is_executed_once_and_its_files_are_taken_when_nothing_runs),
-      CASE(the_end_of_code_is_judged_by_what_init_says_of_it),
-      CASE(a_limit_ends_the_code_and_names_itself), CASE(output_without_end_is_stopped),
+      CASE(the_end_of_code_follows_from_inits_report), CASE(a_limit_ends_the_code_and_names_itself),
+      CASE(output_without_end_is_stopped),
       CASE(a_program_that_does_not_stop_is_killed_with_its_sandbox),
       CASE(cancelling_ends_a_run_in_every_state),
       CASE(a_sandbox_that_breaks_or_misbehaves_loses_its_run),

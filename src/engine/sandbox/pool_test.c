@@ -326,7 +326,7 @@ TEST(an_abandoned_sandbox_goes_unused)
     close_pool();
 }
 
-TEST(a_build_that_fails_is_told_and_frees_its_slot)
+TEST(a_failed_build_is_reported_and_frees_its_slot)
 {
     struct pool_ticket *ticket = NULL;
     struct sandbox *parked = NULL;
@@ -418,7 +418,7 @@ TESTS(CASE(a_lease_is_told_of_what_was_built_for_it),
       CASE(a_parked_sandbox_is_given_at_once_and_once),
       CASE(every_slot_is_counted_and_no_more_are_built),
       CASE(a_parked_one_of_another_shape_makes_room), CASE(a_caller_with_a_queue_waits_there),
-      CASE(an_abandoned_sandbox_goes_unused), CASE(a_build_that_fails_is_told_and_frees_its_slot),
+      CASE(an_abandoned_sandbox_goes_unused), CASE(a_failed_build_is_reported_and_frees_its_slot),
       CASE(a_sandbox_that_cannot_be_held_keeps_its_slot_until_it_is_released),
       CASE(a_stale_generation_kills_nothing), CASE(a_stuck_slot_is_not_counted_until_it_is_back),
       CASE(a_sandbox_on_its_way_to_be_parked_does_not_outlive_the_pool),

@@ -286,7 +286,7 @@ TEST(the_key_that_has_used_least_is_next)
     end();
 }
 
-TEST(the_place_in_the_queue_is_shared_by_those_who_wait)
+TEST(the_queue_is_shared_by_waiting_accounts)
 {
     begin();
     accounts.busy = 12;
@@ -353,7 +353,7 @@ int main(void)
         CASE(no_key_holds_more_than_three_quarters_of_what_others_leave),
         CASE(a_key_without_others_may_hold_every_slot),
         CASE(the_key_that_has_used_least_is_next),
-        CASE(the_place_in_the_queue_is_shared_by_those_who_wait),
+        CASE(the_queue_is_shared_by_waiting_accounts),
         CASE(what_a_run_has_used_is_charged_and_outlasts_the_daemon),
         CASE(a_private_daemon_has_no_keys),
     };

@@ -15,7 +15,7 @@ static void serve(struct fair_share *turns, const int64_t *costs, int count, int
     }
 }
 
-TEST(who_runs_long_runs_less_often)
+TEST(long_runs_get_fewer_turns)
 {
     struct fair_share turns[2] = { { .queued = 100 }, { .queued = 100 } };
     int served[2] = { 0 };
@@ -23,7 +23,7 @@ TEST(who_runs_long_runs_less_often)
     expect(served[0] > 880 && served[0] < 920, "%d of 1000 were short ones", served[0]);
 }
 
-TEST(who_asks_more_gets_no_more)
+TEST(more_requests_give_no_larger_share)
 {
     struct fair_share turns[2] = { { .queued = 10000 }, { .queued = 1 } };
     int served[2] = { 0 };
@@ -85,7 +85,7 @@ static uint32_t fill(uint32_t slots, uint32_t keys, uint32_t *ret_first)
     return slots - all;
 }
 
-TEST(the_last_slots_are_for_those_who_have_none)
+TEST(the_last_slots_are_reserved_for_accounts_without_one)
 {
     static const struct {
         uint32_t slots, keys, first, left;
@@ -100,7 +100,7 @@ TEST(the_last_slots_are_for_those_who_have_none)
     }
 }
 
-TEST(who_holds_less_gets_what_comes_free)
+TEST(the_account_that_holds_less_gets_the_free_slot)
 {
     expect(fair_share_slots_max(8, 1) == 5, "6 of 8 may be %u beside 1",
            fair_share_slots_max(8, 1));
@@ -110,7 +110,8 @@ TEST(who_holds_less_gets_what_comes_free)
            fair_share_slots_max(8, 20));
 }
 
-TESTS(CASE(who_runs_long_runs_less_often), CASE(who_asks_more_gets_no_more),
+TESTS(CASE(long_runs_get_fewer_turns), CASE(more_requests_give_no_larger_share),
       CASE(a_pause_is_not_saved_up), CASE(concurrency_is_held),
       CASE(what_was_charged_at_the_start_is_replaced_by_what_was_used),
-      CASE(the_last_slots_are_for_those_who_have_none), CASE(who_holds_less_gets_what_comes_free))
+      CASE(the_last_slots_are_reserved_for_accounts_without_one),
+      CASE(the_account_that_holds_less_gets_the_free_slot))

@@ -28,14 +28,14 @@ static void check(unsigned room)
                i, served[i]);
 }
 
-TEST(nobody_goes_before_others_for_long)
+TEST(no_connection_is_preferred_for_long)
 {
     static const unsigned rooms[] = { 1, 3, 5, 9, 10 };
     for_each(room, rooms)
         check(*room);
 }
 
-TEST(one_who_is_alone_never_waits)
+TEST(a_single_connection_never_waits)
 {
     struct loop_fairness turn = { 0 };
     uint64_t its_round = 0;
@@ -45,4 +45,4 @@ TEST(one_who_is_alone_never_waits)
     }
 }
 
-TESTS(CASE(nobody_goes_before_others_for_long), CASE(one_who_is_alone_never_waits))
+TESTS(CASE(no_connection_is_preferred_for_long), CASE(a_single_connection_never_waits))

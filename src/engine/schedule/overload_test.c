@@ -3,7 +3,7 @@
 #include "base/test.h"
 #include "engine/schedule/overload.h"
 
-TEST(it_lasts_as_long_as_somebody_is_refused)
+TEST(it_lasts_as_long_as_requests_are_refused)
 {
     struct overload overload = { 0 };
     expect(!overload_is_there(&overload, 0) && !overload_is_there(&overload, 5000),
@@ -34,5 +34,5 @@ TEST(half_as_many_wait_as_are_served_and_each_key_may_have_one)
                overload_share(fact->served, fact->busy, fact->keys));
 }
 
-TESTS(CASE(it_lasts_as_long_as_somebody_is_refused),
+TESTS(CASE(it_lasts_as_long_as_requests_are_refused),
       CASE(half_as_many_wait_as_are_served_and_each_key_may_have_one))

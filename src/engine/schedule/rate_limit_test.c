@@ -47,7 +47,7 @@ TEST(a_day_ends)
     expect(ask(&rate, quota, INT64_C(43201) * 1000, &wait_s) == RATE_FREE, "the next day");
 }
 
-TEST(what_is_left_is_told)
+TEST(leftovers_are_reported)
 {
     struct rate rate = { 0 };
     struct rate_quota quota = { .runs_per_minute = 1, .cpu_seconds_per_day = 10 };
@@ -77,5 +77,5 @@ TEST(no_quota_refuses_nothing)
     expect(ask(&rate, (struct rate_quota){ 0 }, 6, &wait_s) == RATE_FREE, "after much work");
 }
 
-TESTS(CASE(runs_come_in_a_burst_and_then_steadily), CASE(a_day_ends), CASE(what_is_left_is_told),
+TESTS(CASE(runs_come_in_a_burst_and_then_steadily), CASE(a_day_ends), CASE(leftovers_are_reported),
       CASE(no_quota_refuses_nothing))

@@ -141,7 +141,7 @@ TEST(a_path_is_names_with_one_slash_between)
     expect(file_path_check(&nul, &err) < 0, "a NUL byte ends a path for init");
 }
 
-TEST(what_a_policy_withholds_is_not_told_by_files)
+TEST(withheld_output_is_not_revealed_by_files)
 {
     for (enum file_action action = FILE_STAT; action <= FILE_UNPACK; action++) {
         bool tells = action == FILE_STAT || action == FILE_LIST || action == FILE_READ ||
@@ -341,7 +341,7 @@ TEST(a_stream_that_is_cut_off_is_broken)
     expect(sent_count == 1, "nothing is sent to a session that has ended");
 }
 
-TEST(changes_are_told_and_lost_ones_once)
+TEST(changes_are_reported_and_lost_ones_once)
 {
     struct file_change change;
     error err;
@@ -426,9 +426,9 @@ TEST(an_unknown_session_and_one_that_is_paused)
 }
 
 TESTS(CASE(each_action_asks_init_and_is_counted), CASE(what_is_ordered_reaches_init),
-      CASE(a_path_is_names_with_one_slash_between),
-      CASE(what_a_policy_withholds_is_not_told_by_files), CASE(a_listing_is_whole_and_sorted),
+      CASE(a_path_is_names_with_one_slash_between), CASE(withheld_output_is_not_revealed_by_files),
+      CASE(a_listing_is_whole_and_sorted),
       CASE(unread_listings_of_one_tenant_leave_room_for_another), CASE(init_is_not_believed),
       CASE(bytes_that_are_taken_are_ordered_anew), CASE(a_stream_that_is_cut_off_is_broken),
-      CASE(changes_are_told_and_lost_ones_once), CASE(an_upload_waits_for_room_and_ends),
+      CASE(changes_are_reported_and_lost_ones_once), CASE(an_upload_waits_for_room_and_ends),
       CASE(an_unknown_session_and_one_that_is_paused))

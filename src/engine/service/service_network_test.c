@@ -127,7 +127,7 @@ TEST(what_a_slow_reader_misses_is_counted)
     traffic_done(&traffic);
 }
 
-TEST(who_watches_is_woken_until_it_is_closed)
+TEST(a_watcher_is_woken_until_it_is_closed)
 {
     const struct connection_query query = { .follows = true };
     error err;
@@ -157,4 +157,4 @@ TEST(queries_that_may_not_be_are_refused)
 }
 
 TESTS(CASE(each_is_shown_what_it_may_see_and_asks_for), CASE(what_a_slow_reader_misses_is_counted),
-      CASE(who_watches_is_woken_until_it_is_closed), CASE(queries_that_may_not_be_are_refused))
+      CASE(a_watcher_is_woken_until_it_is_closed), CASE(queries_that_may_not_be_are_refused))

@@ -124,7 +124,7 @@ static void expect_event(struct process_watch *watch, enum process_event_kind ki
            "'%.*s' instead of '%s'", (int) event.size, event.bytes, bytes);
 }
 
-TEST(a_watch_tells_all_in_order_and_goes_on_elsewhere)
+TEST(a_watch_reports_all_events_in_order_and_resumes_elsewhere)
 {
     struct process_event event;
     error err;
@@ -155,7 +155,7 @@ TEST(a_watch_tells_all_in_order_and_goes_on_elsewhere)
     end_session();
 }
 
-TEST(what_nobody_has_read_in_time_is_told_as_lost)
+TEST(output_unread_in_time_is_reported_as_lost)
 {
     static char block[65536];
     struct process_event event;
@@ -184,7 +184,7 @@ TEST(what_nobody_has_read_in_time_is_told_as_lost)
     end_session();
 }
 
-TEST(a_pause_is_told)
+TEST(a_pause_is_reported)
 {
     struct process_event event;
     begin_session();
@@ -379,8 +379,8 @@ TEST(requests_are_held_to_their_limits)
     process_request_done(&request);
 }
 
-TESTS(CASE(a_watch_tells_all_in_order_and_goes_on_elsewhere),
-      CASE(what_nobody_has_read_in_time_is_told_as_lost), CASE(a_pause_is_told),
+TESTS(CASE(a_watch_reports_all_events_in_order_and_resumes_elsewhere),
+      CASE(output_unread_in_time_is_reported_as_lost), CASE(a_pause_is_reported),
       CASE(without_a_receipt_nothing_is_handed_out), CASE(a_program_that_is_not_there),
       CASE(signals_by_name_and_number), CASE(input_goes_in_until_it_is_closed),
       CASE(programs_are_found_and_listed), CASE(requests_are_held_to_their_limits))

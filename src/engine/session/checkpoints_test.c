@@ -145,7 +145,7 @@ static void fail_copy(const char *what, int image, int files)
     fake_end();
 }
 
-TEST(a_copy_that_fails_is_told_once)
+TEST(a_failed_copy_is_reported_once)
 {
     fail_copy("the image", EAGAIN, 0);
     fail_copy("the files", 0, EIO);
@@ -221,7 +221,7 @@ TEST(the_end_of_a_session_ends_its_checkpoints)
 }
 
 TESTS(CASE(a_checkpoint_is_there_when_both_parts_are_on_disk),
-      CASE(an_image_without_its_end_is_no_checkpoint), CASE(a_copy_that_fails_is_told_once),
+      CASE(an_image_without_its_end_is_no_checkpoint), CASE(a_failed_copy_is_reported_once),
       CASE(names_and_numbers_are_bounded), CASE(the_disk_of_all_is_bounded_while_they_are_written),
       CASE(a_checkpoint_that_is_held_outlives_its_removal),
       CASE(the_end_of_a_session_ends_its_checkpoints))

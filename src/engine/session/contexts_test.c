@@ -89,7 +89,7 @@ TEST(interpreters_are_forked_one_after_the_other)
     fake_end();
 }
 
-TEST(an_interpreter_that_does_not_start_is_told_to_its_cells)
+TEST(cells_of_an_interpreter_that_does_not_start_fail)
 {
     const struct agent_done refused = { .os = 12 };
     begin();
@@ -181,7 +181,7 @@ TEST(another_language_runs_in_a_driver_that_gets_files)
 TESTS(CASE(a_context_is_found_by_its_id_or_its_language),
       CASE(a_session_has_so_many_contexts_and_a_context_so_many_cells),
       CASE(interpreters_are_forked_one_after_the_other),
-      CASE(an_interpreter_that_does_not_start_is_told_to_its_cells),
+      CASE(cells_of_an_interpreter_that_does_not_start_fail),
       CASE(a_restart_kills_the_interpreter_and_keeps_the_context),
       CASE(a_removed_context_goes_with_its_interpreter),
       CASE(another_language_runs_in_a_driver_that_gets_files))

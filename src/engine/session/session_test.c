@@ -121,7 +121,7 @@ TEST(so_many_operations_are_under_way_at_most)
     end();
 }
 
-TEST(deadlines_end_what_nobody_uses_and_what_is_too_old)
+TEST(idle_and_lifetime_deadlines_end_a_session)
 {
     static const struct {
         const char *what, *text;
@@ -242,7 +242,7 @@ TEST(a_session_waits_for_a_slot)
 TESTS(CASE(a_session_keeps_its_sandbox_until_it_ends),
       CASE(operations_hear_what_is_theirs_and_nothing_after_their_end),
       CASE(so_many_operations_are_under_way_at_most),
-      CASE(deadlines_end_what_nobody_uses_and_what_is_too_old),
+      CASE(idle_and_lifetime_deadlines_end_a_session),
       CASE(a_pause_refuses_work_and_stops_the_clocks),
       CASE(a_paused_session_that_uses_the_processor_is_lost),
       CASE(a_session_without_a_sandbox_ends_with_the_cause), CASE(a_session_waits_for_a_slot))

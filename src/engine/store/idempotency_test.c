@@ -89,7 +89,7 @@ static uint32_t keep_all(struct idempotency *idempotency, const char *tenant, er
     return UINT32_MAX;
 }
 
-TEST(nobody_takes_the_place_of_a_key_that_lives)
+TEST(live_keys_are_not_evicted)
 {
     struct idempotency *idempotency = opened(NULL);
     error err;
@@ -297,7 +297,7 @@ TEST(keys_are_plain_words)
     expect(idempotency_check_key(lengthy + 1, &err) == 0, "the longest key was refused");
 }
 
-TESTS(CASE(the_same_request_gets_the_same_run), CASE(nobody_takes_the_place_of_a_key_that_lives),
+TESTS(CASE(the_same_request_gets_the_same_run), CASE(live_keys_are_not_evicted),
       CASE(a_key_that_is_kept_again_takes_places_of_its_tenant_only),
       CASE(the_next_daemon_knows_them), CASE(two_daemons_never_know_different_things),
       CASE(a_key_lives_for_a_day_of_service), CASE(the_ring_goes_round),

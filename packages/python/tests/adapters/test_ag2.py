@@ -30,7 +30,7 @@ def test_chart_of_an_uploaded_csv(options):  # noqa: F811
         assert len(environment.charts) == 1 and environment.charts[0].startswith(PNG)
 
 
-def test_a_limit_is_said(options):  # noqa: F811
+def test_a_limit_is_reported(options):  # noqa: F811
     with Environment(timeout=1, **options) as environment:
         assert ask(environment, [code(ENDLESS), expect("wall", "It took too long.")]) == "It took too long."
 

@@ -31,7 +31,7 @@ def test_chart_of_an_uploaded_csv(options):  # noqa: F811
         assert len(executor.charts) == 1 and executor.charts[0].startswith(PNG)
 
 
-def test_a_limit_is_said(options):  # noqa: F811
+def test_a_limit_is_reported(options):  # noqa: F811
     with Executor(timeout=1, **options) as executor:
         assert ask(executor, [("CodeExecutor", {"code": ENDLESS}), expect("wall", "It took too long.")]) == "It took too long."
 

@@ -26,7 +26,7 @@ def test_chart_of_an_uploaded_csv(options):  # noqa: F811
         assert missing.content is None and missing.error == "file_not_found"
 
 
-def test_a_limit_is_said(options):  # noqa: F811
+def test_a_limit_is_reported(options):  # noqa: F811
     with Backend(timeout=1, **options) as backend:
         steps = [("execute", {"command": "while :; do :; done"}), expect("timeout was over", "It took too long.")]
         assert ask(backend, steps) == "It took too long."

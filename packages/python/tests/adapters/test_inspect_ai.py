@@ -34,7 +34,7 @@ def test_chart_of_a_file_of_the_sample(options, tmp_path):  # noqa: F811
     assert ask(options, steps, tmp_path, "60 in all", {"sales.csv": CSV}) == 1
 
 
-def test_a_limit_is_said(options, tmp_path):  # noqa: F811
+def test_a_limit_is_reported(options, tmp_path):  # noqa: F811
     steps = [("bash", {"command": "while :; do :; done"}), expect("timed out", "It took too long.")]
     assert ask(options, steps, tmp_path, "too long", timeout=1) == 1
 

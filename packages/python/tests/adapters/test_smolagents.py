@@ -36,7 +36,7 @@ def test_chart_of_an_uploaded_csv(options):  # noqa: F811
         assert len(executor.charts) == 1 and executor.charts[0].startswith(PNG)
 
 
-def test_a_limit_is_said(options):  # noqa: F811
+def test_a_limit_is_reported(options):  # noqa: F811
     with Executor(timeout=5, **options) as executor:
         answer, requests = ask(executor, "while True: pass", "final_answer('it was stopped')")
         assert answer == "it was stopped" and "wall" in str(requests[-1]["messages"])
