@@ -12,23 +12,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <nettle/sha2.h> /* by the processor's instructions: a template has gigabytes */
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void add_text(crypto_hash_sha256_state *sum, const char *text, size_t size)
+static void add_text(struct sha256_ctx *sum, const char *text, size_t size)
 {
-    (void) crypto_hash_sha256_update(sum, (const unsigned char *) text, size);
+    sha256_update(sum, size, (const unsigned char *) text);
 }
 
-static void to_hexadecimal(crypto_hash_sha256_state *sum,
-                           char text[crypto_hash_sha256_BYTES * 2 + 1])
+static void to_hexadecimal(struct sha256_ctx *sum, char text[SHA256_DIGEST_SIZE * 2 + 1])
 {
-    unsigned char bytes[crypto_hash_sha256_BYTES];
-    (void) crypto_hash_sha256_final(sum, bytes);
-    (void) sodium_bin2hex(text, crypto_hash_sha256_BYTES * 2 + 1, bytes, sizeof(bytes));
+    unsigned char bytes[SHA256_DIGEST_SIZE];
+    sha256_digest(sum, sizeof(bytes), bytes);
+    (void) sodium_bin2hex(text, SHA256_DIGEST_SIZE * 2 + 1, bytes, sizeof(bytes));
 }
 
 int digest_file(int directory, const char *name, char text[DIGEST_SIZE], error *err)
@@ -37,8 +37,8 @@ int digest_file(int directory, const char *name, char text[DIGEST_SIZE], error *
     auto_fd fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return fail_os(err, "open '%.150s'", name);
-    crypto_hash_sha256_state sum;
-    (void) crypto_hash_sha256_init(&sum);
+    struct sha256_ctx sum;
+    sha256_init(&sum);
     ssize_t got;
     while ((got = read(fd, bytes, sizeof(bytes))) != 0) {
         if (got < 0 && errno == EINTR)
@@ -85,10 +85,8 @@ static int add_entry(void *context, const struct tree_entry *entry, error *err)
 int digest_tree(struct build *build, error *err)
 {
     static const char *const runners[] = { "languages", "env", "zygotes" };
-    if (sodium_init() < 0)
-        return fail(err, ERR_INTERNAL, "libsodium does not start");
-    crypto_hash_sha256_state sum;
-    (void) crypto_hash_sha256_init(&sum);
+    struct sha256_ctx sum;
+    sha256_init(&sum);
     if (tree_walk(build->root, add_entry, &sum, err) < 0)
         return -1;
     for (size_t index = 0; index < sizeof(runners) / sizeof(*runners); index++) {

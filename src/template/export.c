@@ -26,7 +26,7 @@ const struct compression compressions[COMPRESSIONS] = {
       "\xfd"
       "7zXZ",
       0 },
-    { ".tar", "--no-seek", "tar", "ustar", 257 }, /* each pass reads all of it */
+    { ".tar", "--no-seek", "tar", "ustar", 257 }, /* nothing is to be decompressed */
 };
 
 char *const archive_variables[] = {

@@ -1,8 +1,9 @@
 /* import.c - makes a template of an archive that others may have written.
  *
- * tar lists it and unpacks it behind the walls of a build, where nothing of the host can be written
- * but the new folder. What counts is the tree that comes out: it is walked by descriptors, every
- * entry is judged, and its digest has to be the one of the manifest. */
+ * tar unpacks it behind the walls of a build, where nothing of the host can be written but the new
+ * folder, and says each entry before it writes it: one that may not be in a template ends it. What
+ * counts is the tree that comes out: it is walked by descriptors, every entry is judged, and its
+ * digest has to be the one of the manifest. */
 #include "template/archive.h"
 
 #include "base/cleanup.h"
@@ -22,10 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { LINE_MAX_BYTES = 1000 };
+enum { LINE_MAX_BYTES = 1000, MODE_LENGTH = 10 };
 
 /* An archive on its way. */
 struct import {
@@ -34,9 +34,10 @@ struct import {
     struct json_object *recipe; /* the keys of a recipe in its manifest */
     int file;
     const struct compression *compression;
-    struct tool tool;
+    struct tool *tool;       /* what unpacks it */
     uint64_t bytes, entries; /* as tar lists them */
     char complaint[512];     /* the first thing that may not be in it; "" if there is none */
+    char said[512];          /* the first words of tar that are no entry; "" if there are none */
 };
 
 static int find_compression(struct import *import, error *err)
@@ -60,13 +61,6 @@ static int find_compression(struct import *import, error *err)
         return fail(err, ERR_UNAVAILABLE, "this machine has no tar or no %s; install them",
                     import->compression->program);
     return 0;
-}
-
-static void complain_about(struct import *import, const char *cause, const char *name)
-{
-    if (!*import->complaint)
-        (void) snprintf(import->complaint, sizeof import->complaint, "'%.200s' %s", name, cause);
-    import->tool.is_enough = true;
 }
 
 /* True for "a/../b", "..", "../a", "a/..": tar writes a name as it stands in the archive. */
@@ -115,21 +109,27 @@ static const char *after_word(const char *at)
 
 static const char *what_tar_says(const char *line)
 {
+    if (strstr(line, "from member names"))
+        return "tar says of a name that begins with '/' or has a '..' in it";
     return strstr(line, "unrecognized option")
-               ? "is what this machine's tar says; install GNU tar (Alpine: apk add tar)"
-               : "is what tar says of it";
+               ? "this machine's tar says; install GNU tar (Alpine: apk add tar)"
+               : "tar says of it";
 }
 
-/* A line of `tar --list --verbose`: mode, owner, size, date, time, name, where one space precedes
- * the name. */
+/* A line of `tar --extract --verbose --verbose`: mode, owner, size, date, time, name, where one
+ * space precedes the name. */
 static void judge_line(void *context, const char *line)
 {
     struct import *import = context;
     char mode[12], name[LINE_MAX_BYTES];
     const char *size = after_word(after_word(line)), *time = after_word(after_word(size));
     const char *space = strchr(time, ' ');
-    if (strncmp(line, "tar: ", 5) == 0 || strlen(line) >= LINE_MAX_BYTES || !space) {
-        complain_about(import, what_tar_says(line), line);
+    if (strncmp(after_word(line), "Creating directory: ", 20) == 0)
+        return; /* one that is no entry, so that the files will be more than the entries */
+    if (strcspn(line, " ") != MODE_LENGTH || strlen(line) >= LINE_MAX_BYTES || !space) {
+        if (!*import->said) /* if an entry is to blame, tar goes on to say which */
+            (void) snprintf(import->said, sizeof import->said, "'%.200s' is what %s", line,
+                            what_tar_says(line));
         return;
     }
     (void) snprintf(mode, sizeof mode, "%.*s", (int) strcspn(line, " "), line);
@@ -146,77 +146,57 @@ static void judge_line(void *context, const char *line)
         fault = "is more than the 16 GiB that a template may have in all";
     if (++import->entries > ARCHIVE_ENTRIES_MAX)
         fault = "is more than the 500,000 files that a template may have";
-    if (fault)
-        complain_about(import, fault, name);
-}
-
-static void judge_words(void *context, const char *line)
-{
-    complain_about(context, what_tar_says(line), line);
-}
-
-/* Runs tar behind the walls, with the archive as its input. */
-static int run_tar(struct import *import, const char *const *more, error *err)
-{
-    char place[PATH_MAX];
-    const char *arguments[16] = { "/bin/tar", import->compression->option, "--file=-" };
-    for (size_t index = 0; index < 12 && more[index]; index++)
-        arguments[3 + index] = more[index];
-    if (snprintf(place, sizeof place, "%s/templates/%s/unpacked", import->request.state,
-                 import->build.place_name) >= (int) sizeof place)
-        return fail(err, ERR_BAD_REQUEST, "the state directory's path is too long");
-    const struct walls_bind binds[] = { { place, "tmp/tree", true }, { 0 } };
-    const struct walls walls = { .binds = binds, .disk = place };
-    import->tool.arguments = (char *const *) (uintptr_t) arguments; /* execvp(3) does not write */
-    import->tool.variables = archive_variables;
-    import->tool.walls = &walls;
-    import->tool.input = import->file;
-    import->tool.context = import;
-    if (lseek(import->file, 0, SEEK_SET) < 0)
-        return fail_os(err, "read it");
-    int result = tool_run(&import->tool, err);
-    if (*import->complaint)
-        return fail(err, ERR_BAD_REQUEST, "%s", import->complaint);
-    return result;
-}
-
-static int list_archive(struct import *import, error *err)
-{
-    static const char *const options[] = {
-        "--list",          "--verbose", "--absolute-names",       "--full-time",
-        "--numeric-owner", "--utc",     "--quoting-style=escape", NULL
-    };
-    struct statvfs room;
-    import->tool.line = judge_line;
-    if (run_tar(import, options, err) < 0)
-        return -1;
-    if (fstatvfs(import->build.place, &room) < 0)
-        return fail_os(err, "look at the disk");
-    uint64_t needed = import->bytes + import->entries * room.f_frsize;
-    if ((uint64_t) room.f_bavail * room.f_frsize < needed)
-        return fail(err, ERR_UNAVAILABLE,
-                    "needs %" PRIu64 " MiB of disk in '%s'; make room, or use --state DIR",
-                    needed >> 20, import->request.state);
-    return 0;
+    if (fault && !*import->complaint)
+        (void) snprintf(import->complaint, sizeof import->complaint, "'%.200s' %s", name, fault);
+    import->tool->is_enough = import->tool->is_enough || fault;
 }
 
 /* Folder `unpacked` belongs to the one as whom tar runs, and to the caller afterwards. */
 static int unpack_archive(struct import *import, error *err)
 {
-    static const char *const options[] = { "--extract",
-                                           "--no-same-owner",
-                                           "--no-same-permissions",
-                                           "--keep-old-files",
-                                           "--delay-directory-restore",
-                                           "--directory=/tmp/tree",
-                                           NULL };
+    const char *const arguments[] = { "/bin/tar",
+                                      import->compression->option,
+                                      "--file=-",
+                                      "--extract",
+                                      "--verbose",
+                                      "--verbose",
+                                      "--full-time",
+                                      "--numeric-owner",
+                                      "--utc",
+                                      "--quoting-style=escape",
+                                      "--no-same-owner",
+                                      "--no-same-permissions",
+                                      "--keep-old-files",
+                                      "--delay-directory-restore",
+                                      "--directory=/tmp/tree",
+                                      NULL };
+    char place[PATH_MAX];
+    if (snprintf(place, sizeof place, "%s/templates/%s/unpacked", import->request.state,
+                 import->build.place_name) >= (int) sizeof place)
+        return fail(err, ERR_BAD_REQUEST, "the state directory's path is too long");
+    const struct walls_bind binds[] = { { place, "tmp/tree", true }, { 0 } };
+    const struct walls walls = { .binds = binds, .disk = place };
+    struct tool tool = {
+        .arguments = (char *const *) (uintptr_t) arguments, /* execvp(3) does not write */
+        .variables = archive_variables,
+        .walls = &walls,
+        .input = import->file,
+        .line = judge_line,
+        .context = import,
+    };
     auto_fd unpacked =
         openat(import->build.place, "unpacked", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (unpacked < 0)
         return fail_os(err, "open the folder to unpack in");
-    import->tool.line = judge_words;
-    if (run_tar(import, options, err) < 0 ||
-        (walls_owner() != geteuid() && tree_give(unpacked, geteuid(), err) < 0))
+    if (lseek(import->file, 0, SEEK_SET) < 0)
+        return fail_os(err, "read it");
+    import->tool = &tool;
+    int result = tool_run(&tool, err);
+    import->tool = NULL;
+    if (*import->complaint || *import->said)
+        return fail(err, ERR_BAD_REQUEST, "%s",
+                    *import->complaint ? import->complaint : import->said);
+    if (result < 0 || (walls_owner() != geteuid() && tree_give(unpacked, geteuid(), err) < 0))
         return -1;
     if (renameat(unpacked, "root", import->build.place, "root") < 0)
         return fail(err, ERR_BAD_REQUEST, "it has no folder root/");
@@ -396,8 +376,7 @@ static int import_in_place(struct import *import, struct json_object **ret_manif
          fchownat(build->place, "unpacked", owner, owner, AT_SYMLINK_NOFOLLOW) < 0))
         return fail_os(err, "make a folder to unpack in");
     int result = -1;
-    if (list_archive(import, err) == 0 && unpack_archive(import, err) == 0 &&
-        judge_tree(import, err) == 0)
+    if (unpack_archive(import, err) == 0 && judge_tree(import, err) == 0)
         result = read_manifest(import, &manifest, err);
     if (result == 0)
         result = check_manifest(import, manifest, err);

@@ -22,7 +22,6 @@ def import_template(file: str, *, on_progress: Wish = None) -> None:
 
 
 def run_import(options: List[str], file: str, name: str, listener: Optional[Listener]) -> None:
-    """The program reads the file twice: it looks at all of it before it unpacks any."""
     process = subprocess.Popen([program(), "template", *options, "import", file], stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
@@ -38,18 +37,16 @@ def run_import(options: List[str], file: str, name: str, listener: Optional[List
 
 
 def _watch(process: "subprocess.Popen[bytes]", file: str, name: str, listener: Listener) -> None:
-    size = os.path.getsize(file)
-    read, done = 0, 0
+    """How much of the file has been read. The files are looked at once more behind that: its last part is told at the end."""
+    size, done = os.path.getsize(file), 0
     while process.poll() is None:
         at = _position(process.pid, os.path.realpath(file))
         if at is not None:
-            if at < read:  # the second time
-                done = size
-            read = at
-            listener(Progress(f"import {name}", min(done + read, 2 * size - 1), 2 * size))
+            done = max(done, min(at, size - 1))
+            listener(Progress(f"import {name}", done, size))
         time.sleep(0.1)
     if process.returncode == 0:
-        listener(Progress(f"import {name}", 2 * size, 2 * size))
+        listener(Progress(f"import {name}", size, size))
 
 
 def _position(process: int, file: str) -> Optional[int]:
