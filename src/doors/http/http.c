@@ -37,7 +37,7 @@ static void run_mhd(struct http *http)
     service_work_leave(before);
     MHD_UNSIGNED_LONG_LONG left_ms;
     bool wants_time = MHD_get_timeout(http->mhd, &left_ms) == MHD_YES;
-    if (http->is_woken || (wants_time && left_ms == 0)) {
+    if (http->is_woken || http->first_queued || (wants_time && left_ms == 0)) {
         (void) uv_idle_start(&http->idle, on_idle);
         return;
     }
@@ -68,6 +68,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct http *http = prepare->data;
+    requests_begin_turn(http);
     if (http->is_woken)
         run_mhd(http);
 }

@@ -150,6 +150,9 @@ struct exchange {
     deadline look_at; /* of a stream that has nothing to say: it is asked again then; at_ms 0 */
     uv_poll_t *watch; /* for a peer that hangs up */
     int64_t began_ms;
+    struct exchange *next_queued; /* request_turns.c */
+    bool is_queued, has_turn;
+    int64_t charged_us;
     unsigned status;        /* that was answered */
     deadline lingers_until; /* exchange_fail_early(); at_ms 0: never */
 

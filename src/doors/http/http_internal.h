@@ -53,8 +53,10 @@ struct http {
     struct connection *connections;
     unsigned connection_count, connections_max; /* resting ones count below alone */
     unsigned resting_count, resting_max;
-    int64_t used_ms; /* when a connection ended the last time */
-    uint64_t bodies; /* bytes in flight */
+    int64_t used_ms;               /* when a connection ended the last time */
+    uint64_t bodies;               /* bytes in flight */
+    struct exchange *first_queued; /* request_turns.c */
+    int64_t turn_us;               /* that requests have taken of this turn of the loop */
     int64_t began_ms;
 };
 
@@ -91,6 +93,12 @@ void request_completed(void *context, struct MHD_Connection *mhd, void **request
                        enum MHD_RequestTerminationCode why);
 size_t unescape_url(void *context, struct MHD_Connection *mhd, char *text);
 void *look_at_target(void *context, const char *target, struct MHD_Connection *mhd);
+
+/* request_turns.c: may a request begin that was admitted? If not it waits, and is asked again. */
+bool request_has_turn(struct exchange *exchange);
+void request_serve(struct exchange *exchange); /* calls its handler */
+void request_leave_queue(struct exchange *exchange);
+void requests_begin_turn(struct http *http); /* of the loop */
 
 /* response.c: puts what every answer has into it and sends it. Takes the response, which may be
  * NULL.

@@ -3,6 +3,8 @@
 #include "doors/http/http.h"
 
 #include "base/test.h"
+#include "engine/schedule/accounts.h"
+#include "engine/service/service.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -119,7 +121,11 @@ static void talk(const char *asks, size_t size, const char *last)
     struct http *http = NULL;
     error err;
     int pair[2];
-    struct http_settings settings = { .doors = doors, .body_max = 1 << 20, .is_private = true };
+    struct accounts accounts = { 0 };
+    struct service service = { .accounts = &accounts };
+    struct http_settings settings = {
+        .doors = doors, .service = &service, .body_max = 1 << 20, .is_private = true
+    };
     door.is_early = early.times ? is_early : NULL;
     require(uv_loop_init(&loop) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "no loop");
     require(uv_timer_init(&loop, &taker.later) == 0 && uv_timer_init(&loop, &patience) == 0 &&

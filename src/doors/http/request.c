@@ -4,7 +4,6 @@
 #include "base/table.h"
 #include "doors/http/http_internal.h"
 #include "doors/http/request_guard.h"
-#include "engine/service/service_observe.h"
 
 #include <inttypes.h>
 #include <sodium.h>
@@ -271,6 +270,8 @@ static enum MHD_Result begin_when_due(struct exchange *exchange)
     if (exchange->is_gone)
         return MHD_NO;
     if (exchange->refusal.code == ERR_NONE && route) {
+        if (!request_has_turn(exchange))
+            return MHD_YES;
         if (exchange->door->is_early && exchange->door->is_early(exchange)) {
             exchange_wait(exchange);
             return MHD_YES;
@@ -372,19 +373,6 @@ static enum MHD_Result take_body(struct exchange *exchange, const char *data, si
     return MHD_YES;
 }
 
-static void serve(struct exchange *exchange)
-{
-    struct service_work_before before =
-        service_work_enter(WORK_REQUEST, exchange->route ? exchange->route->path : NULL);
-    if (exchange->refusal.code != ERR_NONE)
-        exchange_fail(exchange, &exchange->refusal);
-    else if (exchange->route)
-        exchange->route->serve(exchange);
-    else
-        exchange_answer_nothing(exchange, MHD_HTTP_NO_CONTENT);
-    service_work_leave(before);
-}
-
 /* NOLINTNEXTLINE(readability-function-size): libmicrohttpd's own signature */
 enum MHD_Result take_request(void *context, struct MHD_Connection *mhd, const char *path,
                              const char *method, const char *version, const char *data,
@@ -409,7 +397,7 @@ enum MHD_Result take_request(void *context, struct MHD_Connection *mhd, const ch
     exchange->body_is_open = false;
     if (exchange->is_gone || exchange->lingers_until.at_ms != 0)
         return MHD_NO;
-    serve(exchange);
+    request_serve(exchange);
     return exchange->is_answered || exchange->is_waiting ? MHD_YES : MHD_NO;
 }
 
@@ -418,6 +406,7 @@ static void exchange_free(struct exchange *exchange)
     struct http *http = exchange->http;
     exchange_stop_watching(exchange);
     exchange_stop_resting(exchange);
+    request_leave_queue(exchange);
     if (http->settings.ended)
         http->settings.ended(exchange);
     if (exchange->closed)

@@ -349,7 +349,7 @@ int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket 
         make_room(pool);
         return POOL_FULL;
     }
-    if (!*ret_parked && lease->has_queue && pool->awaited >= pool->awaited_max)
+    if (!*ret_parked && lease->has_queue && pool->awaited_by_queue >= pool->awaited_max)
         return POOL_FULL;
     if (pool_class) {
         pool_class_leased(pool_class, now);
@@ -367,7 +367,9 @@ int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket 
     if (pool_build(pool, &order, pending_lease, err) < 0)
         return -1;
     pending_lease->is_awaited = true;
+    pending_lease->has_queue = lease->has_queue;
     pool->awaited++;
+    pool->awaited_by_queue += lease->has_queue;
     *ret_ticket = pending_lease;
     return POOL_LEASED;
 }

@@ -50,7 +50,9 @@ struct pool {
     uint32_t building; /* of them on their way to be parked */
     uint32_t draining; /* of them given back, their slots not free yet */
     uint32_t awaited;  /* of them being built while somebody waits */
-    uint32_t awaited_max;
+    uint32_t awaited_by_queue; /* of them for a caller with a queue: sessions, which have none, take
+                                  no place from runs */
+    uint32_t awaited_max;      /* of those */
     struct pooled *all;
     struct pool_classes pool_classes;
     struct pooled *returned; /* given back, and closed in a moment: the answer goes first */
@@ -89,7 +91,8 @@ enum { POOL_LEASED = 0, POOL_FULL = 1 };
 
 /* Gives either *ret_parked, a sandbox that is ready now, or *ret_ticket, and the sandbox comes
  * later. Returns POOL_LEASED, or POOL_FULL: every slot is taken, or, for who has a queue, as many
- * are being built as the processors can do at once; ask again when the pool has `changed`. */
+ * are being built for queues as the processors can do at once; ask again when the pool has
+ * `changed`. */
 int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket **ret_ticket,
                struct sandbox **ret_parked, error *err);
 

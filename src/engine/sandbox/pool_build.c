@@ -50,6 +50,7 @@ static void pending_lease_done(struct pool_ticket *pending_lease)
     struct pool *pool = pending_lease->pool;
     bool was_awaited = pending_lease->is_awaited;
     pool->awaited -= was_awaited;
+    pool->awaited_by_queue -= was_awaited && pending_lease->has_queue;
     free(pending_lease);
     if (was_awaited)
         pool->changed(pool->context);

@@ -311,6 +311,21 @@ TEST(a_caller_with_a_queue_waits_there)
     close_pool();
 }
 
+TEST(builds_for_callers_without_a_queue_keep_none_with_one_waiting)
+{
+    struct pool_ticket *ticket = NULL;
+    struct sandbox *parked = NULL;
+    open_pool(0);
+    for (unsigned i = 0; i < pool.awaited_max; i++)
+        require(lease(&small, false, &ticket, &parked) == POOL_LEASED, "build %u", i);
+    expect(lease(&small, true, &ticket, &parked) == POOL_LEASED, "a run is built beside them");
+    for (unsigned i = 0; i <= pool.awaited_max; i++)
+        stands(i);
+    expect(pool.awaited == 0 && pool.awaited_by_queue == 0, "%u awaited, %u by queues",
+           pool.awaited, pool.awaited_by_queue);
+    close_pool();
+}
+
 TEST(an_abandoned_sandbox_goes_unused)
 {
     struct pool_ticket *ticket = NULL;
@@ -418,6 +433,7 @@ TESTS(CASE(a_lease_is_told_of_what_was_built_for_it),
       CASE(a_parked_sandbox_is_given_at_once_and_once),
       CASE(every_slot_is_counted_and_no_more_are_built),
       CASE(a_parked_one_of_another_shape_makes_room), CASE(a_caller_with_a_queue_waits_there),
+      CASE(builds_for_callers_without_a_queue_keep_none_with_one_waiting),
       CASE(an_abandoned_sandbox_goes_unused), CASE(a_failed_build_is_reported_and_frees_its_slot),
       CASE(a_sandbox_that_cannot_be_held_keeps_its_slot_until_it_is_released),
       CASE(a_stale_generation_kills_nothing), CASE(a_stuck_slot_is_not_counted_until_it_is_back),

@@ -235,8 +235,8 @@ static void on_event(uv_poll_t *poll, int status, int events)
     if (!(events & UV_READABLE))
         return;
     static struct loop_fairness turn;
-    loop_fairness_begins(&turn, loop_turn_number());
-    if (!loop_fairness_goes_on(&turn, &sandbox->round, loop_turn_us() < SANDBOXES_US))
+    loop_fairness_begins(&turn, loop_turn_number(), loop_turn_us());
+    if (!loop_fairness_goes_on(&turn, &sandbox->round, loop_turn_us(), SANDBOXES_US))
         return; /* the loop asks again */
     int read = read_once(sandbox, &err);
     if (sandbox->is_broken || sandbox->is_closed)

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "engine/schedule/fair_share.h"
+#include "engine/schedule/loop_share.h"
 #include "engine/schedule/overload.h"
 #include "engine/schedule/rate_limit.h"
 #include "engine/store/blobs.h"
@@ -25,6 +26,7 @@ struct account {
     uint32_t tenant;    /* number of key.tenant in this daemon; 0: the owner */
     char owner[BLOB_OWNER_SIZE]; /* the same in names of files, across restarts */
     struct fair_share turn;
+    struct loop_share requests;
     struct rate rate;
     struct run *first_queued, *last_queued;
     struct overload overload; /* its own queue was full */
@@ -51,13 +53,15 @@ struct account_defaults {
 };
 
 struct accounts {
-    struct key_store *store; /* NULL: no keys, a private daemon */
-    struct oauth *oauth;     /* NULL: no tokens of an issuer either */
-    uint32_t token_callers;  /* accounts of its subjects */
-    struct account local;    /* the owner of the daemon */
-    struct account *all;     /* of keys that were used */
-    uint32_t tenants;        /* that were seen */
-    int64_t clock_us;        /* of the one that began last: fair_share.h */
+    struct key_store *store;     /* NULL: no keys, a private daemon */
+    struct oauth *oauth;         /* NULL: no tokens of an issuer either */
+    uint32_t token_callers;      /* accounts of its subjects */
+    struct account local;        /* the owner of the daemon */
+    struct account *all;         /* of keys that were used */
+    uint32_t tenants;            /* that were seen */
+    int64_t clock_us;            /* of the one that began last: fair_share.h */
+    int64_t loop_clock_us;       /* of the request that began last: loop_share.h */
+    struct loop_share anonymous; /* requests that need no key */
     struct account_defaults defaults;
     uint32_t busy;  /* as many runs, served and waiting, are no crowd (overload.h) */
     uint32_t slots; /* that there are, for all; 0: not known yet */

@@ -6,20 +6,21 @@
 #include "base/table.h"
 #include "base/test.h"
 
-enum { CROWD = 10, TURNS = 1000 };
+/* Something else fills each turn for longer than there is room for all of them. */
+enum { CROWD = 10, TURNS = 1000, TAKES_US = 100, BEFORE_US = 1000000 };
 
-/* Each turn has room for `room` of them, who are asked in the same order each time. */
+/* Each turn has room for `room` of them, which ask in the same order each time. */
 static void check(unsigned room)
 {
     struct loop_fairness turn = { 0 };
     uint64_t rounds[CROWD] = { 0 };
     unsigned served[CROWD] = { 0 };
     for (uint64_t number = 1; number <= TURNS; number++) {
-        unsigned left = room;
-        loop_fairness_begins(&turn, number);
+        int64_t at_us = BEFORE_US;
+        loop_fairness_begins(&turn, number, at_us);
         for (unsigned i = 0; i < CROWD; i++) {
-            bool goes = loop_fairness_goes_on(&turn, &rounds[i], left > 0);
-            left -= goes;
+            bool goes = loop_fairness_goes_on(&turn, &rounds[i], at_us, room * TAKES_US);
+            at_us += goes ? TAKES_US : 0;
             served[i] += goes;
         }
     }
@@ -40,8 +41,9 @@ TEST(a_single_connection_never_waits)
     struct loop_fairness turn = { 0 };
     uint64_t its_round = 0;
     for (uint64_t number = 1; number < 10; number++) {
-        loop_fairness_begins(&turn, number);
-        expect(loop_fairness_goes_on(&turn, &its_round, true), "turn %d", (int) number);
+        loop_fairness_begins(&turn, number, BEFORE_US);
+        expect(loop_fairness_goes_on(&turn, &its_round, BEFORE_US, TAKES_US), "turn %d",
+               (int) number);
     }
 }
 

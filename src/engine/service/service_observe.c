@@ -5,6 +5,7 @@
 #include "engine/observe/log.h"
 #include "engine/observe/loop_monitor.h"
 #include "engine/observe/metrics.h"
+#include "engine/schedule/accounts.h"
 #include "engine/service/service_callers.h"
 
 void service_log_warning(const struct caller *caller, enum log_event event, const char *name,
@@ -67,4 +68,31 @@ struct service_work_before service_work_enter(enum service_work work, const char
 void service_work_leave(struct service_work_before before)
 {
     loop_leave((struct loop_place){ before.cause, before.what });
+}
+
+static struct loop_share *share_of(const struct service *service, const struct caller *caller)
+{
+    return caller->account ? &caller->account->requests : &service->accounts->anonymous;
+}
+
+void service_request_asks(const struct service *service, const struct caller *caller)
+{
+    loop_share_asks(share_of(service, caller), service->accounts->loop_clock_us);
+}
+
+bool service_request_is_before(const struct service *service, const struct caller *caller,
+                               const struct caller *other)
+{
+    return loop_share_is_before(share_of(service, caller), share_of(service, other));
+}
+
+int64_t service_request_begins(const struct service *service, const struct caller *caller)
+{
+    return loop_share_begins(share_of(service, caller), &service->accounts->loop_clock_us);
+}
+
+void service_request_used(const struct service *service, const struct caller *caller,
+                          int64_t charged_us, int64_t used_us)
+{
+    loop_share_used(share_of(service, caller), charged_us, used_us);
 }

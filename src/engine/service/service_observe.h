@@ -4,6 +4,8 @@
 #include "engine/service/service.h"
 #include "model/log_events.h"
 
+#include <stdint.h>
+
 /* One line of the log: of whose request, one fact more (`name` NULL: none), the cause. */
 void service_log_warning(const struct caller *caller, enum log_event event, const char *name,
                          const char *value, const char *cause);
@@ -29,3 +31,14 @@ struct service_work_before {
  * NULL, must not go away. */
 struct service_work_before service_work_enter(enum service_work work, const char *what);
 void service_work_leave(struct service_work_before before);
+
+/* The event loop serves requests of several keys in turns, each key for the same time, where they
+ * ask for more than there is (engine/schedule/loop_share.h). A caller without an account shares
+ * with all such callers. */
+void service_request_asks(const struct service *service, const struct caller *caller);
+bool service_request_is_before(const struct service *service, const struct caller *caller,
+                               const struct caller *other);
+/* Gives  what it was charged, in us, for service_request_used(): what its handler has taken. */
+int64_t service_request_begins(const struct service *service, const struct caller *caller);
+void service_request_used(const struct service *service, const struct caller *caller,
+                          int64_t charged_us, int64_t used_us);
