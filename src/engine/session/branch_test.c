@@ -15,16 +15,23 @@ static struct session *parent, *child;
 static struct context *context;
 static uint32_t saving; /* the operation that packs the parent's files */
 
-static int branch(const char *name, error *err)
+static int branch_with(const char *text, unsigned processes, error *err)
 {
     struct context *chosen = NULL;
-    if (branch_choose(parent, name, &chosen, err) < 0)
-        return -1;
-    const struct session_source source = { .session = parent, .context = chosen };
-    struct json_object *overrides = json_object_new_object();
+    require(branch_choose(parent, NULL, &chosen, err) == 0, "%s", err->text);
+    const struct session_source source = { .session = parent,
+                                           .context = chosen,
+                                           .processes = processes };
+    struct json_object *overrides = fake_json(text);
     int result = session_branch(&source, &engine.accounts.local, overrides, &child, err);
     (void) json_object_put(overrides);
     return result;
+}
+
+static int branch(const char *name, error *err)
+{
+    struct context *chosen = NULL;
+    return branch_choose(parent, name, &chosen, err) < 0 ? -1 : branch_with("{}", 0, err);
 }
 
 /* A parent with a context in which one cell has run. */
@@ -105,6 +112,7 @@ TEST(what_cannot_be_copied_is_refused)
     parent->delete_pending = false;
     require(session_pause(parent, false, &err) == 0, "%s", err.text);
     expect(branch(NULL, &err) < 0 && err.code == ERR_CONFLICT, "it is paused: %s", err.text);
+    expect(branch("bash", &err) < 0 && err.code == ERR_CONFLICT, "whichever it is: %s", err.text);
     require(session_resume(parent, &err) == 0, "%s", err.text);
     engine.python.digest = "sha256:0";
     expect(engine.sessions.alive == 1 && fake.builds == 1, "nothing was built for them");
@@ -202,7 +210,62 @@ TEST(a_template_that_was_built_again_has_no_branch)
     fake_end();
 }
 
+TEST(a_branch_changes_what_belongs_to_it_alone)
+{
+    static const struct {
+        const char *overrides;
+        bool is_granted;
+    } facts[] = {
+        { "{\"idle_seconds\":5,\"metadata\":{}}", true },
+        { "{\"policy\":\"minimal\"}", false },
+        { "{\"nonsense\":1}", false },
+        { "{\"idle_seconds\":-1}", false },
+    };
+    for_each(fact, facts) {
+        error err = { 0 };
+        begin();
+        int result = branch_with(fact->overrides, 0, &err);
+        expect((result == 0) == fact->is_granted, "%s: %s", fact->overrides, err.text);
+        expect(fact->is_granted ? child->idle_ms == 5000 : err.code == ERR_BAD_REQUEST,
+               "%s: code %d", fact->overrides, err.code);
+        fake_end();
+    }
+}
+
+TEST(a_branch_lists_what_it_does_not_carry)
+{
+    static const char *const facts[] = { "", "1 process", "2 processes" };
+    for (unsigned processes = 0; processes < COUNT_OF(facts); processes++) {
+        error err;
+        begin();
+        require(branch_with("{}", processes, &err) == 0, "%s", err.text);
+        bytes_add(&child->not_carried, "", 1);
+        expect(strcmp(child->not_carried.data, facts[processes]) == 0, "%u processes: '%s'",
+               processes, child->not_carried.data);
+        fake_end();
+    }
+}
+
+TEST(a_session_with_as_many_contexts_as_it_may_have_has_none_to_copy)
+{
+    struct context *chosen = NULL;
+    error err = { 0 };
+    fake_begin();
+    parent = fake_session("{}");
+    for (int i = 0; i < CONTEXTS_MAX; i++) {
+        struct context_request request;
+        require(context_request_read(fake_json("{\"language\":\"bash\"}"), false, &request, &err) ==
+                        0 &&
+                    context_create(parent, &request, &context, &err) == 0,
+                "%s", err.text);
+    }
+    expect(branch_choose(parent, NULL, &chosen, &err) < 0 && err.code == ERR_BUSY, "%s", err.text);
+    fake_end();
+}
+
 TESTS(CASE(a_branch_is_answered_for_when_its_parent_is_copied_and_runs_when_it_is_filled),
       CASE(what_cannot_be_copied_is_refused), CASE(a_branch_that_fails_leaves_its_parent_as_it_was),
       CASE(a_parent_that_ends_before_it_is_copied_ends_its_branch),
-      CASE(a_template_that_was_built_again_has_no_branch))
+      CASE(a_template_that_was_built_again_has_no_branch),
+      CASE(a_branch_changes_what_belongs_to_it_alone), CASE(a_branch_lists_what_it_does_not_carry),
+      CASE(a_session_with_as_many_contexts_as_it_may_have_has_none_to_copy))

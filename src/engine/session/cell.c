@@ -285,8 +285,7 @@ static void ended(struct run *run, bool with_context)
 {
     struct cell *cell = run->cell;
     struct context *context = cell->context;
-    if (run->ended_us == 0 || run->state == RUN_RUNNING)
-        run->ended_us = now_us();
+    run->ended_us = now_us();
     if (with_context) {
         run->context_end = context->end;
         char value[300];

@@ -162,10 +162,54 @@ TEST(a_cell_may_ask_for_its_own_limits_only)
     }
 }
 
+TEST(an_early_interrupt_is_repeated)
+{
+    static const struct {
+        int64_t after_ms; /* the cell is not the first of its interpreter */
+        bool is_repeated;
+    } facts[] = { { 0, true }, { 99, true }, { 100, false }, { 5000, false } };
+    for_each(fact, facts) {
+        begin();
+        (void) fake_cell_begins(context, "{\"code\":\"1\"}");
+        fake_cell_ends(0, AGENT_INTERPRETER, 0);
+        struct run *run = fake_cell_begins(context, "{\"code\":\"2\"}");
+        fake_pass(fact->after_ms);
+        run_cancel(run);
+        fake_turn();
+        expect(run->state == RUN_STOPPING && fake_signal(0) == 2, "after %d ms: it is interrupted",
+               (int) fact->after_ms);
+        fake_pass(250);
+        expect((fake_signal(0) == 2) == fact->is_repeated, "after %d ms: once more",
+               (int) fact->after_ms);
+        fake_cell_ends(0, AGENT_INTERPRETER, 1);
+        expect(run->ended_us == fake.clock_us, "after %d ms: its end is when the code ended",
+               (int) fact->after_ms);
+        expect_end(run, "an interrupted one", RUN_CANCELLED);
+        fake_end();
+    }
+}
+
+TEST(a_cell_keeps_a_copy_of_the_rules_of_its_session)
+{
+    static struct network_policy narrowed;
+    struct run *run = NULL;
+    error err;
+    begin();
+    session->plan.narrowed = &narrowed;
+    require(fake_cell(context, "{\"code\":\"1\"}", &run, &err) == 0, "%s", err.text);
+    expect(run->plan.narrowed && run->plan.narrowed != &narrowed &&
+               run->plan.route == run->plan.narrowed,
+           "the session may end before the receipt is written");
+    session->plan.narrowed = NULL;
+    fake_turn();
+    fake_end();
+}
+
 TESTS(CASE(cells_run_one_by_one_in_the_interpreter_that_is_there),
       CASE(a_cell_that_heeds_the_interrupt_keeps_its_context),
       CASE(a_cell_that_heeds_nothing_loses_its_interpreter_and_then_its_session),
       CASE(a_cell_that_waits_can_be_cancelled),
       CASE(an_interpreter_that_ends_takes_its_cell_with_it),
       CASE(what_is_printed_between_cells_goes_to_the_next_one),
-      CASE(a_cell_may_ask_for_its_own_limits_only))
+      CASE(a_cell_may_ask_for_its_own_limits_only), CASE(an_early_interrupt_is_repeated),
+      CASE(a_cell_keeps_a_copy_of_the_rules_of_its_session))

@@ -156,13 +156,22 @@ TEST(names_and_numbers_are_bounded)
     struct session_checkpoint *made = NULL;
     error err = { 0 };
     begin();
+    expect(session_checkpoint_find(session, "x", &made, &err) < 0 &&
+               strstr(err.text, "'x'; it has none"),
+           "%s", err.text);
     (void) make_whole("first");
     expect(make("first", &made, &err) < 0 && err.code == ERR_CONFLICT, "a name twice: %s",
            err.text);
-    for (int i = 1; i < CHECKPOINTS_MAX; i++)
+    session_checkpoint_remove(make_whole("second"));
+    fake_turn();
+    (void) make_whole("third");
+    expect(session_checkpoint_find(session, "x", &made, &err) < 0 &&
+               strstr(err.text, "it has third, first"),
+           "%s", err.text);
+    for (int i = 2; i < CHECKPOINTS_MAX; i++)
         (void) make_whole("");
     expect(make("", &made, &err) < 0 && err.code == ERR_BUSY, "one more: %s", err.text);
-    expect(session->session_checkpoint_count == CHECKPOINTS_MAX && told == CHECKPOINTS_MAX,
+    expect(session->session_checkpoint_count == CHECKPOINTS_MAX && told == CHECKPOINTS_MAX + 1,
            "%u are there", session->session_checkpoint_count);
     session_checkpoint_remove(session->checkpoints);
     fake_turn();

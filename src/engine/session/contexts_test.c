@@ -44,6 +44,10 @@ TEST(a_context_is_found_by_its_id_or_its_language)
         expect(result < 0 || (context_find(session, fact->name, &again, &err) == 0 && one == again),
                "'%s' is another one each time", fact->name);
     }
+    expect(fake_context(session, "py") == fake_context(session, "python") &&
+               fake_context(session, "shell") == fake_context(session, "bash"),
+           "an alias is its language");
+    expect(session->context_count == 3, "%u contexts", session->context_count);
     fake_end();
 }
 

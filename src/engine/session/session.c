@@ -188,8 +188,7 @@ static void on_broken(void *context, const error *cause)
 
 void session_touch(struct session *session)
 {
-    if (session->idle_ms > 0)
-        session->idle_ends = deadline_in((int64_t) session->idle_ms);
+    session->idle_ends = deadline_in((int64_t) session->idle_ms);
 }
 
 void session_hold(struct session *session)

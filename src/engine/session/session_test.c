@@ -239,10 +239,54 @@ TEST(a_session_waits_for_a_slot)
     fake_end();
 }
 
+TEST(processor_time_is_charged_once_in_whole_milliseconds)
+{
+    static const struct {
+        uint64_t used_us, charged_ms; /* by the counters; by then, in all */
+    } facts[] = { { 900, 0 }, { 2700, 2 }, { 2999, 2 }, { 3100, 3 }, { 4000, 4 } };
+    begin("{}");
+    for_each(fact, facts) {
+        fake_use_cpu(fact->used_us);
+        session_charge(session);
+        expect(engine.accounts.local.cpu_ms == fact->charged_ms, "%llu us: %llu ms are charged",
+               (unsigned long long) fact->used_us,
+               (unsigned long long) engine.accounts.local.cpu_ms);
+    }
+    end();
+}
+
+TEST(a_session_in_another_sandbox_is_charged_what_it_uses_there)
+{
+    error why;
+    struct session_operation one = operation();
+    (void) fail(&why, ERR_CONFLICT, "it was rolled back");
+    begin("{}");
+    fake_use_cpu(5000);
+    session_charge(session);
+    struct session *other = fake_session("{}");
+    struct sandbox *fresh = other->sandbox;
+    other->sandbox = NULL;
+    session_end(other, END_DELETED, &why);
+    require(session_begin(session, &one, &why) == 0, "%s", why.text);
+    session_hold(session);
+    session_move(session, fresh, session->start, &why);
+    expect(session->state == SESSION_STARTING && ended == 1 && session->holds == 0,
+           "what was under way has ended");
+    expect(engine.accounts.local.cpu_ms == 5, "%llu ms are charged",
+           (unsigned long long) engine.accounts.local.cpu_ms);
+    fake_use_cpu(6000); /* every sandbox of the test has the same counters */
+    session_charge(session);
+    expect(engine.accounts.local.cpu_ms == 6, "%llu ms are charged",
+           (unsigned long long) engine.accounts.local.cpu_ms);
+    end();
+}
+
 TESTS(CASE(a_session_keeps_its_sandbox_until_it_ends),
       CASE(operations_hear_what_is_theirs_and_nothing_after_their_end),
       CASE(so_many_operations_are_under_way_at_most),
       CASE(idle_and_lifetime_deadlines_end_a_session),
       CASE(a_pause_refuses_work_and_stops_the_clocks),
       CASE(a_paused_session_that_uses_the_processor_is_lost),
-      CASE(a_session_without_a_sandbox_ends_with_the_cause), CASE(a_session_waits_for_a_slot))
+      CASE(a_session_without_a_sandbox_ends_with_the_cause), CASE(a_session_waits_for_a_slot),
+      CASE(processor_time_is_charged_once_in_whole_milliseconds),
+      CASE(a_session_in_another_sandbox_is_charged_what_it_uses_there))
