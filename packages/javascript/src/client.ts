@@ -8,7 +8,7 @@ import type { ServerEvent } from "./events.js";
 import { findServer } from "./server.js";
 import type { ServerOptions } from "./server.js";
 
-const BODY_MAX = 1 << 30;
+const BODY_MAX = 256 * 1024 * 1024; // bytes of an answer that is read whole: no result is larger
 /** Milliseconds between attempts: a server that was killed is back within them. */
 export const RETRY_PAUSES = [50, 200, 500, 1000, 2000];
 

@@ -7,7 +7,7 @@ export interface ServerEvent {
   data: Record<string, unknown>;
 }
 
-const LINE_MAX = 1 << 30;
+const EVENT_MAX = 64 * 1024 * 1024; // characters of one event: a result with all its outputs
 
 /** Splits lines only at the line ends of the format, since U+2028 and others may stand in JSON. */
 export class EventReader {
@@ -15,14 +15,18 @@ export class EventReader {
   #kind = "";
   #id: string | undefined;
   #data: string[] = [];
+  #size = 0;
   readonly #decoder = new TextDecoder();
 
   *feed(piece: Uint8Array): Generator<ServerEvent> {
-    this.#rest += this.#decoder.decode(piece, { stream: true });
-    if (this.#rest.length > LINE_MAX) throw new ProtocolError("an event is longer than 1 GiB");
+    const text = this.#decoder.decode(piece, { stream: true });
+    this.#rest += text;
+    if (this.#size + this.#rest.length > EVENT_MAX) throw new ProtocolError(`an event is longer than ${EVENT_MAX} characters`);
+    if (!text.includes("\n")) return; // a long line is looked at once, at its end
     const lines = this.#rest.split("\n");
     this.#rest = lines.pop() ?? "";
     for (const line of lines) {
+      this.#size += line.length;
       const event = this.#take(line.endsWith("\r") ? line.slice(0, -1) : line);
       if (event) yield event;
     }
@@ -41,7 +45,7 @@ export class EventReader {
 
   #finish(): ServerEvent | undefined {
     const [kind, id, data] = [this.#kind, this.#id, this.#data];
-    [this.#kind, this.#data] = ["", []];
+    [this.#kind, this.#data, this.#size] = ["", [], 0];
     if (data.length === 0) return undefined;
     let parsed: unknown;
     try {

@@ -190,6 +190,93 @@ describe("servers that are none", () => {
     await assert.rejects(new Client({ url: "http://127.0.0.1:9", apiKey: "a\r\nX: y" }).call("GET", "/x"), (error) => !inspect(error).includes("X: y"));
   });
 
+  test("a stream that is cut at each of its bytes is whole", async () => {
+    const end = { id: "run_1", status: "ok", stdout: "0é1é2é", results: [] };
+    const rows = [["started", { id: "run_1" }], ...[0, 1, 2].map((i) => ["stdout", { data: `${i}é` }]), ["end", end]];
+    const streamBehind = (seen) => {
+      const text = rows.map(([kind, data], i) => `event: ${kind}\nid: ${i + 1}\ndata: ${JSON.stringify(data)}\n\n`).slice(seen).join("");
+      return Buffer.from(head("Content-Type: text/event-stream\r\nTransfer-Encoding: chunked", `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n0\r\n\r\n`));
+    };
+    const whole = streamBehind(0);
+    const requests = new Map();
+    const server = createTcpServer((peer) => {
+      peer.on("error", () => undefined);
+      peer.once("data", (data) => {
+        const request = data.toString("latin1");
+        const size = Number(/^\w+ \/(\d+)\//.exec(request)[1]);
+        const before = requests.get(size) ?? [];
+        requests.set(size, [...before, request]);
+        const seen = Number(/last-event-id: (\d+)/i.exec(request)?.[1] ?? 0);
+        peer.end(before.length === 0 ? whole.subarray(0, size) : streamBehind(seen));
+      });
+    });
+    await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
+    await Promise.all(Array.from({ length: whole.length }, async (_, size) => {
+      const client = new Client({ url: `http://127.0.0.1:${server.address().port}/${size}` });
+      let said = "";
+      const execution = await glovebox.run("x", { client, onStdout: ({ line }) => { said += line; } });
+      assert.deepEqual([said, execution.status], ["0é1é2é", "ok"], `cut at ${size}`);
+      const keys = requests.get(size).filter((each) => each.startsWith("POST")).map((each) => /idempotency-key: (\S+)/i.exec(each)[1]);
+      assert.equal(new Set(keys).size, 1);
+      await client.close();
+    }));
+    server.close();
+  });
+
+  test("an event without end is bounded", async () => {
+    const line = Buffer.from(`10000\r\n${"x".repeat(0x10000)}\r\n`);
+    await against((peer) => {
+      peer.write(head("Content-Type: text/event-stream\r\nTransfer-Encoding: chunked", "6\r\ndata: \r\n"));
+      const more = () => {
+        while (!peer.destroyed && peer.write(line));
+      };
+      peer.on("drain", more);
+      more();
+    }, async (client) => {
+      await assert.rejects(glovebox.run("x", { client, onStdout: () => undefined }), glovebox.ProtocolError);
+    });
+  });
+
+  const results = [
+    ["a number of 400 digits", `{"data": {"text/plain": "${10n ** 400n}", "application/json": ${10n ** 400n}}}`, String(10n ** 400n)],
+    ["an integer above 2 ** 53", '{"data": {"text/plain": "9007199254740993", "application/json": 9007199254740993}}', "9007199254740993"],
+    ["1e999 and -0.0", '{"data": {"text/plain": "x", "application/json": [1e999, -0.0]}}', "x"],
+    ["a lone surrogate", '{"data": {"text/plain": "\\ud800", "text/html": "\\udc00"}}', "\ud800"],
+    ["lists in 100,000 lists", `{"data": {"text/plain": "x", "application/json": ${"[".repeat(1e5)}${"]".repeat(1e5)}}}`, "x"],
+    ["a key of objects", '{"data": {"text/plain": "x", "__proto__": {"polluted": 1}, "constructor": 1}}', "x"],
+  ];
+  for (const [name, row, text] of results)
+    test(`a result with ${name} keeps its text`, async () => {
+      const body = `{"id": "run_1", "status": "ok", "results": [${row.replace("{", '{"main": true, ')}]}`;
+      await against(head(`Content-Length: ${Buffer.byteLength(body)}`, body), async (client) => {
+        const execution = await glovebox.run("x", { client });
+        assert.equal(execution.text, text);
+        assert.equal({}.polluted, undefined);
+        assert.ok(inspect(execution).length > 0 && execution.results[0].formats().includes("text"));
+      });
+    });
+
+  test("no object and no error shows a key", async () => {
+    const apiKey = "gbk_secret_of_the_test";
+    const server = createServer((request, response) => {
+      if (request.url.endsWith("/processes")) request.socket.destroy();
+      else if (request.url === "/v1/sessions") response.end('{"id": "s1"}');
+      else response.writeHead(401).end('{"error": {"code": "unauthorized", "message": "no"}}');
+    });
+    await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
+    const options = { url: `http://127.0.0.1:${server.address().port}`, apiKey };
+    const sandbox = await glovebox.Sandbox.create(options);
+    const calls = [sandbox.runCode("x"), sandbox.commands.run("x"), sandbox.files.read("a"), sandbox.files.write("a", "b"), glovebox.run("x", options),
+      glovebox.Sandbox.connect("s2", options), glovebox.run("x", { ...options, onStdout: () => undefined })];
+    for (const thing of [sandbox, ...await Promise.all(calls.map((call) => call.catch((error) => error)))]) {
+      assert.ok(thing === sandbox || thing instanceof glovebox.GloveboxError, inspect(thing));
+      const shown = inspect(thing, { depth: 10, showHidden: true }) + String(thing.stack) + JSON.stringify(Object.getOwnPropertyNames(thing).map((name) => String(thing[name])));
+      assert.ok(!shown.includes(apiKey));
+    }
+    server.closeAllConnections?.();
+    server.close();
+  });
+
   test("connections are kept", async () => {
     const ports = new Set();
     const server = createServer((request, response) => {

@@ -17,9 +17,9 @@ def answer(value):
     return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
-def events(*rows):
+def events(*rows, after=0):
     text = b"".join(b"event: %b\nid: %d\ndata: %b\n\n" % (kind.encode(), number, json.dumps(data).encode())
-                    for number, (kind, data) in enumerate(rows, 1))
+                    for number, (kind, data) in enumerate(rows, 1) if number > after)
     return b"%x\r\n%b\r\n" % (len(text), text)
 
 
@@ -32,7 +32,8 @@ class Peer:
     def __init__(self, handle, context=None):
         self.folder = tempfile.mkdtemp(prefix="glovebox-peer-")
         self.handle, self.context = handle, context
-        self.accepted, self.requests, self.ended = 0, [], threading.Event()
+        self.accepted, self.open, self.requests, self.ended = 0, 0, [], threading.Event()  # `open`: with a thread
+        self.lock = threading.Lock()
         self.listener = socket.socket(socket.AF_INET if context else socket.AF_UNIX)
         self.listener.bind(("127.0.0.1", 0) if context else self.folder + "/socket")
         self.listener.listen(1024)
@@ -57,6 +58,8 @@ class Peer:
             except OSError:
                 return
             self.accepted += 1
+            with self.lock:
+                self.open += 1
             threading.Thread(target=self.serve, args=(peer,), daemon=True).start()
 
     def serve(self, peer):
@@ -72,6 +75,9 @@ class Peer:
                         return
         except OSError:
             pass  # the client has closed it
+        finally:
+            with self.lock:
+                self.open -= 1
 
     @staticmethod
     def request(connection):

@@ -4,6 +4,7 @@ results that are made to do harm. Most of it needs no daemon: Peer speaks just e
 import asyncio
 import base64
 import json
+import multiprocessing
 import os
 import pathlib
 import resource
@@ -13,8 +14,10 @@ import socket
 import ssl
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
+import time
 import traceback
 
 import glovebox
@@ -108,6 +111,50 @@ async def test_a_stream_is_whole_through_a_proxy_that_cuts(name, size, server):
 
 
 @FLAVOURS
+async def test_a_stream_that_is_cut_at_each_of_its_bytes_is_whole(name, monkeypatch):
+    rows = [("started", {"id": "run_1"}), *(("stdout", {"data": f"{i}é"}) for i in range(3)), ("end", END)]
+    whole = STREAM + events(*rows) + b"0\r\n\r\n"
+    for flavour_name in ("_sync", "_async"):
+        monkeypatch.setattr(f"glovebox.{flavour_name}.sandbox.RETRY_PAUSES", (0.001,) * 3)
+
+    def handle(connection, request):
+        if len(peer.requests) == 1:
+            connection.sendall(whole[:size])
+            return False
+        seen = next((int(line.split(b":")[1]) for line in request.split(b"\r\n") if line.startswith(b"Last-Event-ID")), 0)
+        connection.sendall(STREAM + events(*rows, after=seen) + b"0\r\n\r\n")
+    keys = set()
+    with Peer(handle) as peer:
+        api = flavour(name, peer)
+        for size in range(len(whole)):
+            said = []
+            result = await api.run("x", on_stdout=lambda message: said.append(message.line))
+            assert "".join(said) == "0é1é2é" and result.status == "ok", size
+            posts = [request for request in peer.requests if request.startswith(b"POST")]
+            assert len({next(line for line in post.split(b"\r\n") if line.startswith(b"Idempotency-Key")) for post in posts}) == 1
+            keys.add(len(posts))
+            peer.requests.clear()
+    assert keys == {1, 2}  # before its id was known, the run was asked for again by the same key
+
+
+@FLAVOURS
+async def test_an_answer_that_is_cut_at_each_of_its_bytes_is_asked_for_again(name, monkeypatch):
+    whole = answer(END)
+    for flavour_name in ("_sync", "_async"):
+        monkeypatch.setattr(f"glovebox.{flavour_name}.client.RETRY_PAUSES", (0.001,) * 3)
+
+    def handle(connection, request):
+        if len(peer.requests) % 2 == 0:
+            return says_ok(connection, request)
+        connection.sendall(whole[:size])
+        return False
+    with Peer(handle) as peer:
+        for size in range(len(whole)):
+            assert await call(name, peer, "GET", "/v1/x") == END
+        assert len(peer.requests) == 2 * len(whole)
+
+
+@FLAVOURS
 async def test_an_answer_that_is_cut_is_asked_for_again(name):
     def handle(connection, request):
         if len(peer.requests) > 2:
@@ -194,6 +241,58 @@ def test_ctrl_c_ends_the_connection_and_the_next_call_works(streams):
         assert glovebox.run("x", **peer.server).stdout == "x"
 
 
+def same(item):
+    return item
+
+
+CALLS = {
+    "Sandbox": lambda sandbox, server: glovebox.Sandbox(**server),
+    "list": lambda sandbox, server: glovebox.Sandbox.list(**server),
+    "run_code": lambda sandbox, server: sandbox.run_code("x"),
+    "files.read": lambda sandbox, server: sandbox.files.read("a"),
+    "files.write": lambda sandbox, server: sandbox.files.write("a", b"x" * (1 << 20)),
+    "files.list": lambda sandbox, server: sandbox.files.list(),
+    "download_dir": lambda sandbox, server: list(sandbox.files.download_dir()),
+    "watch_dir": lambda sandbox, server: list(sandbox.files.watch_dir(".")),
+    "commands.run": lambda sandbox, server: sandbox.commands.run("x"),
+    "commands.list": lambda sandbox, server: sandbox.commands.list(),
+    "pty": lambda sandbox, server: sandbox.pty.create(),
+    "branch": lambda sandbox, server: sandbox.branch(2),
+    "checkpoint": lambda sandbox, server: sandbox.checkpoint(),
+    "request": lambda sandbox, server: sandbox.request(80),
+    "download": lambda sandbox, server: glovebox.download(glovebox.Artifact("a", 1, "0" * 64, "text/plain", "x"), **server),
+    "map": lambda sandbox, server: glovebox.map(same, range(4), **server),
+}
+
+
+@pytest.mark.parametrize("what", CALLS)
+@pytest.mark.parametrize("begins", [False, True])
+def test_ctrl_c_in_each_call_ends_its_connections(what, begins):
+    """Before anything has come, and in the middle of the answer."""
+    silent = threading.Event()
+
+    def handle(connection, request):
+        if not silent.is_set():
+            return connection.sendall(answer({"id": "s1"}))
+        if begins:
+            connection.sendall(STREAM + b"5\r\nevent\r\n")
+        if len(ended) == 0:
+            ended.append(request)
+            threading.Timer(0.05, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+    ended = []
+    with Peer(handle) as peer:
+        sandbox = glovebox.Sandbox(**peer.server)
+        silent.set()
+        with pytest.raises(KeyboardInterrupt):
+            CALLS[what](sandbox, peer.server)
+        deadline = time.monotonic() + 30
+        while peer.open:
+            assert time.monotonic() < deadline, "a connection is still open"
+            time.sleep(0.01)
+        silent.clear()
+        assert glovebox.Sandbox(**peer.server).sandbox_id == "s1"
+
+
 @pytest.mark.parametrize("streams", [False, True])
 def test_cancellation_ends_the_connection_and_the_next_call_works(streams):
     asked = threading.Event()
@@ -239,6 +338,8 @@ def in_child(function):
         try:
             function()
             os._exit(0)
+        except SystemExit as end:
+            os._exit(int(end.code or 0))
         except BaseException:
             traceback.print_exc()
             os._exit(1)
@@ -507,3 +608,134 @@ def test_an_event_without_end_is_bounded(monkeypatch):
     with pytest.raises(glovebox.ProtocolError, match="does not end"):
         for _ in range(32):
             reader.feed(b"data: " + b"x" * 65536)
+
+
+def frames_of(error):
+    """A traceback with the variables of each frame, as debuggers and loggers of errors show them, without those of this file."""
+    rows = traceback.TracebackException.from_exception(error, capture_locals=True)
+    seen, texts = set(), []
+    while rows is not None and id(rows) not in seen:
+        seen.add(id(rows))
+        texts += [f"{frame.filename}:{frame.lineno} {frame.locals}" for frame in rows.stack if frame.filename != __file__]
+        rows = rows.__cause__ or rows.__context__
+    return texts
+
+
+@FLAVOURS
+@pytest.mark.parametrize("call_of", ["run", "sandbox", "list", "connect", "download", "server", "map", "docker", "tools", "app"])
+async def test_a_key_that_is_an_argument_is_in_no_frame_of_the_package(name, call_of, monkeypatch):
+    for flavour_name in ("_sync", "_async"):
+        monkeypatch.setattr(f"glovebox.{flavour_name}.client.RETRY_PAUSES", (0.01,))
+    artifact = glovebox.Artifact("a", 1, "sha256:" + "0" * 64, "text/plain", "/v1/artifacts/x")
+    with Peer(lambda *_: False) as peer:
+        api = Flavour(name, api_key=KEY, **peer.server)
+        calls = {"run": lambda: api.run("x"), "sandbox": api.sandbox, "list": api.list, "connect": lambda: api.connect("s"),
+                 "download": lambda: api.download(artifact), "server": lambda: api.whole_server().health()}
+        plain = {"map": lambda: glovebox.map(abs, [1], **api.server), "docker": lambda: glovebox.DockerSandbox(**api.server).execute("x"),
+                 "tools": lambda: glovebox.Tools([], "openai", api.server, None).sandbox,
+                 "app": lambda: glovebox.App(**api.server).function()(abs).remote(1)}
+        with pytest.raises(glovebox.ConnectionLost) as caught:
+            if call_of in calls:
+                await calls[call_of]()
+            else:
+                plain[call_of]()
+        assert peer.requests and KEY.encode() in peer.requests[0]
+    texts = [text for text in frames_of(caught.value) if "conftest" not in text and "concurrent" not in text]
+    assert any("glovebox" in text for text in texts) and not [text for text in texts if KEY in text]
+
+
+# --- forks in the middle of a stream ---
+
+def streams_slowly(connection, request):
+    """Events of which the last come when a file descriptor of the test says so."""
+    if not request.startswith(b"POST"):
+        return says_ok(connection, request)
+    connection.sendall(STREAM + events(("started", {"id": "run_1"}), ("stdout", {"data": "0"})))
+    gate_of_stream[0].wait(30)
+    connection.sendall(events(*[("stdout", {"data": str(i)}) for i in range(1, 100)], ("end", END)) + b"0\r\n\r\n")
+
+
+gate_of_stream = []
+CHILDREN = {
+    "exits": lambda: None,
+    "raises": lambda: 1 // 0,
+    "leaves": lambda: sys.exit(0),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@FLAVOURS
+@pytest.mark.parametrize("way", CHILDREN)
+async def test_a_fork_in_a_stream_leaves_it_to_the_parent(name, way):
+    """The child leaves in each way that there is: its end neither reads from the connection nor cancels the run."""
+    said, parent = [], os.getpid()
+    gate_of_stream[:] = [threading.Event()]
+
+    def on_stdout(message):
+        said.append(message.line)
+        if len(said) == 1:
+            child = os.fork()
+            if child == 0:
+                CHILDREN[way]()
+                os._exit(0)
+            os.waitpid(child, 0)
+            gate_of_stream[0].set()
+    with Peer(streams_slowly) as peer:
+        try:
+            result = await flavour(name, peer).run("x", on_stdout=on_stdout)
+        finally:
+            if os.getpid() != parent:
+                os._exit(0)
+        assert "".join(said) == "".join(map(str, range(100))) and result.status == "ok"
+        assert [request.split(b" ")[0] for request in peer.requests] == [b"POST"]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_that_reads_on_has_a_connection_of_its_own():
+    """What it read of the shared one would be missing in the parent."""
+    said, parent = [], os.getpid()
+    gate_of_stream[:] = [threading.Event()]
+
+    def on_stdout(message):
+        said.append(message.line)
+        if len(said) == 1:
+            children.append(os.fork())
+            if children[0] != 0:
+                os.waitpid(children[0], 0)
+                gate_of_stream[0].set()
+    children = []
+    with Peer(streams_slowly) as peer:
+        try:
+            result = glovebox.run("x", on_stdout=on_stdout, **peer.server)
+        finally:
+            if os.getpid() != parent:
+                os._exit(0)
+        assert len(said) == 100 and result.status == "ok"
+        assert [request.split(b" ")[:2] for request in peer.requests] == [
+            [b"POST", b"/v1/runs"], [b"GET", b"/v1/runs/run_1/events"]]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forked_processes_do_not_end_the_sandbox_of_their_parent(server):
+    with glovebox.Sandbox(policy="minimal", socket=server.socket) as sandbox:
+        sandbox.files.write("a", "1")
+
+        def leave():
+            with sandbox:
+                sys.exit(sandbox.files.read("a") != "1")
+        children = [multiprocessing.get_context("fork").Process(target=leave) for _ in range(4)]
+        for child in children:
+            child.start()
+        for child in children:
+            child.join(30)
+        assert [child.exitcode for child in children] == [0] * 4
+        assert in_child(leave) == 0
+        seen = []
+
+        def on_stdout(text):
+            seen.append(text)
+            if len(seen) == 1 and os.fork() == 0:
+                os._exit(0)
+        sandbox.commands.run("for i in 1 2 3; do echo $i; sleep 0.2; done", on_stdout=on_stdout)
+        assert "".join(seen) == "1\n2\n3\n" and sandbox.files.read("a") == "1"
+    assert not sandbox.is_running()

@@ -7,7 +7,7 @@ import os
 from typing import Any, Awaitable, Callable, Iterable, List, Optional, Tuple, TypeVar
 
 from ._endpoint import Endpoint
-from .errors import ConnectionLost, TimeoutException
+from .errors import FORKED, ConnectionLost, TimeoutException
 
 CONNECT_SECONDS = 10.0
 RECEIVE_BYTES = 256 * 1024
@@ -73,6 +73,8 @@ class AsyncStream:
         return cls(reader, writer)
 
     async def send(self, data: bytes) -> None:
+        if self.owner[0] != os.getpid():
+            raise ConnectionLost(FORKED)
         try:
             self._writer.write(data)
             await self._writer.drain()
@@ -81,6 +83,8 @@ class AsyncStream:
 
     async def receive(self, timeout: Optional[float] = None) -> bytes:
         """What came, b"" at the end."""
+        if self.owner[0] != os.getpid():  # what it read would be missing in the parent
+            raise ConnectionLost(FORKED)
         try:
             if timeout is None:
                 return await self._reader.read(RECEIVE_BYTES)

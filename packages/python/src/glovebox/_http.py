@@ -20,6 +20,24 @@ class Hidden(bytes):
         return f"<{len(self)} bytes>"
 
 
+class HiddenText(str):
+    """A key, which is not shown in that way either."""
+
+    def __repr__(self) -> str:
+        return "<a key>"
+
+
+def hidden(key: Optional[str]) -> Optional[str]:
+    return HiddenText(key) if key else key
+
+
+def hide(options: Dict[str, Any]) -> Dict[str, Any]:
+    """Options with `api_key` hidden in place: each frame of a traceback has them."""
+    if options.get("api_key"):
+        options["api_key"] = hidden(options["api_key"])
+    return options
+
+
 class Event(NamedTuple):
     kind: str
     data: Any

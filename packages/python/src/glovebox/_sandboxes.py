@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._http import hide
 from ._sync.sandbox import SandboxBase
 
 
@@ -11,5 +12,5 @@ class Sandbox(SandboxBase):
     __doc__ = SandboxBase.__doc__
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+        super().__init__(*arguments, **hide(options))
         self._start()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import select
 import socket
+import threading
 import time
-from typing import Any, Callable, Iterable, List, Optional, TypeVar
+from typing import Any, Callable, Iterable, List, Optional, Set, TypeVar
 
 from ._endpoint import Endpoint
-from .errors import ConnectionLost, TimeoutException
+from .errors import FORKED, ConnectionLost, TimeoutException
 
 CONNECT_SECONDS = 10.0
 RECEIVE_BYTES = 256 * 1024
@@ -22,16 +23,38 @@ def in_thread(function: Callable[[], T]) -> T:
     return function()
 
 
+class Scope:
+    """The connections of calls in several threads, which end together."""
+
+    def __init__(self) -> None:
+        self.streams: Set[Stream] = set()
+        self.is_over = False
+
+    def end(self) -> None:
+        self.is_over = True
+        for stream in list(self.streams):
+            stream.abort()
+
+
+_here = threading.local()
+
+
 def in_order(function: Callable[[Any], T], items: Iterable[Any], at_once: int) -> List[T]:
-    """What it gives for each item; after the first exception no other is begun."""
+    """What it gives for each item; after the first exception, Ctrl-C too, no other is begun, and those that run are ended."""
     from concurrent.futures import ThreadPoolExecutor
+    scope = Scope()
+
+    def one(item: Any) -> T:
+        _here.scope = scope
+        return function(item)
     with ThreadPoolExecutor(at_once) as pool:
-        futures = [pool.submit(function, item) for item in items]
+        futures = [pool.submit(one, item) for item in items]
         try:
             return [future.result() for future in futures]
         except BaseException:
             for future in futures:
                 future.cancel()
+            scope.end()
             raise
 
 
@@ -70,6 +93,13 @@ class Stream:
         return cls(peer)
 
     def send(self, data: bytes) -> None:
+        if self.owner != owner():
+            raise ConnectionLost(FORKED)
+        scope: Optional[Scope] = getattr(_here, "scope", None)
+        if scope is not None:
+            scope.streams.add(self)
+            if scope.is_over:
+                raise ConnectionLost("another of the calls that belong together has failed")
         try:
             self._socket.sendall(data)
         except OSError as error:
@@ -77,6 +107,8 @@ class Stream:
 
     def receive(self, timeout: Optional[float] = None) -> bytes:
         """What came, b"" at the end."""
+        if self.owner != owner():  # what it read would be missing in the parent
+            raise ConnectionLost(FORKED)
         try:
             if timeout is not None:
                 self._socket.settimeout(max(timeout, 0.000001))
@@ -96,6 +128,13 @@ class Stream:
         poll = select.poll()
         poll.register(self._socket, select.POLLIN | select.POLLHUP | select.POLLERR)
         return bool(poll.poll(0))
+
+    def abort(self) -> None:
+        """Ends a call of another thread that waits for it."""
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # it has ended
 
     def close(self) -> None:
         self._socket.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Mapping, Optional, TypedDict, Union
 
+from ._http import hidden
 from ._sync.runs import run
 from .errors import InvalidArgumentException
 from .models import Execution
@@ -68,7 +69,7 @@ class DockerSandbox:
         self._options: Dict[str, Any] = {key: value for key, value in (
             ("template", template_of(image)), ("policy", policy), ("limits", limits or None),
             ("network", None if network == "policy" and not network_disabled else "none"),
-            ("envs", environment), ("url", url), ("socket", socket), ("api_key", api_key), ("ca", ca)) if value is not None}
+            ("envs", environment), ("url", url), ("socket", socket), ("api_key", hidden(api_key)), ("ca", ca)) if value is not None}
         self.last: Optional[Execution] = None  # all that is known of the last run
 
     def __repr__(self) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any, Dict, Optional, Type
 
 
+FORKED = "the connection is that of the process that this one was forked from"
+
+
 class GloveboxError(Exception):
     """A request that has no result. A program that fails inside a sandbox is a result, and raises nothing."""
 

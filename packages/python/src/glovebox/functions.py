@@ -6,6 +6,7 @@ import threading
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Generator, Generic, Iterable, Iterator, Mapping, NamedTuple, Optional, Tuple, TypeVar
 
+from ._http import hide
 from ._sync.functions import AT_ONCE, call_function, map as map_function
 
 R = TypeVar("R")
@@ -107,7 +108,7 @@ class App:
     def __init__(self, name: str = "app", *, image: Optional[Image] = None, policy: Optional[str] = None,
                  **server: Any) -> None:
         self.name = name
-        self._image, self._policy, self._server = image or Image(), policy, server
+        self._image, self._policy, self._server = image or Image(), policy, hide(server)
 
     def __repr__(self) -> str:
         return f"<App {self.name}>"

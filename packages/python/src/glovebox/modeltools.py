@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
+from ._http import hide
 from ._sandboxes import Sandbox
 from .errors import GloveboxError, InvalidArgumentException, UnavailableException
 from .models import Execution
@@ -133,7 +134,7 @@ class Tools(List[Dict[str, Any]]):
     def __init__(self, rows: List[Dict[str, Any]], format: str, options: Mapping[str, Any],
                  sandbox: Optional[Sandbox]) -> None:
         super().__init__(rows)
-        self._format, self._options = format, dict(options)
+        self._format, self._options = format, hide(dict(options))
         self._sandbox, self._is_own = sandbox, sandbox is None
         self.last: Optional[Execution] = None  # the last execution, with its pictures
 

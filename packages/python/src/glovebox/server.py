@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, List, Optional, Tuple
 
 from ._endpoint import Endpoint
+from ._http import hidden
 from .errors import UnavailableException
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ NAMES = ("GLOVEBOX_URL", "GLOVEBOX_SOCKET", "GLOVEBOX_API_KEY")
 
 
 def from_environment() -> Tuple[Optional[str], ...]:
-    return tuple(os.environ.get(name) or None for name in NAMES)
+    return (*(os.environ.get(name) or None for name in NAMES[:2]), hidden(os.environ.get(NAMES[2]) or None))
 
 
 def find(url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, AsyncIterator, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 from uuid import uuid4
 
@@ -187,11 +188,12 @@ class AsyncCommands:
             await handle.send_stdin(stdin, close=True)
         if background:
             return handle
+        process = os.getpid()
         try:
             return await handle.wait(on_stdout, on_stderr)
         except BaseException:
             await handle.disconnect()
-            if not handle._is_over:
+            if not handle._is_over and process == os.getpid():  # not a forked child that leaves by an exception
                 await handle.kill()
             raise
 

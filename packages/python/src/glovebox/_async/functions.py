@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 
 from .._async_stream import in_order
 from .._functions import request_of, text_of
+from .._http import hide
 from .._values import value_of
 from .runs import adownload, arun
 
@@ -33,6 +34,7 @@ async def amap(function: Callable[[Any], Any], items: Iterable[Any], *, at_once:
                return_exceptions: bool = False, **options: Any) -> List[Any]:
     """function(item) of each item, each in a fresh sandbox, some of them side by side; values in the order of items.
     `options`: those of run() and of the server, and packages=."""
+    hide(options)
     server: Dict[str, Any] = {name: options.pop(name) for name in ("url", "socket", "api_key", "ca", "client") if name in options}
 
     async def one(item: Any) -> Any:

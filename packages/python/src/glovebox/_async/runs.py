@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Union
 
 from .._defaults import async_client
-from .._http import path_of
+from .._http import hidden, path_of
 from ..models import Artifact, Execution, ExecutionError, OutputMessage, Result, text_fields
 from ..progress import Wish
 from .client import AsyncClient, meter_of
@@ -48,6 +48,7 @@ async def arun(code: Code, language: Optional[str] = None, *, timeout: Optional[
                ca: Optional[str] = None, **options: Any) -> Execution:
     """Runs code, or a command as a list, in a sandbox of its own, which is gone afterwards. `files`: {path: content} that it
     finds, or rows as POST /v1/runs has them; `options`: any other key of that, such as policy=, limits=, args=, expect=."""
+    api_key = hidden(api_key)
     client = client or async_client(url=url, socket=socket, api_key=api_key, template=options.get("template"), ca=ca)
     request = request_of(code, language, timeout, envs, files, stdin, options)
     if on_stdout or on_stderr or on_result or on_error:
@@ -63,6 +64,7 @@ async def adownload(artifact: Artifact, *, client: Optional[AsyncClient] = None,
     import hashlib
 
     from ..errors import ProtocolError
+    api_key = hidden(api_key)
     client = client or async_client(url=url, socket=socket, api_key=api_key, ca=ca)
     digest = artifact.sha256.split(":", 1)[-1]
     data = (await client.request("GET", path_of("v1", "artifacts", digest), meter=meter_of(on_progress, artifact.path))).body

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json as json_module
+import os
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 from uuid import uuid4
 
 from .._defaults import async_client
 from .._async_stream import sleep
-from .._http import path_of
+from .._http import hidden, hide, path_of
 from ..errors import ConnectionLost, GloveboxError, InvalidArgumentException, NotFoundException, ProtocolError
 from ..models import (Checkpoint, CodeContext, Execution, ExecutionError, OutputMessage, Result, SandboxInfo, bytes_of, given)
 from .client import RETRY_PAUSES, AsyncClient, tell
@@ -27,7 +28,7 @@ async def follow(client: AsyncClient, path: str, request: Dict[str, Any],
     """Begins a run or cell, or takes up `run`, and tells its events as they come. A stream that broke off is resumed behind
     the last event; where the caller gives up, by an exception or cancellation, a run that began here is cancelled."""
     headers = {"Accept": "text/event-stream", "Idempotency-Key": uuid4().hex}
-    is_own = run is None
+    process = os.getpid() if run is None else 0  # a forked child that leaves by an exception ends nothing of its parent's
     last: Optional[str] = None
     failed = 0
     try:
@@ -55,8 +56,11 @@ async def follow(client: AsyncClient, path: str, request: Dict[str, Any],
                         await tell(on_result, Result(event.data))
                     elif event.kind == "end":
                         run = None
-                        await response.read()
                         execution = Execution(event.data)
+                        try:
+                            await response.read()  # so that the connection can be kept
+                        except GloveboxError:
+                            pass
                         if execution.error is not None:
                             await tell(on_error, execution.error)
                         return execution
@@ -67,7 +71,7 @@ async def follow(client: AsyncClient, path: str, request: Dict[str, Any],
             await sleep(RETRY_PAUSES[failed])
             failed += 1
     except BaseException:
-        if is_own and run is not None:
+        if run is not None and process == os.getpid():
             await _cancel(client, run)
         raise
 
@@ -108,11 +112,13 @@ class AsyncSandboxBase:
                  limits: Optional[Mapping[str, Any]] = None, network: Any = None, cwd: Optional[str] = None,
                  url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None,
                  ca: Optional[str] = None, client: Optional[AsyncClient] = None) -> None:
+        api_key = hidden(api_key)
         self._client = client or async_client(url=url, socket=socket, api_key=api_key, template=template, ca=ca)
         self._request = given(policy=policy, template=template, ttl_seconds=timeout, idle_seconds=idle_timeout,
                               metadata=dict(metadata) if metadata else None, env=dict(envs) if envs else None,
                               limits=dict(limits) if limits else None, network=network, cwd=cwd)
         self._id: Optional[str] = None
+        self._process = os.getpid()
 
     @property
     def sandbox_id(self) -> str:
@@ -136,12 +142,12 @@ class AsyncSandboxBase:
     @classmethod
     async def create(cls: Type[S], template: Optional[str] = None, timeout: Optional[float] = None, **options: Any) -> S:
         """As the constructor, and the sandbox stands when it returns."""
-        return await cls(template, timeout, **options)._start()
+        return await cls(template, timeout, **hide(options))._start()
 
     @classmethod
     async def connect(cls: Type[S], sandbox_id: str, **server: Any) -> S:
         """A sandbox that exists, by its id. One that is paused is resumed."""
-        client = server.get("client") or async_client(**server)
+        client = server.get("client") or async_client(**hide(server))
         row = await client.call("GET", path_of("v1", "sessions", sandbox_id))
         self = cls.__new__(cls)
         AsyncSandboxBase.__init__(self, client=client)
@@ -157,7 +163,7 @@ class AsyncSandboxBase:
                    **server: Any) -> List[SandboxInfo]:
         """The sandboxes that live, the newest first; `state`: "ended" for those that have ended of late, or "all"."""
         from urllib.parse import quote, urlencode
-        client = server.get("client") or async_client(**server)
+        client = server.get("client") or async_client(**hide(server))
         query = given(limit="100", state=state,
                       metadata=urlencode(dict(metadata), quote_via=quote) if metadata else None)
         return [SandboxInfo.of(row) for row in await client.pages("/v1/sessions", "sessions", query)]
@@ -315,8 +321,9 @@ class AsyncSandboxBase:
         return self._place + path_of("checkpoints", checkpoint.id if isinstance(checkpoint, Checkpoint) else checkpoint)
 
     async def close(self) -> None:
-        """Ends it, with everything in it. It may have ended before."""
-        if self._id is not None:
+        """Ends it, with everything in it. It may have ended before. In a process that was forked from the one that made it
+        this does nothing; kill() ends it there, too."""
+        if self._id is not None and self._process == os.getpid():
             await self.kill()
 
     async def kill(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, 
 from uuid import uuid4
 
 from .._defaults import async_client
-from .._http import Event, loads, path_of
+from .._http import Event, hidden, loads, path_of
 from ..errors import error_of
 from ..models import Execution, ExecutionError, OutputMessage, Result, given
 from .client import AsyncClient
@@ -20,6 +20,7 @@ class AsyncServer:
 
     def __init__(self, *, url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None,
                  ca: Optional[str] = None, client: Optional[AsyncClient] = None) -> None:
+        api_key = hidden(api_key)
         self._client = client or async_client(url=url, socket=socket, api_key=api_key, ca=ca)
 
     async def _get(self, path: str, **query: Any) -> Dict[str, Any]:

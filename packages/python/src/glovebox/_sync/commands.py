@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Iterator, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 from uuid import uuid4
 
@@ -188,11 +189,12 @@ class Commands:
             handle.send_stdin(stdin, close=True)
         if background:
             return handle
+        process = os.getpid()
         try:
             return handle.wait(on_stdout, on_stderr)
         except BaseException:
             handle.disconnect()
-            if not handle._is_over:
+            if not handle._is_over and process == os.getpid():  # not a forked child that leaves by an exception
                 handle.kill()
             raise
 

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 
 from .._sync_stream import in_order
 from .._functions import request_of, text_of
+from .._http import hide
 from .._values import value_of
 from .runs import download, run
 
@@ -34,6 +35,7 @@ def map(function: Callable[[Any], Any], items: Iterable[Any], *, at_once: int = 
                return_exceptions: bool = False, **options: Any) -> List[Any]:
     """function(item) of each item, each in a fresh sandbox, some of them side by side; values in the order of items.
     `options`: those of run() and of the server, and packages=."""
+    hide(options)
     server: Dict[str, Any] = {name: options.pop(name) for name in ("url", "socket", "api_key", "ca", "client") if name in options}
 
     def one(item: Any) -> Any:

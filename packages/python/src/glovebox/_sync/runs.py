@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Union
 
 from .._defaults import sync_client
-from .._http import path_of
+from .._http import hidden, path_of
 from ..models import Artifact, Execution, ExecutionError, OutputMessage, Result, text_fields
 from ..progress import Wish
 from .client import Client, meter_of
@@ -49,6 +49,7 @@ def run(code: Code, language: Optional[str] = None, *, timeout: Optional[float] 
                ca: Optional[str] = None, **options: Any) -> Execution:
     """Runs code, or a command as a list, in a sandbox of its own, which is gone afterwards. `files`: {path: content} that it
     finds, or rows as POST /v1/runs has them; `options`: any other key of that, such as policy=, limits=, args=, expect=."""
+    api_key = hidden(api_key)
     client = client or sync_client(url=url, socket=socket, api_key=api_key, template=options.get("template"), ca=ca)
     request = request_of(code, language, timeout, envs, files, stdin, options)
     if on_stdout or on_stderr or on_result or on_error:
@@ -64,6 +65,7 @@ def download(artifact: Artifact, *, client: Optional[Client] = None, url: Option
     import hashlib
 
     from ..errors import ProtocolError
+    api_key = hidden(api_key)
     client = client or sync_client(url=url, socket=socket, api_key=api_key, ca=ca)
     digest = artifact.sha256.split(":", 1)[-1]
     data = (client.request("GET", path_of("v1", "artifacts", digest), meter=meter_of(on_progress, artifact.path))).body

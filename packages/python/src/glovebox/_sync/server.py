@@ -7,7 +7,7 @@ from typing import Any, Iterator, Callable, Dict, List, Mapping, Optional, Union
 from uuid import uuid4
 
 from .._defaults import sync_client
-from .._http import Event, loads, path_of
+from .._http import Event, hidden, loads, path_of
 from ..errors import error_of
 from ..models import Execution, ExecutionError, OutputMessage, Result, given
 from .client import Client
@@ -21,6 +21,7 @@ class Server:
 
     def __init__(self, *, url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None,
                  ca: Optional[str] = None, client: Optional[Client] = None) -> None:
+        api_key = hidden(api_key)
         self._client = client or sync_client(url=url, socket=socket, api_key=api_key, ca=ca)
 
     def _get(self, path: str, **query: Any) -> Dict[str, Any]:
