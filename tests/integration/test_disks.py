@@ -96,6 +96,8 @@ class Decisions:
         for code, before in (("1", self.used), ("2", self.taken_back)):
             again = self.ask(serving, code)
             assert again.status == 202 and again.json["approval"] != before, (code, again.body)
+            # 64 may wait at once, for all keys together
+            assert self.post(serving, again.json["approval"], {"decision": "deny"}).status == 200
         assert serving.call("GET", "/v1/runs", key=self.revoked, tcp=False).status == 401
         assert serving.call("GET", "/v1/runs", key=self.asker, tcp=False).status == 200
         again = self.once(serving)
