@@ -1,6 +1,6 @@
 # A front end of Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test test-mcp test-python test-javascript test-adapters packages test-packages check coverage bench fuzz corpus mutants verdicts soak idle kills powercuts overload executions sequences simulate snippets guest neighbours format lint install uninstall clean
+.PHONY: all setup run test test-mcp test-python test-javascript test-adapters packages test-packages check coverage bench bench-packages fuzz corpus mutants verdicts soak idle kills powercuts overload executions sequences simulate snippets guest neighbours format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -73,6 +73,11 @@ coverage:
 # figures in one.
 bench: all
 	@/usr/bin/python3 -B tests/bench/bench.py $(BUILD)
+
+# What the packages for Python and JavaScript cost: import, a warm call, a first result, an environment of 150 packages. Wants a
+# machine without other work; httpx, which is compared with, comes from PyPI.
+bench-packages: all
+	@/usr/bin/python3 -B tests/bench/packages.py $(BUILD)
 
 # Fuzzers, longer than in `make test`: SECONDS_EACH for each target.
 SECONDS_EACH ?= 600

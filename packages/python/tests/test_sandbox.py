@@ -345,3 +345,12 @@ async def test_a_run_whose_daemon_is_killed_ends_as_lost(own_server, own_api):
 
     result = await own_api.run("import time\nprint(1, flush=True)\ntime.sleep(25)", on_stdout=first, mode="script")
     assert printed and result.status == "lost" and result.error.name
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_a_gigabyte_of_output_is_cut_and_said(api, streams):
+    seen = []
+    options = {"on_stdout": lambda message: seen.append(len(message.line))} if streams else {}
+    done = await api.run("import os\nfor _ in range(1024): os.write(1, b'x' * (1 << 20))", policy="minimal", **options)
+    assert done.limit.name == "output" and done.status == "limit" and "output exceeded the limit" in done.explain()
+    assert len(done.stdout) < 2 << 20 and sum(seen) < 64 << 20 and (not streams or seen)

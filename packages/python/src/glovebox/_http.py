@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 from urllib.parse import quote
 
@@ -42,6 +43,11 @@ class Event(NamedTuple):
     kind: str
     data: Any
     id: Optional[str]
+
+
+def fresh_name() -> str:
+    """128 bits that nobody has drawn before; uuid takes long to import."""
+    return os.urandom(16).hex()
 
 
 def path_of(*parts: str) -> str:

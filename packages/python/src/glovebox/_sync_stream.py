@@ -13,7 +13,8 @@ from ._endpoint import Endpoint
 from .errors import FORKED, ConnectionLost, TimeoutException
 
 CONNECT_SECONDS = 10.0
-RECEIVE_BYTES = 256 * 1024
+RECEIVE_BYTES = 256 * 1024  # at once of what is long
+RECEIVE_FIRST = 16 * 1024  # for more, malloc(3) asks the kernel for pages and gives them back, in each call
 
 T = TypeVar("T")
 sleep = time.sleep
@@ -68,6 +69,7 @@ class Stream:
         self._socket = peer
         self.owner = owner()
         self.idle_since = 0.0
+        self._size = RECEIVE_FIRST
 
     @classmethod
     def connect(cls, endpoint: Endpoint) -> Stream:
@@ -112,7 +114,9 @@ class Stream:
         try:
             if timeout is not None:
                 self._socket.settimeout(max(timeout, 0.000001))
-            return self._socket.recv(RECEIVE_BYTES)
+            data = self._socket.recv(self._size)
+            self._size = RECEIVE_BYTES if len(data) == self._size else RECEIVE_FIRST
+            return data
         except socket.timeout:
             raise TimeoutException("no answer came in time") from None
         except OSError as error:

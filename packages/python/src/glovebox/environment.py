@@ -15,15 +15,13 @@ import os
 import re
 import site
 import stat
-import subprocess
 import sys
-import tarfile
-import tempfile
 import warnings
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from .progress import Listener, Progress, Wish, listener_of
 
+# What only a copy needs is imported there: each later start would pay for it.
 NAME = "this-environment"
 ABOUT = "about.json"  # which environment it is, and what was left out of the copy
 FORMAT = "2"  # another one copies every environment anew
@@ -198,6 +196,7 @@ def interpreter() -> str:
 
 def libraries_of(files: List[str]) -> Dict[str, str]:
     """The shared libraries that these would load here: name and place."""
+    import subprocess
     found: Dict[str, str] = {}
     for at in range(0, len(files), 100):
         done = subprocess.run(["ldd", *files[at:at + 100]], capture_output=True, check=False, stdin=subprocess.DEVNULL,
@@ -272,6 +271,7 @@ def packages() -> List[Dict[str, str]]:
 
 def write_archive(target: str, collection: Collection, manifest: Dict[str, Any], listener: Optional[Listener] = None) -> None:
     """As `glovebox template export` writes one, with the digest that docs/templates.md describes."""
+    import tarfile
     digest = hashlib.sha256()
     with tarfile.open(target, "w", format=tarfile.GNU_FORMAT) as archive:  # read at once: not worth compressing
         def put(name: str, kind: bytes, mode: int, content: bytes = b"", link: str = "") -> None:
@@ -323,6 +323,8 @@ def states() -> str:
 
 def make_template(target: str, listener: Optional[Listener] = None) -> None:
     """Copies the environment of this interpreter into the state folder `target`."""
+    import subprocess
+    import tempfile
     from .errors import UnavailableException
     from .server import import_template, program
     from .templates import run_import
@@ -383,6 +385,7 @@ def state(on_progress: Wish = None) -> str:
 
 
 def main(arguments: List[str]) -> int:
+    import subprocess
     if len(arguments) > 1 or arguments[:1] in (["-h"], ["--help"]):
         print("usage: python -m glovebox.environment [VENV]\n\nMakes the template this-environment of the interpreter and "
               "packages of VENV (this one, if none is named)\nand says what was left out of it.")

@@ -6,11 +6,10 @@ import json as json_module
 import os
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
-from uuid import uuid4
 
 from .._defaults import async_client
 from .._async_stream import sleep
-from .._http import hidden, hide, path_of
+from .._http import fresh_name, hidden, hide, path_of
 from ..errors import ConnectionLost, GloveboxError, InvalidArgumentException, NotFoundException, ProtocolError
 from ..models import (Checkpoint, CodeContext, Execution, ExecutionError, OutputMessage, Result, SandboxInfo, bytes_of, given)
 from .client import RETRY_PAUSES, AsyncClient, tell
@@ -27,7 +26,7 @@ async def follow(client: AsyncClient, path: str, request: Dict[str, Any],
                  on_error: Optional[Callable[[ExecutionError], Any]] = None, run: Optional[str] = None) -> Execution:
     """Begins a run or cell, or takes up `run`, and tells its events as they come. A stream that broke off is resumed behind
     the last event; where the caller gives up, by an exception or cancellation, a run that began here is cancelled."""
-    headers = {"Accept": "text/event-stream", "Idempotency-Key": uuid4().hex}
+    headers = {"Accept": "text/event-stream", "Idempotency-Key": fresh_name()}
     process = os.getpid() if run is None else 0  # a forked child that leaves by an exception ends nothing of its parent's
     last: Optional[str] = None
     failed = 0
@@ -136,7 +135,7 @@ class AsyncSandboxBase:
     async def _start(self: S) -> S:
         if self._id is None:
             self._is(await self._client.call("POST", "/v1/sessions", self._request,
-                                             headers={"Idempotency-Key": uuid4().hex}))
+                                             headers={"Idempotency-Key": fresh_name()}))
         return self
 
     @classmethod
@@ -292,7 +291,7 @@ class AsyncSandboxBase:
         try:
             for _ in range(n):
                 row = await self._client.call("POST", self._place + "/branch", request,
-                                              headers={"Idempotency-Key": uuid4().hex})
+                                              headers={"Idempotency-Key": fresh_name()})
                 other = type(self).__new__(type(self))
                 AsyncSandboxBase.__init__(other, client=self._client)
                 made.append(other._is(row))
@@ -304,7 +303,7 @@ class AsyncSandboxBase:
 
     async def checkpoint(self, name: Optional[str] = None, *, context: Optional[str] = None) -> Checkpoint:
         """Keeps files, and the variables of a context, as they are now, for rollback() and branch()."""
-        request = given(name=name or f"checkpoint-{uuid4().hex[:8]}", context=context)
+        request = given(name=name or f"checkpoint-{fresh_name()[:8]}", context=context)
         return Checkpoint.of(await self._client.call("POST", self._place + "/checkpoints", request))
 
     async def checkpoints(self) -> List[Checkpoint]:

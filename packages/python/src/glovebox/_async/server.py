@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from typing import Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, Union
-from uuid import uuid4
 
 from .._defaults import async_client
-from .._http import Event, hidden, loads, path_of
+from .._http import Event, fresh_name, hidden, loads, path_of
 from ..errors import error_of
 from ..models import Execution, ExecutionError, OutputMessage, Result, given
 from .client import AsyncClient
@@ -38,7 +37,7 @@ class AsyncServer:
                     stdin: Union[str, bytes, None] = None, **options: Any) -> str:
         """Begins a run as run() does, and returns its id at once. It goes on when this program ends."""
         request = request_of(code, language, timeout, envs, files, stdin, options)
-        headers = {"Prefer": "respond-async", "Idempotency-Key": uuid4().hex}
+        headers = {"Prefer": "respond-async", "Idempotency-Key": fresh_name()}
         return str((await self._client.call("POST", "/v1/runs", request, headers=headers))["id"])
 
     async def result(self, run: str, wait: int = 0) -> Optional[Execution]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import os
 from typing import Any, Iterator, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
-from uuid import uuid4
 
 from .._sync_stream import sleep
-from .._http import Event, path_of
+from .._http import Event, fresh_name, path_of
 from ..errors import CommandExitException, ConnectionLost, NotFoundException, ProtocolError, TimeoutException
 from ..models import CommandResult, ProcessInfo, PtySize, bytes_of, text_fields
 from .client import RETRY_PAUSES, Client, Response, tell
@@ -167,7 +166,7 @@ class Commands:
     def start(self, request: Dict[str, Any]) -> CommandHandle:
         """Starts a program by a request of POST …/processes."""
         response = self._client.open("POST", self._place, json=request, headers={
-            "Accept": "text/event-stream", "Idempotency-Key": uuid4().hex})
+            "Accept": "text/event-stream", "Idempotency-Key": fresh_name()})
         return CommandHandle.begin(self._client, self._place, response)
 
     def run(self, cmd: Union[str, Sequence[str]], background: bool = False, envs: Optional[Mapping[str, str]] = None,

@@ -7,11 +7,10 @@ import json as json_module
 import os
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
-from uuid import uuid4
 
 from .._defaults import sync_client
 from .._sync_stream import sleep
-from .._http import hidden, hide, path_of
+from .._http import fresh_name, hidden, hide, path_of
 from ..errors import ConnectionLost, GloveboxError, InvalidArgumentException, NotFoundException, ProtocolError
 from ..models import (Checkpoint, CodeContext, Execution, ExecutionError, OutputMessage, Result, SandboxInfo, bytes_of, given)
 from .client import RETRY_PAUSES, Client, tell
@@ -28,7 +27,7 @@ def follow(client: Client, path: str, request: Dict[str, Any],
                  on_error: Optional[Callable[[ExecutionError], Any]] = None, run: Optional[str] = None) -> Execution:
     """Begins a run or cell, or takes up `run`, and tells its events as they come. A stream that broke off is resumed behind
     the last event; where the caller gives up, by an exception or cancellation, a run that began here is cancelled."""
-    headers = {"Accept": "text/event-stream", "Idempotency-Key": uuid4().hex}
+    headers = {"Accept": "text/event-stream", "Idempotency-Key": fresh_name()}
     process = os.getpid() if run is None else 0  # a forked child that leaves by an exception ends nothing of its parent's
     last: Optional[str] = None
     failed = 0
@@ -137,7 +136,7 @@ class SandboxBase:
     def _start(self: S) -> S:
         if self._id is None:
             self._is(self._client.call("POST", "/v1/sessions", self._request,
-                                             headers={"Idempotency-Key": uuid4().hex}))
+                                             headers={"Idempotency-Key": fresh_name()}))
         return self
 
     @classmethod
@@ -293,7 +292,7 @@ class SandboxBase:
         try:
             for _ in range(n):
                 row = self._client.call("POST", self._place + "/branch", request,
-                                              headers={"Idempotency-Key": uuid4().hex})
+                                              headers={"Idempotency-Key": fresh_name()})
                 other = type(self).__new__(type(self))
                 SandboxBase.__init__(other, client=self._client)
                 made.append(other._is(row))
@@ -305,7 +304,7 @@ class SandboxBase:
 
     def checkpoint(self, name: Optional[str] = None, *, context: Optional[str] = None) -> Checkpoint:
         """Keeps files, and the variables of a context, as they are now, for rollback() and branch()."""
-        request = given(name=name or f"checkpoint-{uuid4().hex[:8]}", context=context)
+        request = given(name=name or f"checkpoint-{fresh_name()[:8]}", context=context)
         return Checkpoint.of(self._client.call("POST", self._place + "/checkpoints", request))
 
     def checkpoints(self) -> List[Checkpoint]:

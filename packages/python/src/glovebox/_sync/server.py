@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 from typing import Any, Iterator, Callable, Dict, List, Mapping, Optional, Union
-from uuid import uuid4
 
 from .._defaults import sync_client
-from .._http import Event, hidden, loads, path_of
+from .._http import Event, fresh_name, hidden, loads, path_of
 from ..errors import error_of
 from ..models import Execution, ExecutionError, OutputMessage, Result, given
 from .client import Client
@@ -39,7 +38,7 @@ class Server:
                     stdin: Union[str, bytes, None] = None, **options: Any) -> str:
         """Begins a run as run() does, and returns its id at once. It goes on when this program ends."""
         request = request_of(code, language, timeout, envs, files, stdin, options)
-        headers = {"Prefer": "respond-async", "Idempotency-Key": uuid4().hex}
+        headers = {"Prefer": "respond-async", "Idempotency-Key": fresh_name()}
         return str((self._client.call("POST", "/v1/runs", request, headers=headers))["id"])
 
     def result(self, run: str, wait: int = 0) -> Optional[Execution]:
