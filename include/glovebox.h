@@ -275,7 +275,7 @@ typedef struct glb_session_options {
     const char *const *environment; /* "NAME=value", NULL-ended */
     const char *const *metadata;    /* the same; glb_session_list() shows it */
     const char *folder;             /* of contexts that name none; NULL: /workspace */
-    uint64_t idle_ms;               /* it ends when nobody has used it for so long; 0: 10 minutes */
+    uint64_t idle_ms;               /* it ends when it was not used for so long; 0: 10 minutes */
     uint64_t lifetime_ms;           /* and after so long in any case; 0: a day */
 } glb_session_options;
 
@@ -329,7 +329,7 @@ typedef struct glb_branch_options {
     const char *checkpoint;
     const char *const
         *metadata;        /* "NAME=value", NULL-ended, in place of the parent's; NULL: those */
-    uint64_t idle_ms;     /* it ends when nobody has used it for so long; 0: as its parent */
+    uint64_t idle_ms;     /* it ends when it was not used for so long; 0: as its parent */
     uint64_t lifetime_ms; /* and after so long in any case; 0: a day */
 } glb_branch_options;
 
@@ -401,7 +401,7 @@ typedef struct glb_process_options {
     glb_on_input *on_input;
     glb_on_output
         *on_output;         /* as it comes; a terminal has only GLB_STDOUT. 1 leaves the program */
-    glb_on_event *on_event; /* "started", "lost" (output that nobody read in time), "paused",
+    glb_on_event *on_event; /* "started", "lost" (output that was not read in time), "paused",
                                "resumed", "end" */
     void *context;          /* handed to all of them */
 } glb_process_options;

@@ -19,7 +19,7 @@ struct endpoint_url {
 
 /* Writes the host of an upstream in its one form: a name as host_name_canonical() does, an address
  * as inet_ntop(3), IPv6 in brackets. Refused (-1) are other spellings of an IPv4 address, scopes,
- * IPv4 within IPv6, and 0.0.0.0 and ::, where nobody can be reached. */
+ * IPv4 within IPv6, and 0.0.0.0 and ::, where no host can be reached. */
 int endpoint_host_canonical(const char *text, size_t size, char ret_host[HOST_NAME_SIZE]);
 
 /* Reads "https://api.example.org:8443/v1". No user, query or fragment. Returns -1 if it is none. */

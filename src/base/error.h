@@ -32,7 +32,7 @@ enum error_code {
     ERR_RANGE,          /* the part lies beyond the whole */
     ERR_HEADER_TOO_LARGE,
     ERR_FULL,           /* bytes or inodes of the sandbox are used up */
-    ERR_UNREACHED,      /* nobody listens at the port of a session, or it broke off */
+    ERR_UNREACHED,      /* no program listens at the port of a session, or it broke off */
     ERR_QUOTA,          /* what a key may use of runs or processor time is used up, for now */
     ERR_NO_PROGRAM,     /* no program of that name is in the sandbox */
     ERR_NOT_EXECUTABLE, /* it is there, and the kernel does not execute it */

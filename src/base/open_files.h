@@ -1,4 +1,4 @@
-/* open_files.h - how many descriptors this process may have, and who may take them. */
+/* open_files.h - how many descriptors this process may have, and which parts may take them. */
 #pragma once
 
 #include <stdbool.h>

@@ -32,7 +32,7 @@ int packet_send(int socket, uint32_t kind, const void *body, size_t size, const 
  *         with it has been closed. */
 int packet_receive(int socket, struct packet *packet, error *err);
 
-/* Closes the descriptors that nobody has taken (slots set to -1 are skipped). */
+/* Closes the descriptors that were not taken (slots set to -1 are skipped). */
 void packet_done(struct packet *packet);
 
 /* Takes descriptor number `index` out of the packet. */

@@ -42,8 +42,8 @@ const char *first_verb_of(const char *noun);
 /* " ls rm": the other names that a noun's verbs have, to stdout. */
 void aliases_print(const struct command *command);
 
-/* Adds text of somebody else's to a line of `room` bytes: control bytes are shown as \x0a, marks
- * that reorder text or show nothing as <U+202E>. Gives  how long it is. */
+/* Adds text from a sandbox or another user to a line of `room` bytes: control bytes are shown as
+ * \x0a, marks that reorder text or show nothing as <U+202E>. Gives  how long it is. */
 size_t line_add_harmless(char *out, size_t used, size_t room, const char *text);
 void print_harmless(FILE *out, const char *text); /* the same, to a stream */
 

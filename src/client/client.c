@@ -116,7 +116,7 @@ static int connect_any(struct glb_client *client, const glb_connect_options *opt
                                     : path_of_socket(options->state, &path, err);
         if (found < 0)
             return -1;
-        /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables here */
+        /* NOLINTNEXTLINE(concurrency-mt-unsafe): no thread sets variables here */
         const char *chosen = getenv("GLOVEBOX_SOCKET");
         bool named = options->socket || (chosen && *chosen);
         bool must = options->how == GLB_CONNECT_SOCKET || named;

@@ -105,7 +105,7 @@ int32_t glb_outcome_signal(const glb_outcome *outcome)
     return value && json_object_is_type(value, json_type_int) ? json_object_get_int(value) : 0;
 }
 
-/* Something was expected of its output, and nobody has said that it is so. */
+/* Something was expected of its output, and no check has confirmed it. */
 static bool output_check_is_closed(const glb_outcome *outcome)
 {
     json_object *output_check = json_member(outcome->root, "gate");

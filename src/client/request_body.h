@@ -26,7 +26,7 @@ void body_limits(struct body *body, const glb_limit *limits, size_t count);
 
 void body_expectation(struct body *body, const char *json); /* NULL: left out */
 
-/* What can be wrong with texts before anybody is asked. NULL is fine. */
+/* What can be wrong with texts before the daemon is asked. NULL is fine. */
 int check_text(const char *what, const char *text, size_t size, error *err);
 int check_texts(const char *what, const char *const *list, error *err);
 int check_pairs(const char *what, const char *const *list, error *err);

@@ -72,7 +72,7 @@ static void write_request(struct sink *sink, const void *what)
     sink_text(sink, "}");
 }
 
-/* ---- what can be wrong with it before anybody is asked ---- */
+/* ---- what can be wrong with it before the daemon is asked ---- */
 
 static int check_options(glb_run_options *options, error *err)
 {
@@ -249,7 +249,7 @@ static int ask_again(struct glb_client *client, struct follower *follower, error
 }
 
 /* The connection ended before the run did. A service that is started again knows from its log of
- * receipts that the run was lost; who does not come back cannot say so. */
+ * receipts that the run was lost; a client that does not come back cannot say so. */
 static int ask_how_it_ended(struct glb_client *client, struct follower *follower, error *err)
 {
     if (client->private)
@@ -378,7 +378,7 @@ int client_run(struct glb_client *client, const struct http_request *request,
     }
     free(follower.end);
     if (result < 0 && !(http->keep && http->body_ended))
-        http_done(http); /* nobody knows where the next answer begins */
+        http_done(http); /* it is not known where the next answer begins */
     client_forget_cancels(client);
     return result;
 }

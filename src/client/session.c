@@ -41,7 +41,7 @@ int client_ask(struct glb_client *client, const struct http_request *request, ch
     else if (result == 0 && (http->status < 200 || http->status > 299))
         return answer_failed(http->status, text, err);
     if (sent < 0 || result != 0) {
-        http_done(http); /* nobody knows where the next answer begins */
+        http_done(http); /* it is not known where the next answer begins */
         return -1;
     }
     if (ret_text)

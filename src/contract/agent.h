@@ -3,7 +3,7 @@
  * A frame is a header and `size` bytes of payload; numbers are little-endian; no host path ever
  * crosses, and no descriptor but the end of a pipe with IMAGE, SAVE, LOAD and AGENT_START_RESTORE:
  * what a branch copies goes from sandbox to sandbox without a stop (160 MiB cost ten times as much
- * as frames). It comes with the first byte of its frame, one at most, and is closed where nobody
+ * as frames). It comes with the first byte of its frame, one at most, and is closed where it is not
  * waits for it. Over a virtual machine's socket those bytes would have to flow by DATA. From the
  * moment code of the user runs, gloveboxd treats every frame as hostile: sizes are bounded here,
  * kinds and ids are checked against what was asked. Paths of PUT are relative to the sandbox's own
@@ -72,7 +72,7 @@ enum agent_kind {
     AGENT_KEEP,    /* no payload, no answer: the sandbox is a session's. Nothing is its main
                        program any more: what else runs goes on when an interpreter ends */
     /* struct agent_collect: when the code of the forked interpreter has ended, or at a STOP, init
-     * does what STOP and COLLECT ask for, once, and nobody waits in between: STOPPED, FILE…, DONE
+     * does what STOP and COLLECT ask for, once, without waiting in between: STOPPED, FILE…, DONE
      * with this id. */
     AGENT_CONCLUDE,
     AGENT_BOUND, /* struct agent_bound: no control group counts this; before any code. USED follows

@@ -124,7 +124,7 @@ struct image_end {
     uint64_t bytes; /* as in the head */
 };
 
-/* For those who keep images: is this the beginning and the end of a whole one? `size` bytes lie
+/* For programs that keep images: is this the beginning and the end of a whole one? `size` bytes lie
  * between the first of the head and the last of the end. That its inside makes sense is seen when
  * it is restored. */
 static inline bool image_is_whole(const struct image_head *head, const struct image_end *end,

@@ -1,4 +1,4 @@
-/* idle_exit.h - asks the parent to end the service when nobody has used it for some time: it has no
+/* idle_exit.h - asks the parent to end the service when it was not used for some time: it has no
  * connection, no run and no session. */
 #pragma once
 

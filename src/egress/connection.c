@@ -145,7 +145,8 @@ static struct connection *make(struct channel *channel, int socket)
     return connection;
 }
 
-/* The last quarter of all connections is for those who have few: nobody uses up everybody's. */
+/* The last quarter of all connections is for accounts that have few: no account uses up all of
+ * them. */
 static bool has_room(const struct channel *channel)
 {
     const struct egress *egress = channel->egress;

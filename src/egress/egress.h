@@ -39,7 +39,7 @@ struct channel {
     unsigned connections, exchanges;
     uint64_t sent, received;
     uint32_t records, lost, begun;
-    unsigned tell_turns; /* of the loop, until EGRESS_TOLD may be said; 0: nobody asks */
+    unsigned tell_turns; /* of the loop, until EGRESS_TOLD may be said; 0: not requested */
     bool is_closing;
     struct channel *next;
 };
@@ -48,13 +48,13 @@ struct egress {
     uv_loop_t loop;
     int daemon;
     uv_poll_t daemon_poll;
-    uv_check_t turn; /* while somebody waits for EGRESS_TOLD */
+    uv_check_t turn; /* while EGRESS_TOLD is waited for */
     uv_idle_t no_rest;
     struct rules coming; /* of the channel that is opened next */
     uint32_t coming_for;
     struct channel *channels;
     unsigned connections, connections_max; /* of all channels */
-    bool is_watched;                       /* somebody wants to know of beginnings */
+    bool is_watched;                       /* beginnings are reported */
     struct resolver *resolver;
     const char *hosts; /* the text of /etc/hosts, for the upstreams of endpoints alone */
     struct upstreams *upstreams;

@@ -32,7 +32,7 @@ void link_tell(struct channel *channel, const struct egress_record *record)
         channel->lost++;
 }
 
-/* For those who watch; nobody misses one that is not told. */
+/* For watchers; one that is not reported is not missed. */
 void link_tell_begun(struct channel *channel, const struct egress_record *record)
 {
     bool sent;
@@ -225,7 +225,7 @@ static int take_packet(struct egress *egress, struct packet *packet, error *err)
     return fail(err, ERR_PROTOCOL, "message %u does not exist", packet->kind);
 }
 
-/* Without gloveboxd there is nobody to answer for what passes: everything ends. */
+/* Without gloveboxd no connection is accounted for: everything ends. */
 static void leave(const error *err)
 {
     if (err->code != ERR_NONE)

@@ -34,7 +34,7 @@ struct secrets {
 };
 
 /* Reads the open file; `label` is its path, for failures. It must belong to root or to this user,
- * and be closed to everybody else. Gives *ret_secrets, which lives as long as the program.
+ * and be closed to other users. Gives *ret_secrets, which lives as long as the program.
  * Fails  ERR_BAD_REQUEST  the cause and the fix, the file named. */
 int secrets_read(int file, const char *label, struct secrets **ret_secrets, error *err);
 

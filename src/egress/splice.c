@@ -35,7 +35,7 @@ int splice_open(struct splice *flow, int from, int to)
 
 void splice_keeps_to_host(int socket)
 {
-    static const char plain[] = "reno"; /* what every kernel has and everybody may choose */
+    static const char plain[] = "reno"; /* what every kernel has and every user may choose */
     (void) setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, plain, sizeof plain - 1);
 }
 

@@ -35,7 +35,7 @@ int interceptions_open(uv_loop_t *loop, struct interceptions **ret_interceptions
 struct tls_intercept_order {
     struct tls_authority *authority;
     const char *name; /* that the greeting has named: what we are taken for */
-    int socket;       /* of the sandbox, which nobody watches any more */
+    int socket;       /* of the sandbox, which is not watched any more */
     const unsigned char *greeting;
     size_t greeting_size; /* of what has been read of it already */
 };

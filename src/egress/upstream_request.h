@@ -72,5 +72,5 @@ void exchange_finish(struct exchange *exchange);
 void exchange_ended(void *context, CURLcode result);
 
 /* rate_limits.c: takes one request from what an endpoint's rate allows. False too if more endpoints
- * than anybody has are asked at once. */
+ * are asked at once than there is room for. */
 bool rate_allows(const struct egress_endpoint *endpoint, int64_t now_ms);

@@ -53,7 +53,7 @@ enum http_verdict http_head_read(const char *bytes, size_t size, uint16_t defaul
  * hop, and Connection: close. Returns its size, 0 if it does not fit. */
 size_t http_head_write(const struct http_head *head, char *ret_bytes, size_t size);
 
-/* True for a field that somebody may add: a token, and not one of those that frame a request. */
+/* True for a field that may be added: a token, and not one of those that frame a request. */
 bool http_field_may_be_added(const char *name);
 
 /* True if the field goes on: it is not meant for this hop, written anew, or a way around rules. */

@@ -23,8 +23,8 @@ enum {
     WORDS_MAX = 1024, /* that fit into it: the kernel counts at least 512 bytes for each */
 };
 
-/* Makes the interpreter's stdin, stdout, stderr and control before anybody knows it: its ends are
- * reported to the spawner, which hands them to the zygote. */
+/* Makes the interpreter's stdin, stdout, stderr and control before any process knows it: its ends
+ * are reported to the spawner, which hands them to the zygote. */
 int expect_interpreter(struct sandbox *sandbox, struct program *interpreter, error *err)
 {
     int pairs[4][2];
@@ -242,7 +242,7 @@ static void take_word(struct sandbox *sandbox, struct program *interpreter,
         return;
     }
     if (listener >= 0)
-        (void) close(listener); /* nobody asked for it */
+        (void) close(listener); /* it was not asked for */
     bool is_result =
         frame->head.kind == AGENT_RESULT && frame->head.size >= sizeof(struct agent_result);
     bool is_end =

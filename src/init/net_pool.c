@@ -68,7 +68,7 @@ static void part_from_sandbox(struct place *place)
     (void) close(place->init);
 }
 
-/* The kernel ends the namespace once nobody stands in it. */
+/* The kernel ends the namespace once no process is in it. */
 static void forget(struct place *place)
 {
     if (place->state == PLACE_USED)

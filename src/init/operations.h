@@ -1,7 +1,7 @@
 /* operations.h - what a session asks of init that takes more than one turn of its loop: files that
  * stream, tars, watched folders, connections. Each kind is a row of functions in a file of its own;
  * operations.c keeps the places, the credit and the turns. One turn moves one block of each, so
- * that a large file holds up nobody. */
+ * that a large file holds up no other operation. */
 #pragma once
 
 #include "init/init.h"

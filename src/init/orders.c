@@ -1,5 +1,5 @@
 /* orders.c - what gloveboxd can ask of init: one row an order. Whatever is shorter than its row
- * says is refused before anybody looks into it; behind the payload stands a NUL that is not
+ * says is refused before it is read; behind the payload stands a NUL that is not
  * counted. */
 #include "init/operations.h"
 

@@ -1,13 +1,14 @@
 /* pace.h - how often a sandbox's programs may make its init work: refused calls and words of
  * interpreters. init stands in a group that comes before every sandbox, so that what it does for a
- * program at the program's own will would come before the others, and would be charged to nobody.
- * A caller that asks more often waits until the next is due; orders of gloveboxd never do. */
+ * program at the program's own will would come before the others, and would be charged to no
+ * sandbox. A caller that asks more often waits until the next is due; orders of gloveboxd never do.
+ */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Some 15 us each: 3 % of a processor, for who never stops. */
+/* Some 15 us each: 3 % of a processor, for a program that never stops. */
 enum { PACE_AT_ONCE = 10000, PACE_A_SECOND = 2000, PACE_STEP_MS = 5 };
 
 struct pace {

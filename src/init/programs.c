@@ -61,7 +61,7 @@ void write_input(struct sandbox *sandbox, struct program *program)
     if (put < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     struct agent_amount taken = { .bytes = put > 0 ? (uint64_t) put : program->waiting };
-    if (put <= 0) { /* nobody reads any more: what comes is taken and thrown away */
+    if (put <= 0) { /* there is no reader any more: what comes is taken and thrown away */
         program->waiting = 0;
         forget(&program->input);
     } else {
@@ -168,8 +168,8 @@ bool pass_output(struct sandbox *sandbox, struct program *program, unsigned stre
     return true;
 }
 
-/* Everybody inside is a child of ours in the end: pid 1 reaps whatever it finds. Children of any
- * kind (__WALL, clone(2)): that there is none says that nobody is left. */
+/* Every process inside is a child of ours in the end: pid 1 reaps whatever it finds. Children of
+ * any kind (__WALL, clone(2)): that there is none says that no process is left. */
 bool reap_programs(struct sandbox *sandbox)
 {
     for (;;) {
@@ -232,8 +232,9 @@ static bool children_are(int list, const char *expected)
            memcmp(text, expected, (size_t) got) == 0;
 }
 
-/* Ends the interpreter whose code has ended; true if nobody else is left. kill(-1) would say so as
- * well, but walks over all processes of the host, twice, under a lock that every fork waits for.
+/* Ends the interpreter whose code has ended; true if no other process is left. kill(-1) would say
+ * so as well, but walks over all processes of the host, twice, under a lock that every fork waits
+ * for.
  *
  * What has a SIGKILL pending neither forks nor makes threads (copy_process in kernel/fork.c). After
  * that its one thread has no child, and it is our only one; any other process would descend
@@ -278,8 +279,8 @@ void stop_everything(struct sandbox *sandbox)
     (void) reap_programs(sandbox);
 }
 
-/* What is still in the pipes of a program that has ended. With everybody dead this ends by itself;
- * a child that lives on could print for ever, so only what is there now is taken. */
+/* What is still in the pipes of a program that has ended. With every process dead this ends by
+ * itself; a child that lives on could print for ever, so only what is there now is taken. */
 void drain_output(struct sandbox *sandbox, struct program *program)
 {
     for (unsigned stream = 1; stream <= 2; stream++)

@@ -76,7 +76,7 @@ static int bound_user_namespace(struct sandbox *sandbox, error *err)
 
 /* subset=pid leaves out /proc/sys, kcore, keys and everything else that is not a process. */
 /* Where no control group counts, init does (usage.c), and by itself: a mount that hides no process,
- * which nobody else can reach since it is no longer mounted anywhere. */
+ * which no other process can reach since it is no longer mounted anywhere. */
 static int keep_processes(struct sandbox *sandbox, error *err)
 {
     if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "subset=pid") < 0)
@@ -216,8 +216,8 @@ static int limit_paths(struct sandbox *sandbox, error *err)
     return 0;
 }
 
-/* What the program has the right to see of init: nothing. /proc/1/mem, fd, environ belong to nobody
- * it is (ptrace(2), PTRACE_MODE_READ). */
+/* What the program has the right to see of init: nothing. It cannot open /proc/1/mem, fd or
+ * environ (ptrace(2), PTRACE_MODE_READ). */
 static int hide_memory(struct sandbox *sandbox, error *err)
 {
     (void) sandbox;

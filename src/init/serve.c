@@ -154,7 +154,7 @@ _Noreturn void serve(struct sandbox *sandbox)
         if (ready < 0 && errno != EINTR)
             _exit(1);
         watch_usage(sandbox);
-        if (timeout > 0 && ready <= 0) /* else after what somebody waits for */
+        if (timeout > 0 && ready <= 0) /* else after what a request waits for */
             measure_scratch(sandbox);
         if (ready <= 0 && !is_busy)
             continue;

@@ -167,7 +167,7 @@ void channel_send_executed(uint32_t id, const struct agent_executed *executed)
     held.head.size = 0;
     if (!is_sent || !executed->ends)
         return;
-    /* To take down our memory would keep this processor from those who now write the answer, for
-     * up to milliseconds: we wait until init ends us. */
+    /* To take down our memory would keep this processor from the programs that now write the
+     * answer, for up to milliseconds: we wait until init ends us. */
     (void) poll(&(struct pollfd){ .fd = channel }, 1, LINGER_MS);
 }

@@ -54,7 +54,8 @@ static PyObject *ready(PyObject *self, PyObject *arguments)
                                     .threads = threads,
                                     .warm_us = warm_us,
                                     .memory_bytes = memory_resident() };
-    /* Nobody looks into it from now on; its children become readable again behind their walls. */
+    /* No other process looks into it from now on; its children become readable again behind their
+     * walls. */
     if (prctl(PR_SET_DUMPABLE, 0) < 0)
         (void) fail_os(&message.err, "become unreadable");
     if (failure)
@@ -143,7 +144,7 @@ static PyObject *lost(PyObject *self, PyObject *nothing)
 }
 
 /* print_error(type, value, traceback) is what the interpreter itself does with an exception that
- * nobody caught: sets sys.last_*, calls sys.excepthook, and survives a hook that fails. */
+ * was not caught: sets sys.last_*, calls sys.excepthook, and survives a hook that fails. */
 static PyObject *print_error(PyObject *self, PyObject *arguments)
 {
     (void) self;

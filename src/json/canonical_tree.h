@@ -1,5 +1,5 @@
-/* canonical_tree.h - a value that somebody sent, in the one spelling that RFC 8785 gives it, so
- * that its hash can be had by anybody else. (json/canonical_writer.h writes canonical JSON of our
+/* canonical_tree.h - a value that a client sent, in the one spelling that RFC 8785 gives it, so
+ * that its hash can be computed elsewhere. (json/canonical_writer.h writes canonical JSON of our
  * own.) */
 #pragma once
 

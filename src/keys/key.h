@@ -3,8 +3,8 @@
  *     glb_5f0c9a2b7d1e4f60_hV3…  (the id finds the row, the rest is the secret)
  *
  * A key is shown once. What is kept is a keyed hash of the secret: with 256 random bits there is
- * nothing to guess, so a slow password hash would protect nothing, and would let anybody who sends
- * wrong keys keep a processor busy. */
+ * nothing to guess, so a slow password hash would protect nothing, and would let any client that
+ * sends wrong keys keep a processor busy. */
 #pragma once
 
 #include "base/error.h"

@@ -2,7 +2,7 @@
  *
  * `glovebox key` writes it, with or without a daemon; the daemon asks it for each request, so that
  * a revoked key is good for nothing from then on. The hash is keyed with a secret in a file of its
- * own: anyone who gets hold of a copy of the table alone can check no guess. */
+ * own: an attacker who gets hold of a copy of the table alone can check no guess. */
 #pragma once
 
 #include "keys/key.h"
@@ -36,7 +36,7 @@ int key_store_list(struct key_store *store, int (*each)(void *context, const str
                    void *context, error *err);
 
 /* Whose key is this? Fails  ERR_UNAUTHORIZED  no such key, revoked, expired: the text says which
- * only to somebody who has the right secret. Takes the same time whichever part is wrong. */
+ * only to a client that has the right secret. Takes the same time whichever part is wrong. */
 int key_store_check(struct key_store *store, const char *text, struct api_key *ret_key, error *err);
 
 /* A key by its id, for whom it has vouched. Fails  ERR_UNAUTHORIZED  no such key, revoked, expired.

@@ -101,7 +101,7 @@ int intents_open(int folder, struct ledger *ledger, struct intents **ret_intents
     if (result == 0) {
         intents->file = openat(intents->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
         (void) snprintf(path, sizeof path, "/proc/self/fd/%d", intents->file);
-        /* Locked before it has a name: nobody ever sees it as a dead daemon's. */
+        /* Locked before it has a name: it is never taken for a dead daemon's. */
         if (intents->file < 0 || flock(intents->file, LOCK_EX | LOCK_NB) < 0 ||
             linkat(AT_FDCWD, path, intents->folder, intents->name, AT_SYMLINK_FOLLOW) < 0)
             result = fail_os(err, "make the list of open runs");

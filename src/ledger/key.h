@@ -3,7 +3,7 @@
  *
  * The secret lies in a file of mode 0600 that belongs to gloveboxd's user, and nowhere else. The
  * public half is given as a verifier key of the C2SP signed-note format, NAME+HASH+BASE64, and as
- * PEM for everybody else's tools.
+ * PEM for other tools.
  *
  *   See  https://c2sp.org/signed-note, RFC 8032, RFC 8410 */
 #pragma once

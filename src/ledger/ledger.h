@@ -26,7 +26,7 @@ struct ledger_settings {
     uint64_t keep_max;    /* bytes of segments; see ledger_retention(); 0: all are kept */
     int64_t lock_max_ms;  /* how long another writer is waited for; 0: 5 s */
     uint64_t reserve;     /* bytes kept back for the day the disk is full; 0: 4 MiB */
-    /* Sees each checkpoint; NULL: nobody does. */
+    /* Sees each checkpoint; NULL: none. */
     void (*witness)(void *context, const char *text, size_t size);
     void *witness_context;
 };

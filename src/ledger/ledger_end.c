@@ -124,7 +124,7 @@ int ledger_catch_up(struct ledger *ledger, uint64_t known, error *err)
         error none;
         if (ledger_open_segment(ledger, ledger->edge.size, 0, &none) < 0) {
             *err = none;
-            return none.os == ENOENT ? 0 : -1; /* nobody has begun it yet */
+            return none.os == ENOENT ? 0 : -1; /* it was not begun yet */
         }
         known = ledger->edge.size;
     }

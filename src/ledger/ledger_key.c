@@ -46,7 +46,7 @@ static int take_next_key(struct ledger *ledger, const struct bytes *record,
 }
 
 /* A process died while it changed the key. What the log tells of it counts: its last record, since
- * nobody writes before this was looked at. */
+ * no process writes before this was looked at. */
 int ledger_settle_next_key(struct ledger *ledger, error *err)
 {
     if (faccessat(ledger->folder, "key.next", F_OK, AT_SYMLINK_NOFOLLOW) < 0)

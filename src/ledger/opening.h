@@ -6,7 +6,7 @@
  *     commitment  MAC(key of item, "commitment") XOR SHA-256(content)
  *
  * The secret lies in a file of mode 0600 next to the log, and never in it or in a copy of it. A key
- * of one item opens that item and no other, to its hash: nobody can find another key that opens it
+ * of one item opens that item and no other, to its hash: no other key that opens it can be found
  * to the hash of something else.
  *
  *   See  docs/receipts.md, docs/decisions/0096 */

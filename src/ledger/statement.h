@@ -35,7 +35,7 @@ void statement_memory_done(struct statement_memory *memory);
 int statement_write(const struct receipt_facts *facts, const struct fact_place *machine,
                     const struct statement_place *place, struct bytes *out, error *err);
 
-/* What is noted of an execution when it begins, for the case that nobody is left to say how it
+/* What is noted of an execution when it begins, for the case that no process is left to say how it
  * ended. */
 int statement_write_opened(const struct receipt_facts *facts, struct bytes *out, error *err);
 int statement_write_lost(const char *opened, size_t opened_size,

@@ -2,7 +2,7 @@
  * written.
  *
  * Every byte of every record is hashed, the Merkle tree built again and compared: with the hashes
- * that the log stores, with its signed checkpoint, and with a checkpoint that somebody kept. A
+ * that the log stores, with its signed checkpoint, and with a checkpoint that was kept. A
  * mismatch is reported with its record. Signatures of single records are checked where no
  * checkpoint vouches for them, where something does not fit (to name the record), and everywhere if
  * that is asked for. */

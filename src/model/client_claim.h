@@ -1,4 +1,4 @@
-/* client_claim.h - what a client says of itself and of its call. Nobody has checked that it is
+/* client_claim.h - what a client says of itself and of its call. It was not checked that it is
  * true; each text is one line of UTF-8, and "" where nothing fit was said. */
 #pragma once
 

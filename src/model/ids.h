@@ -1,5 +1,5 @@
 /* ids.h - host user and group ids that glovebox uses. They lie far above people and services, and
- * `glovebox doctor` warns when /etc/subuid hands the same range to somebody else. */
+ * `glovebox doctor` warns when /etc/subuid hands the same range to another user. */
 #pragma once
 
 enum {

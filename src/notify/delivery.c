@@ -137,7 +137,8 @@ static void has_arrived(struct delivery *delivery, unsigned status)
 }
 
 /* Once more, later. Not where the answer says that it would be for nothing: a redirect is not
- * followed, since nobody has signed for the place that it names; and who is gone is gone. */
+ * followed, since no signature covers the place that it names; and a connection that is gone is
+ * gone. */
 static bool is_for_nothing(const struct delivery *delivery, unsigned status)
 {
     if (delivery->place ==

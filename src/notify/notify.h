@@ -24,7 +24,7 @@ struct place {
     char url[URL_MAX]; /* "": nowhere */
     char host[HOST_NAME_SIZE];
     uint16_t port;
-    unsigned known_count; /* addresses that stand in the URL itself: nobody is asked */
+    unsigned known_count; /* addresses that stand in the URL itself: no resolver is asked */
     struct in6_addr known[2];
 };
 
@@ -64,7 +64,7 @@ struct notify {
     struct place places[NOTIFY_PLACES];
     struct webhook_secrets secrets;
     unsigned attempts_max; /* of one webhook */
-    uv_timer_t turn;       /* looks for who is next */
+    uv_timer_t turn;       /* looks for the next one */
     struct delivery *deliveries;
     unsigned waiting, in_flight;  /* of webhooks and traces */
     struct bytes spans;           /* that wait to be sent together, with commas between */

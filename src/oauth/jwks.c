@@ -1,5 +1,5 @@
 /* jwks.c - a set of public keys (RFC 7517, 7518, 8037). What is not fit to check signatures is
- * passed over: keys for encryption, secrets, curves and sizes that nobody should sign with. */
+ * passed over: keys for encryption, secrets, curves and sizes that should not be used. */
 #include "base/table.h"
 #include "oauth/oauth.h"
 #include "json/member.h"

@@ -1,5 +1,5 @@
-/* oauth.c - which issuer is trusted, where its keys lie, and who is called what for the rest of
- * gloveboxd. */
+/* oauth.c - which issuer is trusted, where its keys lie, and which name a caller has for the rest
+ * of gloveboxd. */
 #include "oauth/oauth.h"
 
 #include "base/cleanup.h"

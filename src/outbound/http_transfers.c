@@ -138,8 +138,8 @@ int transfers_open(uv_loop_t *loop, int ca_file, transfer_ended *ended,
     return 0;
 }
 
-/* "host:port:address,address": libcurl asks nobody. Of a host that is an IPv6 address it would not
- * understand the line, and needs none. */
+/* "host:port:address,address": libcurl asks no resolver. Of a host that is an IPv6 address it would
+ * not understand the line, and needs none. */
 static struct curl_slist *list_addresses(const struct transfer_place *place)
 {
     char line[HOST_NAME_SIZE + 16 + 16 * (ADDRESS_TEXT + 3)];

@@ -19,7 +19,7 @@ typedef void transfer_ended(void *context, CURLcode result);
 int transfers_open(uv_loop_t *loop, int ca_file, transfer_ended *ended,
                    struct transfers **ret_transfers, error *err);
 
-/* Where a transfer goes: nobody else is asked for the name, and no other address connected to. */
+/* Where a transfer goes: no resolver is asked for the name, and no other address connected to. */
 struct transfer_place {
     const char *host;
     uint16_t port;

@@ -1,4 +1,4 @@
-/* secret_file.h - reads a file with secrets, if nobody else can. */
+/* secret_file.h - reads a file with secrets, if no other user can. */
 #pragma once
 
 #include "base/error.h"
@@ -12,7 +12,7 @@ struct secret_file {
     const char *what, *path; /* for failures: "secrets file" */
 };
 
-/* It must be an ordinary file of root or of this user, and closed to everybody else.
+/* It must be an ordinary file of root or of this user, and closed to other users.
  * Fails  ERR_BAD_REQUEST  the cause and the fix, the file named; ERR_SYSTEM */
 int secret_file_read(const struct secret_file *closed, char ret_text[SECRET_FILE_MAX],
                      size_t *ret_size, error *err);

@@ -8,7 +8,7 @@
  *                    {"pattern": "*.csv", "required": false}],
  *      "others": "forbid", "secrets": "forbid"}
  *
- * Strict: a key, a type or a keyword of JSON Schema that nobody here looks at is refused, and never
+ * Strict: a key, a type or a keyword of JSON Schema that is not checked here is refused, and never
  * passed over. */
 #pragma once
 

@@ -36,7 +36,7 @@ static int read_host(const struct yaml *yaml, const struct yaml_node *value,
                          "127.0.0.1/32} with its ports, or an endpoint");
     if (rule->any_below && !strchr(rule->host, '.'))
         return yaml_fail(yaml, value, err,
-                         "'*.%.*s' is everybody's; name at least two labels after the star",
+                         "'*.%.*s' has many owners; name at least two labels after the star",
                          text_head(rule->host, 48), rule->host);
     item->is_endpoint = network_is_endpoint(rule->host);
     if (item->is_endpoint && !item->is_wish)

@@ -52,7 +52,7 @@ static const struct {
     { RULE "127.0.0.1\n", "is an address; write network: 127.0.0.1" },
     { RULE "0x7f.1\n", "is an address" },
     { RULE "a_b.org\n", "is no host name" },
-    { RULE "\"*.org\"\n", "is everybody's" },
+    { RULE "\"*.org\"\n", "has many owners" },
     { RULE "\"*.\"\n", "is no host name" },
     { RULE "{host: [a.b]}\n", "host is a name" },
     { RULE "{host: localhost, ports: [8080]}\n", "write {network: 127.0.0.1/32}" },

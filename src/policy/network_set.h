@@ -1,4 +1,4 @@
-/* network_set.h - a named part of what policies allow, in a file that everybody can read:
+/* network_set.h - a named part of what policies allow, in a file that every user can read:
  * sets/NAME.yaml in a folder of the search path of policies.
  *
  *     name: pip

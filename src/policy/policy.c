@@ -196,7 +196,7 @@ static void write_precheck(struct bytes *out, const struct precheck *precheck)
     json_close(out, '}');
 }
 
-/* Nothing, if nobody is ever asked. */
+/* Nothing, if no approval is ever needed. */
 static void write_approval(struct bytes *out, const struct policy_approval *approval)
 {
     if (approval->when == 0)

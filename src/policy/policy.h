@@ -77,7 +77,7 @@ enum policy_approval_reach {
 };
 
 struct policy_approval {
-    uint32_t when;       /* bits of policy_asks; 0: nobody is asked */
+    uint32_t when;       /* bits of policy_asks; 0: no approval */
     uint32_t scopes;     /* bits of policy_approval_reach; 0: all but REACH_TIME */
     bool is_out_of_band; /* the user who runs glovebox may not decide on requests of their own */
     uint64_t expires_ms; /* after which no answer means denied; 0: 15 minutes */

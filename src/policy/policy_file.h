@@ -1,5 +1,5 @@
 /* policy_file.h - what one policy file says, before it is merged over what it extends. For
- * policy_load.c and policy_merge.c; everybody else wants policy.h. */
+ * policy_load.c and policy_merge.c; other files want policy.h. */
 #pragma once
 
 #include "policy/approval_file.h"

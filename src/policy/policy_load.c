@@ -107,7 +107,7 @@ static void add_variables(struct policy *policy, const struct network_set *set)
 }
 
 /* Opens the sets that the policy names, or it cannot be used: a word that means nothing would be a
- * rule that nobody keeps. */
+ * rule that is not kept. */
 static int add_sets(const struct chain *chain, const char *path, struct policy *policy, error *err)
 {
     static struct network_set set; /* too large for a stack */
@@ -157,7 +157,7 @@ static void note_modules(const struct precheck *whole, const struct policy_file 
                 note(&origins->modules[i], index, file->precheck_lines.modules[k]);
 }
 
-/* Who is overruled, by a shorter time or a stricter `by` below, is not the one who says it. */
+/* A policy that is overruled, by a shorter time or a stricter `by` below, is not its origin. */
 static void note_approval(const struct policy_approval *whole, const struct policy_file *file,
                           size_t index, struct policy_origins *origins)
 {

@@ -124,8 +124,8 @@ static int merge_expect(const struct policy_link *link, struct policy *policy, e
     return policy_fail_at(link, link->file.expect_place, err, cause.text);
 }
 
-/* Who extends a policy is asked about no less, and approved of no further: what the one below
- * leaves out is what is usual, and binds as if it were said. */
+/* A policy that extends another one is asked about no less, and approved of no further: what the
+ * one below leaves out is what is usual, and binds as if it were said. */
 static void merge_approval(const struct policy_approval *said, struct policy_approval *approval)
 {
     bool binds = approval->when != 0;

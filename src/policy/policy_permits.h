@@ -1,5 +1,5 @@
 /* policy_permits.h - what a policy permits besides its limits: sessions, programs in them, outputs
- * that nobody compares; and what a person is asked about. */
+ * that is not compared; and what a person is asked about. */
 #pragma once
 
 #include "policy/policy.h"
@@ -11,7 +11,7 @@ bool policy_withholds(const struct policy *policy);
  * Fails  ERR_BAD_REQUEST  it expects artifacts, and cells leave none */
 int policy_permits_session(const struct policy *policy, error *err);
 
-/* May `what` leave a session beside the results of its cells? Nobody compares it.
+/* May `what` leave a session beside the results of its cells? It is not compared.
  * Fails  ERR_POLICY  the policy withholds */
 int policy_permits_uncompared(const struct policy *policy, const char *what, error *err);
 

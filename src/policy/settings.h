@@ -52,7 +52,7 @@ struct settings {
     } list[SETTINGS];
 };
 
-void settings_init(struct settings *settings); /* nobody has said anything */
+void settings_init(struct settings *settings); /* nothing is set */
 
 /* Sets one. Fails  ERR_BAD_REQUEST  "slots must be 1 to 4096, not '0'". */
 int settings_set(struct settings *settings, enum setting_id id, const char *value,

@@ -1,6 +1,6 @@
 /* main.c - glovebox-restore: becomes the program that an image was taken of.
  *
- * It holds no right that the program will not have, and nothing of it stays but a page that nobody
+ * It holds no right that the program will not have, and nothing of it stays but a page that is not
  * can touch. What the kernel knows of the program the program puts back itself:
  * interpreter/image/state.c. */
 #include "restore/restore.h"

@@ -236,7 +236,7 @@ static void map_area(const struct plan *plan, const struct image_area *area, int
         break;
     }
     if (!(area->protect & PROT_WRITE) && !area->is_filled)
-        flags |= MAP_NORESERVE; /* room that nobody has asked for yet */
+        flags |= MAP_NORESERVE; /* room that was not asked for yet */
     long at = kernel(SYS_mmap, (long) area->start, (long) (area->end - area->start), protect, flags,
                      file, file < 0 ? 0 : (long) area->offset);
     if (kernel_failed(at) || (uint64_t) at != area->start)

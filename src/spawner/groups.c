@@ -80,8 +80,8 @@ static int open_root(struct group_root *root, error *err)
 
 /* What a process writes "0" into to join. Each joins while it has one thread, so that v1 may be
  * told to move a thread: for the writer itself the kernel then needs no stop of all forks
- * (cgroup_attach_lock), which costs some 8 ms of grace period when nobody has joined for a while.
- * v2 moves processes only. */
+ * (cgroup_attach_lock), which costs some 8 ms of grace period when no process has joined for a
+ * while. v2 moves processes only. */
 static int open_members(int group, enum group_kind kind)
 {
     int members = kind == GROUP_UNIFIED ? -1 : openat(group, "tasks", O_WRONLY | O_CLOEXEC);
@@ -285,9 +285,9 @@ static bool is_as_new(int leaf, enum group_kind kind)
            write_file(leaf, "memory.max_usage_in_bytes", "0") == 0;
 }
 
-/* Once the leaf of pids can be removed nobody is in the others either: a process is in one set of
- * groups. Some of these stay with the slot, for its tenant: v1 alone, where each controller has its
- * own. Not those with a setting that a later sandbox might not ask for. */
+/* Once the leaf of pids can be removed no process is in the others either: a process is in one set
+ * of groups. Some of these stay with the slot, for its tenant: v1 alone, where each controller has
+ * its own. Not those with a setting that a later sandbox might not ask for. */
 int remove_leaves(const struct spawner *spawner, struct slot *slot)
 {
     const struct spawn_build *build = &slot->build;
@@ -329,7 +329,7 @@ void close_groups(struct spawner *spawner)
         (void) rmdir(spawner->roots[i].path); /* goes only when no other instance is in it */
 }
 
-/* Ends what still sits in a group that nobody owns. The text is the kernel's: numbers, a line each.
+/* Ends what still sits in a group without owner. The text is the kernel's: numbers, a line each.
  */
 static void kill_group(int group)
 {
@@ -385,7 +385,7 @@ static uint32_t sweep_tenant(int root, const char *tenant, uint32_t first_slot)
     return swept + sweep_group(root, tenant);
 }
 
-/* Removes every group of ours whose slot nobody owns. Returns how many there were. What a freezer
+/* Removes every group of ours whose slot has no owner. Returns how many there were. What a freezer
  * holds dies once it is thawed, so that root stands first (supervisor/cgroup_setup.c). */
 uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slot))
 {

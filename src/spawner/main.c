@@ -1,8 +1,8 @@
 /* glovebox-spawner - the only program of glovebox that is root.
  *
  * It reads its command line, then makes, ends and removes sandboxes as gloveboxd asks (requests.c).
- * One peer, one thread, no heap after start, no text from anybody. When its peer goes, everything
- * goes. */
+ * One peer, one thread, no heap after start, no text from any process. When its peer goes,
+ * everything goes. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"
@@ -143,8 +143,8 @@ static int read_command_line(int count, char **arguments, error *err)
     return 0;
 }
 
-/* Copies a file into sealed memory: nobody can change it after this moment, nobody finds its inode
- * (CVE-2019-5736). */
+/* Copies a file into sealed memory: it cannot be changed after this moment, and its inode cannot be
+ * found (CVE-2019-5736). */
 static int load_sealed(const char *path, unsigned flags, int *ret_memory, error *err)
 {
     auto_fd file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);

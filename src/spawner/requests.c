@@ -3,7 +3,7 @@
  * What must hold for any request, no matter which process sent it:
  *   - a sandbox is cloned from the fork server of a template, a directory of the folder that stands
  * on our command line, and sees no other path of the host (take_template; template_root.c);
- *   - it gets a user id and a control group that nobody else has now (slots.c, by lock);
+ *   - it gets a user id and a control group that no other sandbox has now (slots.c, by lock);
  *   - each number lies within the bounds of limits.def (limits_are_sound), whatever gloveboxd
  * checked;
  *   - its filter is one of those that we loaded at start, never bytes that came later (main.c);
@@ -26,7 +26,7 @@
 
 enum { BUILD_MS = 10000 };
 
-/* The ceilings, compiled from the same table that everybody uses. */
+/* The ceilings, compiled from the same table that all programs use. */
 static const struct ceiling {
     const char *name;
     size_t field;
@@ -215,7 +215,7 @@ static int hand_over(struct spawner *spawner, struct slot *slot, error *err)
                 done = fail_os(err, "open control group of slot %u", slot_number(spawner, slot));
             count++;
         }
-    /* A bound that nobody has asked for neither stands nor is missing. */
+    /* A bound that was not asked for neither stands nor is missing. */
     bool has_rate = slot->build.disk_read_rate || slot->build.disk_write_rate;
     uint64_t unasked = has_rate ? 0 : 1ULL << WALL_cgroup_io;
     struct spawn_built built = {

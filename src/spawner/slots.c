@@ -1,7 +1,7 @@
 /* slots.c - slots are numbers that are unique on the host: a sandbox's user id and control group
  * follow from its slot. An instance owns a range of them as long as it holds a lock on that range
  * of a file; the kernel drops the lock when the instance dies, however it dies. So a group whose
- * slot can be locked belongs to nobody, and can be swept. */
+ * slot can be locked has no owner, and can be swept. */
 #include "base/clock.h"
 #include "base/table.h"
 #include "model/ids.h"
@@ -32,7 +32,7 @@ static bool lock_range(uint32_t first, uint32_t count, short kind)
     return fcntl(slots_file, F_OFD_SETLK, &range) == 0;
 }
 
-/* Keeps the lock until the sweep is over: nobody else may begin to use what is being swept. */
+/* Keeps the lock until the sweep is over: no other spawner may begin to use what is being swept. */
 static bool is_abandoned(uint32_t slot)
 {
     return lock_range(slot, 1, F_WRLCK);
@@ -145,7 +145,8 @@ static void thaw(const struct spawner *spawner, struct slot *slot)
         slot->is_frozen = false;
 }
 
-/* gloveboxd waits for this word, so it is said again until it was heard, or until nobody listens.
+/* gloveboxd waits for this word, so it is said again until it was received, or until the socket is
+ * closed.
  */
 static bool release_is_told(const struct spawner *spawner, const struct slot *slot,
                             uint32_t leftovers)

@@ -1,7 +1,7 @@
 /* zygotes.c - warmed interpreters: started by a template's fork server when first asked for, one
  * for each import set and tenant, and replaced from time to time, since all their children share
  * one address layout and one hash seed. The replacement warms up next to the old one, so that
- * nobody waits for it. */
+ * no sandbox waits for it. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"
@@ -22,7 +22,7 @@ static void zygote_end(struct zygote *zygote)
 }
 
 /* A place for one more: a free one, or that of the one that was started first among those that
- * nobody waits for. NULL: somebody waits for each of them. */
+ * no sandbox waits for. NULL: a sandbox waits for each of them. */
 static struct zygote *find_place(struct spawner *spawner)
 {
     struct zygote *oldest = NULL;
@@ -205,7 +205,7 @@ void zygotes_tend(struct spawner *spawner)
         error err;
         if (!fresh && zygote->forks > 0)
             (void) zygote_start(spawner, zygote, find_place(spawner), &err);
-        else if (!fresh || fresh->ready) /* nobody has used it for so long; or it is replaced */
+        else if (!fresh || fresh->ready) /* it was not used for so long; or it is replaced */
             zygote->is_old = true;
     }
 }

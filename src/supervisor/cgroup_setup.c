@@ -232,8 +232,8 @@ static void find_v1(const struct group_mount *mount, struct group_places *places
 }
 
 /* The first process that changes its group after a while waits for an RCU grace period, 8 ms and
- * more; those that come soon after it do not (percpu_rw_semaphore, kernel/rcu/sync.c). Somebody who
- * has nothing else to do pays for that, while the programs start. */
+ * more; those that come soon after it do not (percpu_rw_semaphore, kernel/rcu/sync.c). A process
+ * that has nothing else to do pays for that, while the programs start. */
 pid_t groups_wake(const struct group_places *places)
 {
     if (places->count == 0)

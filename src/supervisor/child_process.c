@@ -89,7 +89,7 @@ int program_add_file(struct program *program, const char *option, const char *pa
     return program_add(program, err, "%d=%s", number, path);
 }
 
-/* Can somebody who is not root come to this folder? */
+/* Can a user other than root come to this folder? */
 static bool others_can_enter(const char *path)
 {
     char part[PATH_MAX];

@@ -63,7 +63,7 @@ int plan_spawner(struct program *program, const struct launch_plan *plan,
     if (program_add_pair(program, "--templates", here->templates->folder, err) < 0 ||
         plan_disk(program, here->templates->folder, err) < 0)
         return -1;
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables here */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): no thread sets variables here */
     const char *disabled = getenv("GLOVEBOX_DISABLE_WALL");
     if (disabled && *disabled && program_add_pair(program, "--disable-wall", disabled, err) < 0)
         return -1; /* a spawner that is no test build refuses this option */
@@ -115,7 +115,7 @@ static char *make_daemon_folder(const char *above, error *err)
 }
 
 /* It belongs to gloveboxd, whose user is not the one who keeps the templates. Where `state` is
- * somebody else's (templates of the system, used by a person), it is the person's own: receipts are
+ * another user's (templates of the system, used by a person), it is the person's own: receipts are
  * kept in any case. */
 int launch_state_folder(const char *state, char **ret_folder, error *err)
 {

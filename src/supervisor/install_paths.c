@@ -32,7 +32,7 @@ int format_text(char **ret_text, error *err, const char *format, ...)
 static const char *variable(const char *name)
 {
     const char *value =
-        getenv(name); /* NOLINT(concurrency-mt-unsafe): nobody sets variables here */
+        getenv(name); /* NOLINT(concurrency-mt-unsafe): no thread sets variables here */
     return value && *value ? value : NULL;
 }
 

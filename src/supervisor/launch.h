@@ -38,8 +38,8 @@ struct launch_plan {
     int listens[LAUNCH_FDS_MAX];
 };
 
-/* Who leads outside for gloveboxd, over a socket whose other end gloveboxd keeps: a helper that
- * ends is started again with the same. */
+/* The helper that leads outside for gloveboxd, over a socket whose other end gloveboxd keeps: a
+ * helper that ends is started again with the same. */
 enum helper_id { HELPER_EGRESS, HELPER_NOTIFY, HELPERS };
 
 struct helper {

@@ -62,7 +62,7 @@ static int listen_unix(const char *path, int *ret_fd, error *err)
     auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return fail_os(err, "make a socket");
-    /* Who may open it may run code: its owner, until keys exist. */
+    /* A user that may open it may run code: its owner, until keys exist. */
     mode_t before = umask(0177);
     int bound = bind(fd, (const struct sockaddr *) &address, sizeof address);
     (void) umask(before);

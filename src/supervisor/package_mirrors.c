@@ -37,7 +37,7 @@ struct found {
 
 static const char *variable(const char *name)
 {
-    const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe): nobody sets variables */
+    const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe): no thread sets variables */
     return value && *value ? value : NULL;
 }
 

@@ -1,5 +1,5 @@
 /* package_mirrors.h - the sets `pip`, `npm` and `apt`: what the package managers of this host ask,
- * read from their own configuration and written down as files that everybody can read. Where a
+ * read from their own configuration and written down as files that every user can read. Where a
  * client has nothing configured, none is written: the sets of public registries that came with
  * glovebox stand behind these in the search path.
  *

@@ -32,7 +32,7 @@ static const char *const left_out[] = {
     "var/backups", "var/cache", "var/lib/apt", "var/lib/dpkg", "var/lib/pam", "var/lib/systemd",
     "var/log", "var/mail", "var/spool", "var/tmp", "usr/lib/apt",
     "usr/lib/systemd", "usr/share/bug",
-    /* what nobody reads here */
+    /* what is not read here */
     "usr/share/doc", "usr/share/doc-base", "usr/share/info", "usr/share/lintian", "usr/share/locale",
     "usr/share/man", "usr/share/menu", "usr/share/pixmaps", "usr/share/zsh", "usr/share/bash-completion",
     "usr/share/applications",
@@ -94,7 +94,8 @@ static bool is_left_out(const struct build *build, const char *path)
     return false;
 }
 
-/* Everyone may read, its owner may write, nothing is set-uid. A mode says only: may it be executed?
+/* Every user may read, its owner may write, nothing is set-uid. A mode says only: may it be
+ * executed?
  */
 static int make_harmless(const struct tree_entry *entry, error *err)
 {

@@ -111,7 +111,7 @@ int check_archives(struct build *build, error *err)
                : each_archive(build, "npm", check_digest, &count, err);
 }
 
-/* The copy is checked again, so that nobody changes it in between. */
+/* The copy is checked again, so that it cannot be changed in between. */
 static int copy_archive(struct build *build, int archives, struct json_object *row, error *err)
 {
     char path[256];

@@ -1,4 +1,4 @@
-/* requests.c - one folder a request; the folder above is locked while somebody works in it. */
+/* requests.c - one folder a request; the folder above is locked while a command works in it. */
 #include "template/requests.h"
 
 #include "base/cleanup.h"

@@ -13,7 +13,7 @@ enum { REQUEST_ID_SIZE = 16, REQUESTS_MAX = 500 };
 bool request_id_is_valid(const char *id);
 
 /* Opens STATE/libs; with `make` it is made if it is missing, and held for this process alone until
- * it is closed. Gives a descriptor, or -1. Fails  ERR_NOT_FOUND  nobody has asked for anything. */
+ * it is closed. Gives a descriptor, or -1. Fails  ERR_NOT_FOUND  there is no request. */
 int requests_open(const char *state, bool make, error *err);
 
 /* Keeps a new request; its member `id` is set. Fails  ERR_LIMIT  too many of them are kept. */

@@ -1,4 +1,4 @@
-/* review.h - looks at what somebody has asked for: fetched with the operator's own pip, apt or
+/* review.h - looks at what was asked for: fetched with the operator's own pip, apt or
  * npm and read, never run, never installed. */
 #pragma once
 

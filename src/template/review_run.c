@@ -1,6 +1,6 @@
 /* review_run.c - pip and npm fetch behind walls, as an id of their own: nothing of a package is
  * run, and what is read of it is read where there is nothing to be had. Of the host there are its
- * programs, /etc as everybody may read it, and the network, in which the index is. */
+ * programs, /etc as every user may read it, and the network, in which the index is. */
 #include "template/review_run.h"
 
 #include "base/cleanup.h"

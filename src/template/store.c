@@ -43,7 +43,7 @@ static int remove_if_unlocked(int store, const char *name, error *err)
     if (fd < 0)
         return errno == ENOENT ? 0 : fail_os(err, "open '%s'", name);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return 0; /* somebody works in it, or runs from it: a later sweep will find it */
+        return 0; /* a command works in it, or a sandbox runs from it: a later sweep will find it */
     return tree_remove(store, name, err);
 }
 

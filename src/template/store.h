@@ -17,14 +17,14 @@
  * With `make` it is made if it does not exist; without, ERR_NOT_FOUND. */
 int store_open(const char *state, bool make, error *err);
 
-/* Removes what interrupted builds and removals left, as far as nobody works in it. */
+/* Removes what interrupted builds and removals left, as far as no command works in it. */
 int store_sweep(int store, error *err);
 
 /* Makes a locked directory for work. Gives its name and descriptor. */
 int store_begin(int store, const char *template, char *ret_name, size_t size, error *err);
 
 /* Puts the finished directory, open as `place`, where the template was. What was there is kept for
- * store_rollback(); what was kept before goes away, or stays until nobody uses it. */
+ * store_rollback(); what was kept before goes away, or stays until it is unused. */
 int store_publish(int store, int place, const char *working_name, const char *template, error *err);
 
 /* Puts the template of before in its place, and keeps what was there: twice, and all is as it was.

@@ -36,7 +36,7 @@ int template_verify(int store, const char *name, struct measured_template *ret, 
     struct json_object *manifest = NULL;
     if (store_manifest(store, name, &manifest, err) < 0)
         return -1;
-    /* Who builds it anew meanwhile leaves these files until they are let go (store.h). */
+    /* A build meanwhile leaves these files until they are let go (store.h). */
     auto_fd place = openat(store, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int result = place < 0 || flock(place, LOCK_SH | LOCK_NB) < 0
                      ? fail_os(err, "hold the template")

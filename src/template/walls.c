@@ -52,7 +52,7 @@ int walls_load(const struct walls *walls, error *err)
     instructions = (unsigned) ((size_t) size / sizeof filter[0]);
     if (instructions == 0 || instructions == INSTRUCTIONS_MAX)
         return fail(err, ERR_UNAVAILABLE, "'%s' is no system call filter; install it again", path);
-    /* Nobody listens for the refusals of a build: the call fails. */
+    /* The refusals of a build have no listener: the call fails. */
     for (unsigned i = 0; i < instructions; i++)
         if (filter[i].code == (BPF_RET | BPF_K) &&
             (filter[i].k & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_USER_NOTIF)
@@ -74,7 +74,7 @@ static _Noreturn void give_up(const char *what, const char *which)
     _exit(126);
 }
 
-/* A mount of this place alone that belongs to nobody yet; devices and set-user-id programs do not
+/* A mount of this place alone that has no owner yet; devices and set-user-id programs do not
  * count in it. */
 static int take_place(const char *path, bool writable, bool is_device)
 {

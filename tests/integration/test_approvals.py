@@ -269,7 +269,7 @@ def test_what_a_pre_check_wants_asked_is_asked(service):
     assert service.call("GET", f"/v1/approvals/{warned}", key=service.decider).json["card"]["reasons"] == [
         "precheck_warning"]
     denied = service.run("import ctypes", policy="looked", key=service.asker).json
-    assert denied["status"] == "denied" and denied["approval"] is None, "nobody is asked about that"
+    assert denied["status"] == "denied" and denied["approval"] is None, "no approval is needed for that"
 
 
 def test_more_than_usual_is_asked_about(service):
@@ -291,7 +291,7 @@ def test_what_cannot_be_seen_is_named(service):
         (2, "U+202E"), (2, "U+2066"), (2, "U+2069"), (2, "U+2066"), (3, "U+000C"), (4, "U+200B"), (4, "U+FEFF"),
         (4, "U+E0041")]
     large = service.run("#" * 300_000, policy="asked", key=service.asker)
-    assert large.status == 403 and "too long for anybody to read" in large.json["error"]["message"]
+    assert large.status == 403 and "too long for a person to read" in large.json["error"]["message"]
 
 
 def test_two_decisions_at_once_count_once(service):

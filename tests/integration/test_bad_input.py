@@ -100,7 +100,7 @@ def test_absurd_shares(glovebox, value):
 ])
 def test_unusable_scripts(glovebox, tmp_path, make, words):
     make(tmp_path / "script.py")
-    # Bad text is found before anybody is asked, but after a daemon was looked for.
+    # Bad text is found before the daemon is asked, but after a daemon was looked for.
     one_line(glovebox.run("script.py"), *words)
 
 

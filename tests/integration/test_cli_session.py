@@ -486,7 +486,7 @@ def test_repl_leaves_no_session_behind(repl, daemon, how, code):
 
 
 @pytest.mark.parametrize("word, status", [("exit()", 0), ("quit", 0), ("  quit() ", 0), ("exit(3);", 3), ("exits = 1", None)])
-def test_repl_ends_when_it_is_told_to(repl, word, status, session):
+def test_repl_ends_on_exit(repl, word, status, session):
     ours = repl(session)
     ours.type(word + "\r")
     if status is None:  # it is the interpreter's

@@ -208,7 +208,7 @@ def test_names_of_files_are_shown_escaped(client):
     client.tool("session_close", session_id=session)
 
 
-def test_wrong_arguments_are_told_to_the_model(client):
+def test_wrong_arguments_are_reported_to_the_model(client):
     for arguments, words in (({}, "needs the argument 'code'"), ({"code": 1}, "'code' is a text"), ({"code": "1", "x": 1}, "no argument 'x'"),
                              ({"code": "1", "timeout_ms": -1}, "'timeout_ms' is a whole number"),
                              ({"code": "1", "session": "yours"}, "'session' is one of mine"),

@@ -88,7 +88,7 @@ def test_a_thousand_subscriptions_cost_little_and_delay_no_request(service):
         assert len(other.ask("tools/list")["result"]["tools"]) >= 3 and len(idle) == BUSY // 2
 
 
-def test_a_client_is_told_that_the_tools_have_changed(service):
+def test_a_client_is_notified_of_changed_tools(service):
     client = Stateless(service)
     message = client.message("subscriptions/listen", {"notifications": {"toolsListChanged": True, "promptsListChanged": True}})
     hears = service.open("POST", "/mcp", message, headers=client.headers(message))

@@ -132,7 +132,7 @@ def test_unsolicited_responses_are_dropped(client):
 # --- who may ask ------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
-def test_a_client_that_does_not_declare_tasks_is_told_what_is_missing(service, client, method):
+def test_a_client_without_tasks_gets_the_missing_capability(service, client, method):
     task = begin(client)
     for capabilities in ({}, {"extensions": {}}, {"extensions": []}, {"extensions": {META + "tasks": True}}, {"tasks": {}}):
         other = Stateless(service, client.key, capabilities)

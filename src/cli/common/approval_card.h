@@ -10,5 +10,5 @@
 
 void card_print(FILE *out, json_object *approval);
 
-/* Writes a text of somebody else's in one line. */
+/* Writes a text from another user in one line. */
 void card_print_text(FILE *out, const char *text);

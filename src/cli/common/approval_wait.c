@@ -15,7 +15,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* Does it wait, and is somebody there to be asked? Programs (--json) are not. */
+/* Does it wait, and is there a user to be asked? Programs (--json) are not. */
 static bool decide_is_wanted(const glb_outcome *outcome, bool is_for_programs)
 {
     return glb_outcome_status(outcome) == GLB_STATUS_PENDING_APPROVAL && !is_for_programs &&
@@ -126,7 +126,7 @@ static bool decide_at_terminal(glb_client *client, const glb_outcome *outcome)
     return result == 0 && scope;
 }
 
-/* --- somebody else's decision -------------------------------------------------------------------
+/* --- a decision by another user ----------------------------------------------------------------
  */
 
 enum { WAIT_S = 60, RETRIES = 20, RETRY_MS = 500 };

@@ -11,7 +11,7 @@
 struct held {
     glb_client *client;
     glb_outcome **outcome;
-    bool is_for_programs;            /* --json: nobody is asked at the terminal */
+    bool is_for_programs;            /* --json: no question is asked at the terminal */
     int32_t (*again)(void *context); /* sends the same once more, and replaces the outcome */
     void *context;
 };
@@ -19,10 +19,10 @@ struct held {
 enum { DECISION_CAME, DECISION_EXPIRED };
 
 /* Asks the person at the terminal, then says on stderr who else can decide and how, and waits until
- * somebody has; what was decided on is sent again. A daemon that is started again meanwhile is
- * waited for. What waits for nobody, and what has no daemon to wait for, goes through as it is.
+ * it is decided; what was decided on is sent again. A daemon that is started again meanwhile is
+ * waited for. What needs no decision, and what has no daemon to wait for, goes through as it is.
  * Returns  DECISION_CAME     the outcome tells which
- *          DECISION_EXPIRED  nobody has, in time
+ *          DECISION_EXPIRED  no decision came in time
  * Fails    GLB_E_CANCELLED and as the API does: it waits on, and can be decided on later */
 int decision_await(const struct held *held, error *err);
 

@@ -17,7 +17,7 @@ enum { FILE_MAX = 64 * 1024 };
 
 static const char *variable(const char *name)
 {
-    const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe): nobody sets variables */
+    const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe): no thread sets variables */
     return value && *value ? value : NULL;
 }
 
@@ -98,7 +98,7 @@ const struct option_table *config_option_table(void)
     static const struct option_table table = {
         .verb = "config",
         .examples =
-            "  glovebox config show --origin              each setting, and who said so\n"
+            "  glovebox config show --origin              each setting, and its origin\n"
             "  glovebox config validate glovebox.yaml     check a file, with line and column\n"
             "  glovebox config keys                       every setting with its meaning\n",
         .usage = "show|validate|keys [OPTIONS] [FILE]",

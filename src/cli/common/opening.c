@@ -15,7 +15,7 @@
 int opening_ask(glb_client *client, const char *receipt, json_object **ret_opening, error *err)
 {
     char path[96];
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables here */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): no thread sets variables here */
     const char *key = getenv("GLOVEBOX_API_KEY");
     (void) snprintf(path, sizeof path, "/v1/receipts/%.40s/opening", receipt);
     const struct ask ask = { "GET", path, NULL, key && *key ? key : NULL };

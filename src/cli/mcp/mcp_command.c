@@ -104,7 +104,7 @@ static int find_daemon(struct bridge *bridge, const struct mcp_arguments *argume
                        error *err)
 {
     int fd = -1;
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables here */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): no thread sets variables here */
     const char *chosen = getenv("GLOVEBOX_SOCKET");
     bool is_named = arguments->socket || (chosen && *chosen);
     if (arguments->private)

@@ -169,7 +169,7 @@ static int install(const struct install_arguments *arguments, error *err)
     json_object *root = NULL;
     auto_text path = NULL;
     auto_text program = NULL;
-    const char *home = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe): nobody sets variables */
+    const char *home = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe): no thread sets variables */
     if (!host)
         return fail(
             err, ERR_BAD_REQUEST,

@@ -146,7 +146,7 @@ static void print_json(FILE *out, const struct finding *findings, enum health wo
     (void) fprintf(out, "%s\n", bytes_text(&json));
 }
 
-/* Who has just built glovebox has every wall and no template yet. */
+/* After the first build there is every wall and no template yet. */
 static const char *verdict(const struct finding *findings, enum health worst)
 {
     size_t missing = 0;

@@ -1,5 +1,5 @@
 /* doctor_host.c - what glovebox needs of the host's files: its own parts, a block of ids that
- * nobody else has, a state folder with space, templates. */
+ * no other user has, a state folder with space, templates. */
 #include "cli/operate/doctor.h"
 
 #include "base/cleanup.h"

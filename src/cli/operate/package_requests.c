@@ -27,7 +27,7 @@
 
 enum { REASON_MAX = 500 };
 
-/* What a verb works on: the folder of requests, which nobody else changes meanwhile. */
+/* What a verb works on: the folder of requests, which no other process changes meanwhile. */
 struct desk {
     char *state;
     int requests;
@@ -92,7 +92,7 @@ static json_object *first_file(json_object *request)
     return files ? json_object_array_get_idx(files, 0) : NULL;
 }
 
-/* Who has asked for what, looked at it and decided is part of the log. */
+/* Requests, reviews and decisions are part of the log, with the user of each. */
 static int tell(const struct libs_arguments *arguments, const char *kind, json_object *request,
                 error *err)
 {
@@ -149,7 +149,7 @@ static int check_request(const struct libs_arguments *arguments, const char *nam
     return check_reason(arguments->reason, err);
 }
 
-/* Nobody can look at it before its template is built: what it brings already is part of that. */
+/* It cannot be reviewed before its template is built: what it brings already is part of that. */
 static void tell_next_step(const struct libs_arguments *arguments, json_object *request)
 {
     json_object *manifest = NULL;
@@ -198,7 +198,7 @@ static void print_rows(json_object *requests)
     }
 }
 
-/* Gives  those that somebody has still to decide on, which the caller puts. */
+/* Gives  those that wait for a decision, which the caller puts. */
 static json_object *undecided(json_object *requests)
 {
     json_object *waiting = json_object_new_array();
@@ -262,8 +262,7 @@ int libs_review(const struct libs_arguments *arguments, const char *id, error *e
     else if (files_of(desk.request))
         libs_card_print(desk.request);
     else
-        (void) printf("%s  %s before anybody looked at it\n", id,
-                      approved_text(desk.request, "state"));
+        (void) printf("%s  %s before it was reviewed\n", id, approved_text(desk.request, "state"));
     return 0;
 }
 

@@ -74,7 +74,7 @@ const struct option_table *setup_option_table(void)
 
 static const char *variable(const char *name)
 {
-    const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe): nobody sets variables */
+    const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe): no thread sets variables */
     return value && *value ? value : NULL;
 }
 

@@ -282,7 +282,7 @@ static int list(const struct wishes *wishes, const char *state, error *err)
     return 0;
 }
 
-/* Who has mistaken the name is not told to build it. */
+/* For a misspelt name there is no advice to build it. */
 static int complain_of_missing(const char *name, const error *err)
 {
     auto_text path = NULL;

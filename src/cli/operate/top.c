@@ -74,7 +74,7 @@ static void on_signal(int number)
     ended_by = number;
 }
 
-/* Gives keys as they are typed and shows none of them. Returns false if nobody types here. */
+/* Gives keys as they are typed and shows none of them. Returns false if stdin is no terminal. */
 static bool take_keyboard(struct termios *ret_before)
 {
     struct sigaction action = { .sa_handler = on_signal };
@@ -87,7 +87,7 @@ static bool take_keyboard(struct termios *ret_before)
     return tcsetattr(STDIN_FILENO, TCSANOW, &keys) == 0;
 }
 
-/* True if somebody has typed q, or ended us. */
+/* True after the key q, or a signal that ends us. */
 static bool wants_to_leave(bool has_keyboard)
 {
     struct pollfd watched = { .fd = STDIN_FILENO, .events = POLLIN };

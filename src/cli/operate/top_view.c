@@ -118,7 +118,7 @@ static void print_pools(struct page *page, json_object *now)
     }
 }
 
-/* Who runs into a limit again and again, with the numbers behind it. */
+/* Keys that run into a limit again and again, with the numbers behind it. */
 static void suggest_limits(struct page *page, json_object *key)
 {
     int64_t runs = count(key, "runs");

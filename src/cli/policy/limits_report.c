@@ -26,7 +26,7 @@ enum {
     TIGHT_SHARE = 90,   /* who used that much was near the limit */
     TIGHT_PER_CENT = 5, /* of runs, near the limit or stopped by it */
     OFTEN_PER_CENT = 5, /* of runs, that met it */
-    ROOMY_SHARE = 10,   /* nearly nobody used more */
+    ROOMY_SHARE = 10,   /* nearly no run used more */
     NEARLY_ALL = 99,
 };
 

@@ -36,7 +36,7 @@ struct call {
     glb_outcome *outcome;
     struct terminal terminals[2];
     struct hints hints;
-    bool has_expired; /* nobody has decided */
+    bool has_expired; /* no decision came in time */
 };
 
 static glb_client *signal_target;
@@ -88,7 +88,7 @@ static char *whose_policies(const struct call *call)
 /* Never passed over in silence: it would have been another policy. */
 static void tell_what_is_not_used(const struct call *call)
 {
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables here */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): no thread sets variables here */
     const char *chosen = getenv("GLOVEBOX_POLICIES");
     if (has_daemon(call) && chosen && *chosen)
         (void) complain("GLOVEBOX_POLICIES is not used: policies are those of the daemon at %s; "

@@ -141,7 +141,7 @@ static int32_t send_cell(void *context)
     return code;
 }
 
-/* Returns as decision_await(); who interrupts it goes on, and the cell stays undecided. */
+/* Returns as decision_await(); an interrupt goes on, and the cell stays undecided. */
 static int await(struct sending *sending, error *err)
 {
     const struct session_arguments *arguments = sending->arguments;

@@ -54,7 +54,7 @@ int copy_folder_in(const struct copy *copy, const char *from, const char *path, 
         return -1;
     int32_t code = glb_session_write(copy->arguments->client, copy->session, path, 1, file);
     int result = code == GLB_OK ? 0 : library_failed(code, err);
-    close_fd(&file); /* it ends, if nobody reads any longer */
+    close_fd(&file); /* it ends, if there is no reader any longer */
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
     if (result == 0 && status != 0)

@@ -118,7 +118,7 @@ static int read_entry(struct repl *repl)
     return outcome;
 }
 
-/* `exit`, `quit()`, `exit(3)`: for the interpreter they end a cell; who types them means us.
+/* `exit`, `quit()`, `exit(3)`: for the interpreter they end a cell; a user who types them means us.
  * Gives  *ret_status, as it is if none is named. */
 static bool is_farewell(const char *entry, int *ret_status)
 {
@@ -274,7 +274,7 @@ static int look_at_session(struct repl *repl, error *err)
     return result;
 }
 
-/* Returns the last cell's exit status, 0 for who has seen it at a terminal, or -1. */
+/* Returns the last cell's exit status, 0 if it was shown at a terminal, or -1. */
 static int converse(struct repl *repl, error *err)
 {
     int status = 0;

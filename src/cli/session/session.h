@@ -37,7 +37,7 @@ int library_failed(int32_t code, error *err);
 /* A text of an object, "" if it has none of this name. Borrowed from the object. */
 const char *text_of(json_object *object, const char *key);
 
-/* One cell: what it shows goes to the terminal, or to nobody with --json.
+/* One cell: what it shows goes to the terminal, or nowhere with --json.
  * Gives  cell->outcome, freed with glb_outcome_free(). */
 struct cell {
     const char *code;
@@ -45,7 +45,7 @@ struct cell {
     const char *expectation; /* of its output; NULL: none */
     struct images *images;   /* NULL: pictures are named only */
     glb_outcome *outcome;
-    bool is_given_up; /* nobody waits for the decision any longer */
+    bool is_given_up; /* the decision is not waited for any longer */
 };
 /* A cell that a person is asked about first waits for the decision, as `glovebox run` does. */
 int cell_run(const struct session_arguments *arguments, const char *session, struct cell *cell,

@@ -112,7 +112,7 @@ static int ask(const struct approval_arguments *arguments, struct ask *ask,
                json_object **ret_answer, error *err)
 {
     glb_client *client = NULL;
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables here */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): no thread sets variables here */
     const char *key = arguments->key ? arguments->key : getenv("GLOVEBOX_API_KEY");
     ask->key = key && *key ? key : NULL;
     if (connect_daemon(arguments, &client, err) < 0)

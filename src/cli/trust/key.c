@@ -180,7 +180,7 @@ static void print_json_key(const struct api_key *key, const char *text)
     (void) json_object_put(object);
 }
 
-/* Who may do what is part of the log. We stand in the daemon's folder: open_store(). */
+/* The rights of keys are part of the log. We stand in the daemon's folder: open_store(). */
 static int tell_log(const char *kind, const struct api_key *key, int64_t old_until_s, error *err)
 {
     char scopes[64];
@@ -225,7 +225,7 @@ static int tell_change(struct key_store *store, const char *kind, const char *id
     return 0;
 }
 
-/* A key that nobody can read of is good for nothing. */
+/* A key that cannot be looked up is useless. */
 static int create_in_store(struct key_store *store, struct api_key *key,
                            char text[API_KEY_TEXT_SIZE], error *err)
 {

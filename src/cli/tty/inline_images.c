@@ -20,7 +20,7 @@ enum {
 
 static bool is_variable(const char *name, const char *value)
 {
-    const char *set = getenv(name); /* NOLINT(concurrency-mt-unsafe): nobody sets variables */
+    const char *set = getenv(name); /* NOLINT(concurrency-mt-unsafe): no thread sets variables */
     return set && (!value || strcmp(set, value) == 0);
 }
 

@@ -152,7 +152,7 @@ static void draw(const struct editor *editor)
 /* --- keys ---------------------------------------------------------------------------------------
  */
 
-/* False: there is nobody any more who types. */
+/* False: the terminal is gone. */
 static bool wait_for_keys(struct line_reader *reader)
 {
     struct pollfd watched[] = { { .fd = STDIN_FILENO, .events = POLLIN },

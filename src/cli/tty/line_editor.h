@@ -26,7 +26,7 @@ struct line_reader {
     char typed[1024]; /* read, and not looked at yet */
     size_t at, size;
 
-    /* Every so often while somebody may type at a terminal; set after line_open(). NULL: none */
+    /* Every so often while a user may type at a terminal; set after line_open(). NULL: none */
     void (*beat)(void *user);
     void *user;
     int64_t beat_ms;

@@ -41,7 +41,7 @@ int screen_open(struct screen *screen, int in, int out, error *err)
 }
 
 /* Whatever was left on: colours, mouse reports, bracketed paste, a hidden cursor, other letters,
- * and answers of the terminal that nobody has read. */
+ * and answers of the terminal that were not read. */
 void screen_close(struct screen *screen)
 {
     static const char calm[] = "\x1b[0m\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l"
@@ -151,7 +151,7 @@ static void in_string(struct screen *screen, char byte)
 }
 
 /* C1 controls in UTF-8: C2 9B is ESC [, C2 90, 98, 9D, 9E and 9F begin the long ones, C2 9A asks.
- * None of them is drawn by anybody: they are left out, and so is a C2 that begins no character:
+ * No terminal draws them: they are left out, and so is a C2 that begins no character:
  * what comes after something that is left out could complete it. */
 static bool is_c1(struct screen *screen, char byte)
 {

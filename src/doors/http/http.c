@@ -155,7 +155,7 @@ static void stop_accepting(struct http *http)
             (void) uv_poll_stop(&http->listeners[i].poll);
 }
 
-/* Nobody is turned away at the door: on_connection() or on_sweep() call listen_again(). */
+/* No connection is refused by accept(): on_connection() or on_sweep() call listen_again(). */
 static void wait_for_room(struct http *http)
 {
     make_room(http);

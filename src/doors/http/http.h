@@ -177,7 +177,8 @@ struct http_settings {
     const struct guard_names *names;      /* of proxies and pages; may change; NULL: none */
     unsigned owner;                       /* user id */
 
-    /* Who calls, and may it? Asked before the body is read, when the route is known. May be NULL.
+    /* Authenticates and authorizes the caller. Asked before the body is read, when the route is
+     * known. May be NULL.
      */
     int (*admit)(struct exchange *exchange, error *err);
     /* Adds headers to an answer that is about to leave. May be NULL. */

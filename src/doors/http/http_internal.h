@@ -1,5 +1,5 @@
 /* http_internal.h - what the files behind http.h share: http.c (connections), request.c (requests),
- * response.c and file_response.c (answers), upgrade.c. Nobody else includes it. */
+ * response.c and file_response.c (answers), upgrade.c. No other file includes it. */
 #pragma once
 
 #include "doors/http/http.h"
@@ -38,14 +38,14 @@ struct http {
     uv_poll_t poll;
     uv_timer_t timer; /* when libmicrohttpd wants to be called */
     uv_timer_t sweep;
-    uv_timer_t alarm; /* the first of those who wait until a moment */
+    uv_timer_t alarm; /* the first of those that wait until a moment */
     deadline alarm_at;
     uv_prepare_t prepare;
     uv_check_t check;
     uv_idle_t idle; /* runs while there is more to do at once */
     bool is_woken;
     bool is_closing;
-    bool has_stopped; /* it takes nobody any more */
+    bool has_stopped; /* it accepts no connections any more */
     bool is_full;     /* newcomers wait at the sockets */
     unsigned handles;
     struct listener listeners[LISTENERS_MAX];

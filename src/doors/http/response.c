@@ -191,7 +191,7 @@ struct stream {
     deadline heartbeat; /* of events: something is said by then */
 };
 
-/* So that nobody between takes silence for an end, and a peer that is gone is found out. */
+/* So that no proxy takes silence for an end, and a peer that is gone is found out. */
 static ssize_t say_heartbeat(struct stream *stream, char *bytes, size_t size)
 {
     static const char comment[] = ": nothing new\n\n";

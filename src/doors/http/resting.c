@@ -1,5 +1,5 @@
 /* resting.c - streams that are open for as long as their clients run, and have hardly anything to
- * say: a thousand of them take no connection from those who ask something, and little memory. */
+ * say: a thousand of them take no connection from those that ask something, and little memory. */
 #include "doors/http/authenticate.h"
 #include "doors/http/http_internal.h"
 #include "engine/service/service_callers.h"
@@ -54,7 +54,7 @@ __attribute__((no_sanitize("address"))) static bool is_block(uintptr_t start)
 
 /* libmicrohttpd reads a request into the first half of CONNECTION_BYTES, and overwrites with zeros
  * what of it the request did not need: pages of memory that hold nothing. Zeros is what the kernel
- * gives when such a page is touched again, so that nobody can tell that it was gone. */
+ * gives when such a page is touched again, so that no difference can be seen. */
 void exchange_give_back(const struct exchange *exchange)
 {
     static const char zeros[PAGE];

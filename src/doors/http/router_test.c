@@ -67,7 +67,7 @@ TEST(a_path_means_one_row)
     }
 }
 
-TEST(other_methods_are_told_from_other_places)
+TEST(other_methods_are_distinguished_from_other_places)
 {
     static const struct {
         const char *path, *allow;
@@ -91,4 +91,4 @@ TEST(other_methods_are_told_from_other_places)
     }
 }
 
-TESTS(CASE(a_path_means_one_row), CASE(other_methods_are_told_from_other_places))
+TESTS(CASE(a_path_means_one_row), CASE(other_methods_are_distinguished_from_other_places))

@@ -1,10 +1,11 @@
 /* slow_peers.c - peers who are slow, or silent on purpose: how long they may owe us a header or a
- * body, how long they may leave an answer untaken, and who goes when somebody else wants in.
+ * body, how long they may leave an answer untaken, and which is closed when another client
+ * connects.
  *
  *     header, body    408, and the connection ends (on_sweep)
  *     silence         libmicrohttpd closes what has been idle (http_patience.idle_s)
- *     crowded         the connection that has been silent for the longest is closed; where nobody
- * is, newcomers wait at the socket until somebody goes (make_room) */
+ *     crowded         the connection that has been silent for the longest is closed; where none
+ * is, newcomers wait at the socket until one is closed (make_room) */
 #include "doors/http/http_internal.h"
 #include "model/errors.h"
 
@@ -17,7 +18,7 @@
 
 enum {
     STREAM_BODY_MS = 3600000, /* for a body that is streamed */
-    CROWD = 16,          /* with so few places left somebody silent makes room for each newcomer */
+    CROWD = 16, /* with so few places left a silent connection makes room for each newcomer */
     OLD_BODY_MS = 10000, /* a body that is not in by then may have to make room too */
     SECOND_MS = 1000,
 };
@@ -109,7 +110,7 @@ void on_sweep(uv_timer_t *timer)
         cut(connection);
     }
     if (http->is_full)
-        listen_again(http); /* somebody may have stalled by now */
+        listen_again(http); /* a connection may have stalled by now */
 }
 
 /* Since when nothing has come from it, or gone to it, that should have; 0: it is not so. */

@@ -1,4 +1,4 @@
-/* url_signature.h - what a key hands on: a signature with which somebody who has no key does one
+/* url_signature.h - what a key hands on: a signature with which a client without a key does one
  * thing in its name, to read or write one file of a session, or to reach its ports. It is good for
  * as long as this daemon lives, and no longer than its key: each use asks for the key again. */
 #pragma once
@@ -9,7 +9,7 @@
 enum { PASS_SIZE = 65 /* 32 bytes in hex and the end */ };
 
 struct pass {
-    const char *key; /* id of who has signed; "": the owner of the daemon */
+    const char *key; /* id of the key that has signed; "": the owner of the daemon */
     const char *session;
     const char *transfer; /* "GET" or "PUT" a file, or "ports" */
     const char *mode;     /* of a file that is made, as it was given; "": none was */

@@ -1,7 +1,7 @@
 /* approval.c - a run that a person must approve first: the client's person is asked where the
  * client can ask. What comes back is the word of a program. It decides only where the policy takes
  * the word of the user who runs glovebox (by: terminal); elsewhere it says no more than that
- * somebody may have decided by now. */
+ * it may be decided by now. */
 #include "doors/mcp/mcp.h"
 #include "engine/service/service_approvals.h"
 #include "engine/service/service_callers.h"

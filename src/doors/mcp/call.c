@@ -169,7 +169,7 @@ void mcp_calls_forget_client(const struct mcp_client *client)
     for (struct mcp_call *call = calls; call; call = call->next) {
         if (call->client == client) {
             call->client = NULL;
-            if (call->server_request[0]) { /* nobody can answer any more */
+            if (call->server_request[0]) { /* no answer can come any more */
                 call->is_cancelled = true;
                 mcp_call_wake(call);
             }

@@ -172,7 +172,7 @@ void mcp_client_end(struct mcp_client *client, const struct exchange *exchange)
     forget(client);
 }
 
-/* What a client answers to a question of ours; one that nobody has asked is thrown away. */
+/* What a client answers to a question of ours; an unsolicited one is dropped. */
 void mcp_client_answered(struct mcp_call *call)
 {
     struct mcp_call *asked =

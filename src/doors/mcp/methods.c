@@ -63,7 +63,7 @@ static void ping(struct mcp_call *call)
     mcp_result_close(call);
 }
 
-/* A stateless call over HTTP is cancelled by closing its connection: those who share a key count
+/* A stateless call over HTTP is cancelled by closing its connection: those that share a key count
  * their calls alike, and one's id may be another's. */
 static void cancelled(struct mcp_call *call)
 {

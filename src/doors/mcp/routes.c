@@ -106,7 +106,7 @@ static bool is_path_of(const char *audience, const char *path)
     return !path || strcmp(path, own ? own + 1 : "") == 0;
 }
 
-/* Who gives tokens for this service (RFC 9728). */
+/* The authorization servers of this service (RFC 9728). */
 static void get_metadata(struct exchange *exchange)
 {
     const char *issuer, *audience;

@@ -1,7 +1,7 @@
 /* run_tasks.c - the tasks of the product: runs that were not over when their call lost patience.
- * The id is that of the run, and who may see the run may see the task. Its result is copied at its
- * end: the memory of ended runs is that of all clients, and what is in it goes sooner. What was
- * under way when a daemon died is told as lost by the next one. */
+ * The id is that of the run, and a key that may see the run may see the task. Its result is copied
+ * at its end: the memory of ended runs is that of all clients, and what is in it goes sooner. What
+ * was under way when a daemon died is told as lost by the next one. */
 #include "base/clock.h"
 #include "doors/mcp/mcp.h"
 #include "json/writer.h"

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Ends the list of those who have the same path: the first of them writes them all. */
+/* Ends the list of those that have the same path: the first of them writes them all. */
 struct place_in_tables {
     const struct route_table *const *table;
     size_t row;

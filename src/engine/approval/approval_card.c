@@ -18,7 +18,7 @@ enum { DISPLAY_DATA_MAX = 256 * 1024, INPUTS_SHOWN_MAX = 256 * 1024, HIDDEN_MAX 
 /* --- characters that show as something else, or not at all --------------------------------------
  */
 
-/* Lists them by line, so that nobody has to see what cannot be seen. */
+/* Lists them by line, so that hidden characters are visible. */
 static void write_hidden(const struct bytes *text, struct bytes *out)
 {
     const unsigned char *at = (const unsigned char *) text->data;
@@ -98,7 +98,8 @@ static int write_code(const struct run_request *request, size_t *room, struct by
     }
     if (request->code.size > DISPLAY_DATA_MAX)
         return fail(err, ERR_POLICY,
-                    "this needs approval, and code of %" PRIu64 " bytes is too long for anybody to "
+                    "this needs approval, and code of %" PRIu64
+                    " bytes is too long for a person to "
                     "read; %d are allowed",
                     request->code.size, DISPLAY_DATA_MAX);
     read_whole(&request->code, &code);

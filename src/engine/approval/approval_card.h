@@ -6,9 +6,9 @@
 #include "base/bytes.h"
 #include "engine/run/run.h"
 
-/* Adds the card as a JSON object: why somebody is asked (bits of policy_asks), all of the code,
+/* Adds the card as a JSON object: why approval is needed (bits of policy_asks), all of the code,
  * what goes in, what is asked for, what can leave. Fails  ERR_POLICY  the code is too large to be
- * read by anybody. */
+ * read by a person. */
 int approval_card_write(const struct run *run, const struct run_request *request, uint32_t reasons,
                         struct bytes *out, error *err);
 

@@ -45,8 +45,9 @@ int approvals_find(struct approvals *approvals, const struct account *account, c
     return 0;
 }
 
-/* Nobody decides on requests of their own. The owner of the daemon has no key, and may be both a
- * program that asks and a person at a terminal: a policy can shut that out (by: out_of_band). */
+/* Requesters do not decide on their own requests. The owner of the daemon has no key, and may be
+ * both a program that asks and a person at a terminal: a policy can shut that out (by:
+ * out_of_band). */
 static int check_decider(const struct account *account, const struct approval *approval, error *err)
 {
     const char *id = account->key.id;
@@ -116,7 +117,8 @@ int approvals_decide(struct approvals *approvals, const struct approval_decision
     return 0;
 }
 
-/* Who may see it may end it, the asker too: there is less to be had by that, never more. */
+/* A key that may see it may end it, the asker's too: there is less to be had by that, never more.
+ */
 int approvals_revoke(struct approvals *approvals, const struct approval_decision *decision,
                      struct approval *ret_approval, error *err)
 {

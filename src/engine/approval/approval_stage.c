@@ -91,7 +91,7 @@ bool run_ask_checked(struct run *run, const struct run_request *request)
     };
     enum check_decision decision = check_decision_of(run);
     if (decision == CHECK_DENY)
-        return false; /* nobody is asked about that */
+        return false; /* no approval is needed for that */
     error err;
     if (ask_if(run, request, reasons_of(run, found[decision]), &err) < 0) {
         run->fault = err;

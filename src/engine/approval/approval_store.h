@@ -23,7 +23,7 @@ enum approval_lookup {
     BY_ID,
     BY_BINDING, /* the same asker and the same request */
     BY_REACH,   /* approved further than for one request: this session, or everything for a time */
-    BY_DUE,     /* pending past `expires_ms`, of anybody */
+    BY_DUE,     /* pending past `expires_ms`, of any key */
 };
 int approval_store_find(struct approval_store *store, enum approval_lookup lookup,
                         const struct approval *like, struct approval *ret_approval, error *err);
@@ -35,7 +35,7 @@ int approval_store_count(struct approval_store *store, const struct approval *li
 /* A page, the oldest first. */
 struct approval_page {
     enum approval_state state;    /* APPROVAL_STATES: any */
-    const char *tenant, *asker;   /* only theirs; NULL: anybody's. One of the two */
+    const char *tenant, *asker;   /* only theirs; NULL: of any key. One of the two */
     bool with_owners;             /* with `tenant`: and those of the daemon's owner */
     const struct approval *after; /* what comes after this one; NULL: the first */
     uint64_t max;

@@ -75,7 +75,7 @@ struct approvals_place {
 int approvals_open(uv_loop_t *loop, const struct approvals_place *place,
                    struct approvals **ret_approvals, error *err);
 
-/* False in a daemon for one run: nobody can decide after it. */
+/* False in a daemon for one run: no decision can come after it. */
 bool approvals_can_wait(const struct approvals *approvals);
 
 void approvals_leave(struct approvals *approvals); /* the loop ends: gives its timer back */
@@ -92,7 +92,7 @@ struct approval_question {
 
 /* May this begin? Gives  *ret_approval.
  * Returns  APPROVAL_USED      it may, under this approval; if that was for once, it is spent now
- *          APPROVAL_PENDING   not yet; asked for now if nobody had
+ *          APPROVAL_PENDING   not yet; asked for now if it was not
  *          APPROVAL_DENIED    no; reason says why
  * Fails    ERR_NOT_FOUND, ERR_FORBIDDEN, ERR_CONFLICT  the named one is none, another's, for
  * something else or spent; ERR_BUSY  too many wait; ERR_SYSTEM  it cannot be kept: it must not
@@ -161,4 +161,4 @@ struct approval_listener {
 };
 void approvals_listen(struct approvals *approvals, struct approval_listener *listener);
 void approvals_unlisten(struct approvals *approvals, struct approval_listener *listener);
-void approvals_tell(struct approvals *approvals); /* everybody who waits looks again */
+void approvals_tell(struct approvals *approvals); /* all waiters look again */

@@ -1,5 +1,5 @@
-/* approvals_internal.h - what the files of approvals share, and nobody else needs: approvals.c asks
- * and shows, approval_decision.c says who may decide, and takes the decision. */
+/* approvals_internal.h - what the files of approvals share, and no other file needs: approvals.c
+ * asks and shows, approval_decision.c says who may decide, and takes the decision. */
 #pragma once
 
 #include "engine/approval/approval_store.h"

@@ -3,7 +3,7 @@
  *
  *     receipt_note()   before an execution begins: if the daemon dies, the next start says `lost`
  *     receipt_write()  before its answer goes out; the id goes into the answer
- *     audit_write()    for everything else that somebody may ask about later
+ *     audit_write()    for everything else that an auditor may ask about later
  *
  *   See  ledger/facts.h, ledger/ledger.h, docs/receipts.md */
 #pragma once
@@ -54,9 +54,9 @@ bool receipts_are_held(const struct receipts *receipts);
 int receipt_note(struct receipts *receipts, const struct receipt_facts *facts, unsigned *ret_note,
                  error *err);
 void receipt_strike(struct receipts *receipts,
-                    unsigned note); /* it never began, nobody is answered */
+                    unsigned note); /* it never began, no answer is sent */
 
-/* Writes that it begins into the log itself, for what is handed out, or reaches somebody, before
+/* Writes that it begins into the log itself, for what is handed out, or reaches a client, before
  * its end. Fails  then it must not begin, or nothing of it is handed out before its end. */
 int receipt_began(struct receipts *receipts, const struct receipt_facts *facts, error *err);
 

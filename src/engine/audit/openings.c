@@ -77,7 +77,7 @@ static int write_sealed(struct bytes *out, const struct opening_key *nonce, cons
     return 0;
 }
 
-/* Who was answered with the content has it; who audits may have it. */
+/* A client that was answered with the content has it; an auditor may have it. */
 static int check_right(const struct account *account, struct json_object *predicate, error *err)
 {
     const struct api_key *key = &account->key;

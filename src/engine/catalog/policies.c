@@ -122,7 +122,7 @@ int policies_reload(struct policies *policies, const char *path, char *text, siz
     rows_free(policies->rows, policies->count);
     policies->rows = fresh.rows;
     policies->count = fresh.count;
-    policies->reloads++; /* also what nobody names: the default, for one */
+    policies->reloads++; /* also what no request names: the default, for one */
     return 0;
 }
 

@@ -12,7 +12,7 @@ struct policies {
     struct policy_row *retired;
     uint64_t reloads;             /* that changed something, or may have */
     char usual[POLICY_NAME_SIZE]; /* of requests that name none: run_plan_default_policy(); "":
-                                     nobody said */
+                                     none was given */
     struct {
         int64_t at_ms; /* since 1970; 0: it was taken, or there was none */
         error cause;

@@ -83,7 +83,7 @@ bool egress_route_has_ended(const struct egress_route *route);
 void egress_route_free(struct egress_route *route); /* no callback follows; NULL: nothing */
 
 /* What is reported of a route: its records, a copy; and those that were not kept, since they were
- * more than anybody reads. `failure` says why connections ended early, NULL if none did. */
+ * more than a reader takes. `failure` says why connections ended early, NULL if none did. */
 struct connection_log {
     struct egress_record *records;
     size_t count;

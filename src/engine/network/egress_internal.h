@@ -7,13 +7,14 @@ struct egress_route {
     struct network *network; /* NULL once it cannot hear anything more */
     struct egress_route *next;
     uint32_t channel;
-    bool is_freed; /* its end is awaited, and nobody wants to know */
+    bool is_freed; /* its end is awaited, and no result is wanted */
     bool is_ending;
     bool is_shut; /* kept, and glovebox-egress does not know it (yet) */
     const char *failure;
     egress_route_ended *ended;
     void *context;
-    egress_route_certified *certified; /* NULL: nothing is intercepted, or nobody waits any more */
+    egress_route_certified
+        *certified; /* NULL: nothing is intercepted, or there is no waiter any more */
     void *certified_context;
     char *certificate; /* as much of it as has come */
     size_t certificate_size;
@@ -43,7 +44,7 @@ struct network {
 
 void egress_route_unlink(struct egress_route *route);
 
-/* It is kept, and somebody wants it still. */
+/* It is kept, and still in use. */
 bool egress_route_is_reopened(const struct egress_route *route);
 
 /* The rules and endpoints of a channel that is opened next: route_rules.c. */

@@ -66,7 +66,7 @@ void egress_route_shut(struct egress_route *route, const char *why)
 void egress_route_lose(struct egress_route *route, const char *why)
 {
     egress_route_shut(route, why);
-    close_sockets(&route->kept.sockets); /* nobody is going to accept there */
+    close_sockets(&route->kept.sockets); /* no process is going to accept there */
     egress_route_unlink(route);
     egress_route_certified *certified = route->is_freed ? NULL : route->certified;
     route->certified = NULL;
@@ -273,7 +273,7 @@ void egress_route_end(struct egress_route *route, egress_route_ended *ended, voi
     route->is_ending = true;
     if (route->kept.order.rules)
         route->certified = NULL;
-    if (route->network && route->is_shut) /* nobody is there who would answer */
+    if (route->network && route->is_shut) /* no process would answer */
         egress_route_unlink(route);
     if (route->network)
         egress_route_send_close(route);

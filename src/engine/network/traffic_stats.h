@@ -1,6 +1,6 @@
 /* traffic_stats.h - what passes out of sandboxes, for people who watch: how often each rule of each
  * policy was used since the daemon began, and the last connections of all runs and sessions in the
- * order in which they were told. Everything is bounded; who watches costs a position in what is
+ * order in which they were told. Everything is bounded; a watcher costs a position in what is
  * kept. */
 #pragma once
 
@@ -55,7 +55,7 @@ struct traffic_event {
     struct bytes json;
 };
 
-/* Somebody who watches. */
+/* A watcher. */
 struct traffic_listener {
     void *context;
     void (*changed)(void *context);
@@ -70,7 +70,7 @@ struct traffic {
     struct traffic_listener *listeners;
 
     /* Told when the first comes and when the last has gone: only then are beginnings of connections
-     * told. NULL: nobody. */
+     * told. NULL: none. */
     void (*watched)(void *context, bool is_watched);
     void *context;
 };
@@ -96,7 +96,7 @@ const char *traffic_kind_name(enum traffic_kind kind);
 
 void traffic_listen(struct traffic *traffic, struct traffic_listener *listener);
 void traffic_unlisten(struct traffic *traffic, struct traffic_listener *listener);
-void traffic_tell(struct traffic *traffic); /* everybody who watches looks again */
+void traffic_tell(struct traffic *traffic); /* all watchers look again */
 
 /* The families of metrics.def whose label is a rule. */
 void traffic_write_metrics(const struct traffic *traffic, struct bytes *out);

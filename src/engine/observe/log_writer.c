@@ -26,7 +26,7 @@ void log_writer_open(void)
     if (fstat(STDERR_FILENO, &status) < 0)
         return;
     is_socket = S_ISSOCK(status.st_mode);
-    /* Not a file: its offset is shared with those who hold it, and a second one is not. */
+    /* Not a file: its offset is shared with those that hold it, and a second one is not. */
     if (own < 0 && (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)))
         own = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 }
@@ -68,7 +68,7 @@ void log_writer_write_waiting(void)
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote < 0 && errno != EAGAIN)
-            wrote = (ssize_t) next_size(); /* nobody reads it any more */
+            wrote = (ssize_t) next_size(); /* it is not read any more */
         if (wrote <= 0)
             return;
         forget_first((size_t) wrote);

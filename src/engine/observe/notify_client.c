@@ -142,7 +142,7 @@ static void notify_speaks(uv_poll_t *poll, int status, int events)
             return;
         if (came == PACKET_CLOSED && (status < 0 || has_gone(notify_client))) {
             log_event(NOTIFY_FAILED, TEXT("cause", "its socket is closed"));
-            (void) uv_poll_stop(poll); /* for good: nobody holds the other end any more */
+            (void) uv_poll_stop(poll); /* for good: the other end is closed */
             return;
         }
         if (came == PACKET_CLOSED)

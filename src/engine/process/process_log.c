@@ -53,7 +53,7 @@ bool process_reader_is_stalled(const struct process_reader *reader)
     return deadline_has_passed(reader->stalls);
 }
 
-/* Gives credit for what nobody is still to read, so that the program goes on. */
+/* Gives credit for what has no reader, so that the program goes on. */
 void process_grant_credit(struct process *process)
 {
     uint64_t slowest = process_log_end(process);

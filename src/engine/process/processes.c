@@ -1,5 +1,5 @@
 /* processes.c - see processes.h. A reader holds a position; what all of them have read, or
- * nobody wants, is given back to init as credit. */
+ * has no reader, is given back to init as credit. */
 #include "engine/process/processes_internal.h"
 #include "engine/sandbox/agent_error.h"
 
@@ -92,7 +92,7 @@ void process_set_timer(struct process *process)
     if (process->is_ending && process->state != PROCESS_ENDED)
         left = (uint64_t) deadline_left_ms(process->told_by);
     if (process->readers && process->debt > 0 && left > PROCESS_STALL_MS)
-        left = PROCESS_STALL_MS / 4; /* somebody may stall */
+        left = PROCESS_STALL_MS / 4; /* a reader may stall */
     uv_update_time(process->processes->loop);
     if (left == UINT64_MAX)
         (void) uv_timer_stop(&process->timer);

@@ -4,10 +4,10 @@
  *  starting --> running --> ended      (kept ENDED_MS longer, so that a client that reconnects
  * learns how)
  *
- * Output: the last OUTPUT_KEPT bytes are kept. While somebody reads, the program is held up rather
- * than that anything is lost; a reader that takes nothing for STALL_MS is nobody. Without a reader
- * the program is never held up: what is older than the last OUTPUT_KEPT bytes is thrown away, and
- * a later reader learns how much. */
+ * Output: the last OUTPUT_KEPT bytes are kept. With a reader, the program is held up rather
+ * than that anything is lost; a reader that takes nothing for STALL_MS does not count. Without a
+ * reader the program is never held up: what is older than the last OUTPUT_KEPT bytes is thrown
+ * away, and a later reader learns how much. */
 #pragma once
 
 #include "base/bytes.h"
@@ -34,7 +34,7 @@ enum {
 
 enum process_state { PROCESS_STARTING, PROCESS_RUNNING, PROCESS_ENDED };
 
-/* Somebody who reads the output; lies in the caller's storage. */
+/* A reader of the output; lies in the caller's storage. */
 struct process_reader {
     void (*woken)(void *context);
     void *context;

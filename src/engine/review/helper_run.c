@@ -10,7 +10,7 @@
 enum { CPU_MS = 5000, WALL_MS = 20000, ANSWER_MAX = 256 * 1024 };
 
 struct helper_run {
-    struct run *outer; /* NULL: nobody waits any more */
+    struct run *outer; /* NULL: no waiter is left */
     struct run *inner;
     struct run_listener listener;
     helper_run_told *told;

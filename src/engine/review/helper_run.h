@@ -1,6 +1,6 @@
 /* helper_run.h - a program of ours for a run, in another sandbox: it looks at texts of
- * somebody hostile, which it is given as files, and says in a few lines what it has found. It is a
- * run like any other (same queue, pool, limits, end), which nobody knows but the run that waits for
+ * a hostile program, which it is given as files, and says in a few lines what it has found. It is a
+ * run like any other (same queue, pool, limits, end), which is known only to the run that waits for
  * it.
  *
  * What it says is believed as little as any other sandbox's words are. */
@@ -42,7 +42,7 @@ struct helper_run_order {
 int helper_run_begin(struct run *disk_worker, const struct helper_run_order *order,
                      struct helper_run **ret_aside, error *err);
 
-/* Nobody waits for it any more. NULL is fine. */
+/* Its result is not needed any more. NULL is fine. */
 void helper_run_abandon(struct helper_run *helper_run);
 
 /* The policy of such programs: bounds that hold whatever the code's own policy says, no network,

@@ -26,5 +26,5 @@ void check_begin(struct run *run, const struct run_request *given, bool is_cell,
  * not been heard. */
 bool check_read_answer(char *text, const struct precheck *precheck, struct check_outcome *outcome);
 
-/* Nobody waits for it any more. Does nothing if it has ended, or never began. */
+/* Its result is not needed any more. Does nothing if it has ended, or never began. */
 void check_abandon(struct run *run);

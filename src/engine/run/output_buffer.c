@@ -25,7 +25,7 @@ void output_done(struct output *output)
 }
 
 /* Makes *data hold `wanted` bytes, doubling up to `most`; of what is large already, all at once:
- * memory that nobody writes to costs nothing, and moving it does. */
+ * memory that is not written to costs nothing, and moving it does. */
 static bool grow(char **data, size_t *room, size_t wanted, size_t max)
 {
     if (wanted <= *room)

@@ -1,4 +1,4 @@
-/* output_findings.c - names of what is found in an output, and whether anybody looks at it. */
+/* output_findings.c - names of what is found in an output, and whether anything is looked for. */
 #include "engine/run/run.h"
 
 #include <stdio.h>

@@ -64,7 +64,7 @@ struct output_check {
                                     */
     bool withholds;                /* the policy does, until it has passed */
     bool is_released;              /* and it has */
-    char owner[BLOB_OWNER_SIZE];   /* of its artifacts till then: nobody */
+    char owner[BLOB_OWNER_SIZE];   /* of its artifacts till then: none */
     struct run_spec *place;        /* where the checker runs */
     struct helper_run *helper_run; /* while it does */
     struct output_check_files *files; /* that it is given */
@@ -76,7 +76,7 @@ struct output_check {
 /* Is anything expected of such a run? */
 bool output_check_is_wanted(const struct policy *policy, const struct run_request *request);
 
-/* There is an output, and nobody has looked at it yet. */
+/* There is an output, which was not compared yet. */
 bool output_check_is_due(const struct run *run);
 
 typedef void output_check_told(struct run *run);

@@ -38,7 +38,7 @@ struct runs {
     const struct templates *templates;
     struct blob_store *blobs;
     struct receipts *receipts;       /* NULL: none are written (tests) */
-    struct approvals *approvals;     /* NULL: nobody can be asked */
+    struct approvals *approvals;     /* NULL: there are no approvals */
     const struct run_stages *stages; /* NULL: no run goes through any (tests) */
     struct network *network;         /* NULL: nothing leads out */
     unsigned processors;
@@ -66,7 +66,7 @@ void runs_cancel(struct runs *runs);
 
 /* Begins a run for request->account, which the door has set. Takes  the request, also when it
  * fails.
- * Gives  *ret_run, borrowed: it may be used while somebody listens, else until the loop goes on.
+ * Gives  *ret_run, borrowed: it may be used while it has a listener, else until the loop goes on.
  * Fails  ERR_BUSY         too many wait, or the quota of the key is used up; try again
  *        ERR_FORBIDDEN    the key may not use this policy
  *        ERR_UNAVAILABLE  the spawner is gone, or the daemon is leaving

@@ -28,7 +28,7 @@ struct run {
     struct run_request *request; /* NULL once the inputs are in */
     struct run_spec plan;
     struct collector collector;
-    bool has_harvest;   /* until everybody has read it */
+    bool has_harvest;   /* until every listener has read it */
     bool is_detached;   /* and for a while longer: run_detach() */
     uint64_t number;    /* counts runs, for pages of their list */
     int64_t created_ms; /* wall clock */
@@ -75,7 +75,7 @@ struct run {
     bool has_left;             /* runs_leave() */
     bool leftovers_are_known;  /* when it gave its sandbox back before it was done */
     uint64_t leftovers;
-    bool is_checker;               /* of another run: nobody but that one knows it (precheck.c) */
+    bool is_checker;               /* of another run: only that one knows it (precheck.c) */
     struct cell *cell;             /* what a cell has besides (contexts.h); NULL: it is none */
     const char *session, *context; /* ids, of a cell; else NULL */
     const char *context_end;       /* why the interpreter of a cell has gone; NULL: it lives on */
@@ -93,7 +93,7 @@ struct run {
  */
 enum run_state run_state_shown(const struct run *run);
 
-/* verdict.c: what it has come to; done by run_conclude() unless somebody wants to know before.
+/* verdict.c: what it has come to; done by run_conclude() unless it is needed before.
  */
 void run_settle(struct run *run);
 
@@ -106,7 +106,7 @@ int run_new_checker(const struct run *disk_worker, const struct run_spec *place,
                     struct run_request *request, struct run **ret_run, error *err);
 void run_drop(struct run *run); /* as run_free(), of one whose id was not handed out */
 void run_release_buffers(
-    struct run *run); /* keeps only the result, if it is done and nobody listens */
+    struct run *run); /* keeps only the result, if it is done and has no listener */
 
 /* run.c */
 bool run_begin(struct run *run); /* into a sandbox; false: there is no room, it stays where it is */

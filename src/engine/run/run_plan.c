@@ -396,7 +396,7 @@ int run_plan_grant_place(struct run_spec *plan, const struct run_request *reques
         find_template(plan, request, templates, err) < 0 ||
         grant_network(plan, request->network, err) < 0)
         return -1;
-    plan->set = (int) plan->template->set_count - 1; /* the richest: nobody knows what will come */
+    plan->set = (int) plan->template->set_count - 1; /* the richest: what will come is not known */
     if (!policy_allows_language(plan->policy, default_language))
         plan->set = -1;
     return 0;

@@ -25,7 +25,7 @@ enum { AWAITED_PER_PROCESSOR = 2 };
  */
 
 /* The first of a shape may need an interpreter that is yet to be warmed, which takes a processor a
- * while: not while somebody waits, above all not after a restart, when many do. */
+ * while: not while a request waits, above all not after a restart, when many do. */
 static struct pool_class *neediest(struct pool *pool, uint64_t now)
 {
     struct pool_class *found = NULL;
@@ -397,7 +397,8 @@ void pool_return(struct pool *pool, struct sandbox *sandbox)
     pool->returned = row;
     pool->draining++;
     if (pool->is_closing || sandbox_is_broken(sandbox) || pool->in_use >= pool->slots)
-        close_returned(pool); /* something in it may still run, or somebody may wait for its slot */
+        close_returned(
+            pool); /* something in it may still run, or a request may wait for its slot */
     else
         pool_refill_soon(pool);
 }

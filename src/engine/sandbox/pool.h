@@ -7,7 +7,7 @@
  *        |           |  ^       ^
  *        |           v  |       |
  *        |         priming      |   (one of a shape, while nothing else is to do)
- *        +----------------------+   (somebody waits for it)   */
+ *        +----------------------+   (a request waits)   */
 #pragma once
 
 #include "base/clock.h"
@@ -49,7 +49,7 @@ struct pool {
     uint32_t idle;     /* of them ready and waiting */
     uint32_t building; /* of them on their way to be parked */
     uint32_t draining; /* of them given back, their slots not free yet */
-    uint32_t awaited;  /* of them being built while somebody waits */
+    uint32_t awaited;  /* of them being built while a request waits */
     uint32_t awaited_by_queue; /* of them for a caller with a queue: sessions, which have none, take
                                   no place from runs */
     uint32_t awaited_max;      /* of those */
@@ -59,7 +59,7 @@ struct pool {
     uv_timer_t refill;
     bool refill_is_soon;
     uv_timer_t count;      /* once a second */
-    uv_timer_t idle_timer; /* when nobody has asked for a moment */
+    uv_timer_t idle_timer; /* when no request has come for a moment */
     bool is_closing;
     deadline rests_until, may_rest; /* pool_rest() */
     void *context;
@@ -80,7 +80,7 @@ void pool_keep(struct pool *pool, const struct lease *lease);
  * still are: leased, or on their way. */
 uint32_t pool_forget(struct pool *pool, uint32_t template);
 
-/* Somebody waits for processors and memory: nothing is built ahead or prewarmed for a moment. What
+/* A request waits for processors and memory: nothing is built ahead or prewarmed for a moment. What
  * is asked for is built as ever, and in each second most of the time is the pool's own. */
 enum { POOL_REST_MS = 150, POOL_AWAKE_MS = 1000 };
 void pool_rest(struct pool *pool);
@@ -90,13 +90,13 @@ int64_t pool_rests_ms(const struct pool *pool); /* how long it still does */
 enum { POOL_LEASED = 0, POOL_FULL = 1 };
 
 /* Gives either *ret_parked, a sandbox that is ready now, or *ret_ticket, and the sandbox comes
- * later. Returns POOL_LEASED, or POOL_FULL: every slot is taken, or, for who has a queue, as many
- * are being built for queues as the processors can do at once; ask again when the pool has
+ * later. Returns POOL_LEASED, or POOL_FULL: every slot is taken, or, for a caller with a queue, as
+ * many are being built for queues as the processors can do at once; ask again when the pool has
  * `changed`. */
 int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket **ret_ticket,
                struct sandbox **ret_parked, error *err);
 
-/* Nobody waits for it any more. */
+/* Its result is not needed any more. */
 void pool_abandon(struct pool_ticket *pending_lease);
 
 /* Takes the sandbox. */

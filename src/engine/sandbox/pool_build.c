@@ -153,7 +153,7 @@ void pool_end_builds(struct pool *pool)
     }
 }
 
-/* A sandbox for which nobody waits any more, or that cannot be held. */
+/* A sandbox for which no request waits any more, or that cannot be held. */
 static void discard(struct pool *pool, const struct spawned *spawned)
 {
     (void) close(spawned->inside);

@@ -11,8 +11,8 @@ struct pool_ticket {
     bool has_queue;    /* as the lease that is awaited */
     pool_leased *told; /* NULL: abandoned, or to be parked */
     void *context;
-    struct pool_class *pool_class; /* that it is to be parked for; NULL: somebody waits */
-    struct pool_class *wanted;     /* what somebody waits for; NULL: no shape is kept of it */
+    struct pool_class *pool_class; /* that it is to be parked for; NULL: a request waits */
+    struct pool_class *wanted;     /* what a request waits for; NULL: no shape is kept of it */
     bool is_forked;
     uint32_t template;
     uint64_t memory_bytes, processes;

@@ -234,7 +234,7 @@ static void park(const struct limits *limits)
             pool.building);
 }
 
-TEST(a_lease_is_told_of_what_was_built_for_it)
+TEST(a_lease_gets_the_sandbox_built_for_it)
 {
     struct pool_ticket *ticket = NULL;
     struct sandbox *parked = NULL;
@@ -429,8 +429,7 @@ TEST(a_sandbox_on_its_way_to_be_parked_does_not_outlive_the_pool)
     close_pool();
 }
 
-TESTS(CASE(a_lease_is_told_of_what_was_built_for_it),
-      CASE(a_parked_sandbox_is_given_at_once_and_once),
+TESTS(CASE(a_lease_gets_the_sandbox_built_for_it), CASE(a_parked_sandbox_is_given_at_once_and_once),
       CASE(every_slot_is_counted_and_no_more_are_built),
       CASE(a_parked_one_of_another_shape_makes_room), CASE(a_caller_with_a_queue_waits_there),
       CASE(builds_for_callers_without_a_queue_keep_none_with_one_waiting),

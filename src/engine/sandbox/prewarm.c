@@ -1,5 +1,5 @@
 /* prewarm.c - the sandboxes of each shape that will be taken first run ahead what programs do
- * first: they answer sooner and weigh more (docs/benchmark.md). They do it when nobody has asked
+ * first: they answer sooner and weigh more (docs/benchmark.md). They do it when no request has come
  * for IDLE_MS, so that a busy machine is not made busier. */
 #include "engine/sandbox/pool_internal.h"
 

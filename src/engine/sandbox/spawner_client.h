@@ -41,7 +41,7 @@ struct spawner_link {
     bool is_open;
     bool is_cut;             /* the packet that is being heard has lost its descriptors */
     unsigned long files_max; /* descriptors that this process may have */
-    struct spawn_slot given_back[SPAWNER_GIVEN_BACK_MAX]; /* that nobody was given */
+    struct spawn_slot given_back[SPAWNER_GIVEN_BACK_MAX]; /* that no request was given */
     unsigned given_back_count;
     bool said_hello;
     struct spawn_hello hello;

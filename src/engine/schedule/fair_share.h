@@ -22,10 +22,10 @@ bool fair_share_is_ready(const struct fair_share *turn);
 /* Does the first of two that are ready go before the second? */
 bool fair_share_is_before(const struct fair_share *turn, const struct fair_share *other);
 
-/* Runs and sessions keep their slots as long as they like, so nobody may take all that are left:
+/* Runs and sessions keep their slots as long as they like, so no key may take all that are left:
  * how many one key may hold while there are other keys, three quarters of what those leave, and one
  * at least. However many keys take what they can get, a slot is left for a key that has none, and
- * as slots come free those who hold less get them. (Dynamic thresholds; Choudhury, Hahne 1998.) */
+ * as slots come free those that hold less get them. (Dynamic thresholds; Choudhury, Hahne 1998.) */
 uint32_t fair_share_slots_max(uint32_t slots, uint32_t held_by_others);
 
 /* One more waits. `now_us`: the clock of the one that began last. */

@@ -1,7 +1,7 @@
 /* overload.h - how many may wait once the queue was full.
  *
- * A queue takes a burst. Where it stays full, everybody in it waits for all of it, and nobody is
- * served sooner than if it were short. So from the first refusal on, until nobody has been refused
+ * A queue takes a burst. Where it stays full, every request in it waits for all of it, and none is
+ * served sooner than if it were short. So from the first refusal on, until none has been refused
  * for a while, no more may wait than half of those that are being served: who waits then waits for
  * less time than it is served. (Nichols and Jacobson, Controlling Queue Delay, 2012: only a
  * standing queue is bad.) */
@@ -22,6 +22,6 @@ bool overload_is_there(const struct overload *overload, int64_t at_ms);
 
 /* How many runs each of `keys` that wait, or want to, may have waiting while `served` are served:
  * an equal share of half as many, and one at least, so that a key that floods takes no place from
- * anybody else. Up to `busy` together are no crowd, even those that ask again at once: so it ends.
+ * another key. Up to `busy` together are no crowd, even those that ask again at once: so it ends.
  */
 uint32_t overload_share(uint32_t served, uint32_t busy, uint32_t keys);

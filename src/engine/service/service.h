@@ -17,8 +17,8 @@ enum flow_end {
 
 /* The caller, in any protocol. */
 struct caller {
-    struct account *account;          /* NULL: nobody has been identified, and nothing needs it */
-    const char *request_id;           /* of logs, results and receipts; borrowed for the call */
+    struct account *account; /* NULL: no account has been identified, and nothing needs it */
+    const char *request_id;  /* of logs, results and receipts; borrowed for the call */
     const struct client_claim *claim; /* of receipts; NULL: none; borrowed likewise */
 };
 

@@ -18,7 +18,7 @@ enum {
  * Fails  ERR_NOT_FOUND  if none that this caller may see has this id. */
 int service_approval(const struct service *service, const struct caller *caller, const char *id,
                      struct bytes *out, error *err);
-/* Gives  *ret_is_pending: nobody has decided yet. Fails  as service_approval(). */
+/* Gives  *ret_is_pending: it is not decided yet. Fails  as service_approval(). */
 int service_approval_is_pending(const struct service *service, const struct caller *caller,
                                 const char *id, bool *ret_is_pending, error *err);
 

@@ -19,7 +19,7 @@ int service_artifact_check(const struct service *service, const struct caller *c
                            const char *sha256, struct artifact_check **ret_check, error *err);
 
 /* `done` is called with the cause of a failure, or NULL, and the check is gone then; done NULL:
- * nobody waits. */
+ * no request waits. */
 void artifact_check_await(struct artifact_check *check, void (*done)(void *user, const error *why),
                           void *user);
 

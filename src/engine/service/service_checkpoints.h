@@ -21,7 +21,7 @@ int service_checkpoint_remove(struct session *session, const char *name, struct 
 
 struct checkpoint_wait;
 
-/* Who asks, of which session, and who is woken when it is done. All borrowed. */
+/* The asker, the session, and the waiter that is woken when it is done. All borrowed. */
 struct checkpoint_asker {
     const struct caller *caller;
     struct session *session;
@@ -44,5 +44,5 @@ int service_session_roll_back(const struct checkpoint_asker *asker, const char *
 bool checkpoint_wait_is_over(const struct checkpoint_wait *wait);
 /* Adds what came of it: the Checkpoint, or the Session. Fails  with why it did not succeed. */
 int checkpoint_wait_result(struct checkpoint_wait *wait, struct bytes *out, error *err);
-/* Frees it. A checkpoint that is still being made ends: it belongs to nobody. */
+/* Frees it. A checkpoint that is still being made ends: it has no owner. */
 void checkpoint_wait_done(struct checkpoint_wait *wait);

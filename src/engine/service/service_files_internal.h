@@ -35,7 +35,7 @@ struct file_task {
     struct listing_share *share; /* that they count for; NULL: it has none */
     struct bytes skipped;        /* paths, each ended by NUL, that a tar left out */
 
-    struct bytes bytes; /* DATA that nobody has taken yet; of WATCH: CHANGE frames, size before */
+    struct bytes bytes; /* DATA that was not taken yet; of WATCH: CHANGE frames, size before */
     size_t taken;       /* of them */
     uint64_t owed;      /* credit that init has not been given back */
     bool loses_changes; /* more of them have come than are kept for the reader */

@@ -10,7 +10,8 @@
 void service_log_warning(const struct caller *caller, enum log_event event, const char *name,
                          const char *value, const char *cause);
 /* A request that was answered with 401 or 403 is counted, and told in the log: 20 at once and then
- * one a second, so that nobody fills it. `path` is the route's, which holds nothing of the request.
+ * one a second, so that no client fills it. `path` is the route's, which holds nothing of the
+ * request.
  */
 struct refused_request {
     unsigned status;

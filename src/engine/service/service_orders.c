@@ -58,8 +58,8 @@ void service_order_drop(struct service *service, const struct order *order)
         idempotency_drop_last(service->idempotency);
 }
 
-/* After a power cut nobody knows what of the last moments reached the disk: what is not found then
- * may have run. */
+/* After a power cut it is not known what of the last moments reached the disk: what is not found
+ * then may have run. */
 bool service_order_never_began(const struct service *service, const struct order *order)
 {
     return order->is_of_earlier && order->is_of_boot &&

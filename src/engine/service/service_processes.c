@@ -236,7 +236,7 @@ void process_watch_write(const struct process_watch *watch, struct bytes *out)
     auto_bytes printed = { 0 };
     auto_bytes complained = { 0 };
     struct process *process = watch->process;
-    struct process_reader reader = watch->reader; /* reads, and joins nobody: it holds nothing up */
+    struct process_reader reader = watch->reader; /* reads beside the others: it holds nothing up */
     struct process_record record;
     reader.at = 0;
     uint64_t lost = process_skip_lost(process, &reader);

@@ -16,8 +16,8 @@ struct watch;
 
 /* What happens to the run when the watch is closed before the run is over. */
 enum hangup {
-    HANGUP_LEAVES,   /* nothing: it is somebody else's */
-    HANGUP_CANCELS,  /* nobody wants its result */
+    HANGUP_LEAVES,   /* nothing: another client owns it */
+    HANGUP_CANCELS,  /* its result is not wanted */
     HANGUP_DETACHES, /* it goes on, and its result is kept for a while */
 };
 

@@ -35,7 +35,7 @@ struct session_wait *service_session_await_new(struct session *session, bool may
 struct session *session_wait_session(const struct session_wait *wait);
 
 /* Frees it. A new session that is still being built and whose maker hung up (`is_abandoned`) before
- * it was told of it ends, unless it may return: it belongs to nobody. */
+ * it was told of it ends, unless it may return: it has no owner. */
 void session_wait_done(struct session_wait *wait, bool is_abandoned);
 
 /* May its maker be told of it? When it stands, or does not; of a branch, when what it will be is

@@ -13,7 +13,7 @@ struct tool_words {
     bool has_network;   /* something leads out of the sandbox */
 };
 
-/* Another number once the words of anybody may be others. */
+/* Another number once the texts of an account may have changed. */
 uint64_t service_tool_words_version(const struct service *service);
 
 /* Fails  ERR_NOT_FOUND, ERR_UNAVAILABLE  as policies_find(). */

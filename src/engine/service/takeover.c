@@ -1,5 +1,5 @@
 /* takeover.c - see takeover.h. The kernel gives a lock up with the last breath of its owner, and
- * tells nobody: it is asked for now and then. */
+ * is not notified: it is looked for now and then. */
 #include "engine/service/takeover.h"
 
 #include "engine/audit/audit_log.h"

@@ -1,4 +1,4 @@
-/* capture.c - one context gives one copy at a time; who comes meanwhile waits in line. */
+/* capture.c - one context gives one copy at a time; later ones wait in line. */
 #include "engine/session/capture.h"
 #include "engine/sandbox/agent_error.h"
 
@@ -20,7 +20,7 @@ enum { REASON_MAX = 4096 }; /* bytes of JSON */
 struct capture {
     struct context *context;
     struct capture_pipes pipes;                 /* -1 once they were given away */
-    void (*told)(void *user, const error *why); /* NULL once it was, or nobody waits */
+    void (*told)(void *user, const error *why); /* NULL once it was, or without a waiter */
     void *user;
     bool has_begun;
     bool has_forked, is_saved, has_reason;

@@ -38,5 +38,5 @@ int capture_begin(const struct capture_order *order, struct capture **ret_copy, 
  * too deep or could not be read). */
 unsigned capture_left_out(const struct capture *copy);
 
-/* Nobody waits for it any more. */
+/* Its result is not needed any more. */
 void capture_abandon(struct capture *copy);

@@ -231,7 +231,7 @@ static void cancel(struct run *run)
     if (run->evidence.stopped_for >= LIMITS)
         run->evidence.cancelled = true;
     if (is_at_gate)
-        run_finish(run); /* what nobody waits for is not compared to its end */
+        run_finish(run); /* what no request waits for is not compared to its end */
     else if (run->state == RUN_QUEUED)
         leave(run);
     else

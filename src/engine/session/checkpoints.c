@@ -57,7 +57,7 @@ void checkpoint_release(struct session_checkpoint *checkpoint)
         forget(checkpoint);
 }
 
-/* It is no checkpoint of the session any more; who holds it may still read from it. */
+/* It is no checkpoint of the session any more; its holders may still read from it. */
 static void leave_session(struct session_checkpoint *checkpoint)
 {
     struct session *session = checkpoint->session;

@@ -86,7 +86,7 @@ uint64_t session_checkpoint_bytes(const struct session_checkpoint *checkpoint);
  * have no more of the disk than others. Fails likewise. */
 int session_checkpoint_grows(void *user, uint64_t bytes, error *err);
 
-/* Somebody has made it, or gone back to it: an event of the log of this kind. The session may have
+/* It was made, or gone back to: an event of the log of this kind. The session may have
  * it no more. */
 int session_checkpoint_tell_log(const struct session *session,
                                 const struct session_checkpoint *checkpoint, const char *kind,
@@ -106,7 +106,7 @@ struct stream_copy {
     struct spool *image, *files;
 };
 
-/* The write ends of two pipes, which are taken. What breaks off is seen by who reads there. */
+/* The write ends of two pipes, which are taken. What breaks off is seen by the reader. */
 int stream_copy_begin(struct stream_copy *stream_copy, struct session_checkpoint *checkpoint,
                       const struct capture_pipes *pipes, error *err);
 void stream_copy_done(struct stream_copy *stream_copy);

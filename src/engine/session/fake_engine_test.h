@@ -167,7 +167,7 @@ static inline struct session *fake_session(const char *text)
     return session;
 }
 
-/* The context of this name, and a cell in it. Nobody listens to the cell: it is looked at before
+/* The context of this name, and a cell in it. The cell has no listener: it is looked at before
  * the next thousand runs have ended. */
 static inline struct context *fake_context(struct session *session, const char *name)
 {

@@ -29,9 +29,9 @@ struct session_operation {
     /* A frame with the operation's id has come; the payload is borrowed for the call.
      * Returns 0, or -1 with *err: the sandbox's init misbehaves, and the whole session is lost.
      *
-     * What comes has to be taken at once: one stream carries everything of a session, and nobody
-     * may hold it up. Who cannot take more does not order more: a file is ordered in pieces, a
-     * program's output by CREDIT. */
+     * What comes has to be taken at once: one stream carries everything of a session, and no
+     * operation may hold it up. An operation that cannot take more does not order more: a file is
+     * ordered in pieces, a program's output by CREDIT. */
     int (*frame)(void *context, const struct agent_frame *frame, const unsigned char *payload,
                  error *err);
     void (*room)(void *context); /* session_has_room() is true again; NULL: never mind */
@@ -75,7 +75,7 @@ bool session_has_room(const struct session *session);
 /* The session is in use: its idle time begins anew. A door calls it for whatever a client does. */
 void session_touch(struct session *session);
 
-/* While somebody holds it the session is not idle: a cell that runs, an open stream or terminal. */
+/* While it is held the session is not idle: a cell that runs, an open stream or terminal. */
 void session_hold(struct session *session);
 void session_let_go(struct session *session);
 

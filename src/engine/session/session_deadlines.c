@@ -52,7 +52,7 @@ static void look_at_deadlines(struct session *session)
     unsigned holds = session_holds(session);
     if (session->state == SESSION_ENDED || (holds & SESSION_MUST_LIVE))
         return;
-    if (session->delete_pending) { /* paused, too: nobody comes back to it */
+    if (session->delete_pending) { /* paused, too: no client comes back to it */
         (void) fail(&why, ERR_CONFLICT, "it was deleted");
         session_end(session, END_DELETED, &why);
     } else if (session->state != SESSION_RUNNING) {
@@ -64,7 +64,7 @@ static void look_at_deadlines(struct session *session)
         session_end(session, END_AGE, &why);
     } else if (session->holds == 0 && session->idle_ends.at_ms != 0 &&
                deadline_has_passed(session->idle_ends)) {
-        if (holds & (SESSION_ROLLS_BACK | SESSION_IS_COPIED)) { /* somebody waits for that */
+        if (holds & (SESSION_ROLLS_BACK | SESSION_IS_COPIED)) { /* a request waits for that */
             session_touch(session);
             return;
         }
@@ -76,7 +76,7 @@ static void look_at_deadlines(struct session *session)
     }
 }
 
-/* At most LOOK_MS: deadlines move at every use, and nobody has to tell the timer. */
+/* At most LOOK_MS: deadlines move at every use, and the timer need not be told. */
 static int64_t left_ms(const struct session *session)
 {
     int64_t left = LOOK_MS;

@@ -29,7 +29,7 @@ struct session {
     unsigned operation_count;
     uint32_t last_id;
     uint64_t charged_us; /* of its processor time, to its account */
-    deadline charge_due; /* where nobody waits for it */
+    deadline charge_due; /* where no request waits for it */
     unsigned holds;
 
     int64_t created_ms, ended_ms; /* since 1970 */

@@ -41,8 +41,8 @@ enum session_state {
 /* Why it has ended; the words are in session_registry.c. */
 enum session_end {
     END_NONE,
-    END_DELETED, /* somebody asked for it */
-    END_IDLE,    /* nobody has used it for so long */
+    END_DELETED, /* a request asked for it */
+    END_IDLE,    /* it was not used for so long */
     END_AGE,     /* its time to live is over */
     END_LOST,    /* its sandbox broke */
     END_FAILED,  /* it could not be built */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    ID_CERTIFICATES = 8, /* of the write that nobody waits for: all that comes after it finds it */
+    ID_CERTIFICATES = 8, /* of the write that is not waited for: all that comes after it finds it */
     LIFE_S = 30 * 24 * 3600, /* of certificates, beyond the policy's bound for sessions */
     BOUND_MAX_S = 365 * 24 * 3600,
 };

@@ -19,7 +19,7 @@ struct tombstone {
 };
 
 typedef void tombstone_found(void *context, const struct tombstone *tombstone);
-/* Opens the list in the folder `state`, and takes it over if nobody else has it. */
+/* Opens the list in the folder `state`, and takes it over if no other gloveboxd has it. */
 int tombstones_open(const char *state, tombstone_found *found, void *context,
                     struct tombstones *ret_tombstones, error *err);
 

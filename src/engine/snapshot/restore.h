@@ -37,7 +37,7 @@ struct restore {
     void *user;
 };
 
-/* Takes both read ends; borrows the sandbox, which has been used by nobody. `told`, `user`
+/* Takes both read ends; borrows the sandbox, which has not been used. `told`, `user`
  * and `memory` have been set, the rest is zero. */
 void restore_begin(struct restore *fill, struct sandbox *sandbox, int image, int files);
 

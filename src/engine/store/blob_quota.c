@@ -1,6 +1,6 @@
 /* blob_quota.c - a list for each tenant. What is too much is taken from the tenant that has most:
- * at least the bound divided by the number of tenants. So nobody within that share loses anything
- * for what others keep. */
+ * at least the bound divided by the number of tenants. So no tenant within that share loses
+ * anything for what others keep. */
 #include "engine/store/blobs_internal.h"
 
 #include <stdio.h>

@@ -220,7 +220,7 @@ int blob_add(struct blob_writer *writer, const void *data, size_t size, error *e
     return 0;
 }
 
-/* Gives the nameless file its name. What has that name already is of nobody that we know, or is
+/* Gives the nameless file its name. What has that name already is of no owner that we know, or is
  * damaged: it is replaced. */
 static int name_file(const struct blob_store *store, int fd, const char *name, error *err)
 {
@@ -238,7 +238,7 @@ static int name_file(const struct blob_store *store, int fd, const char *name, e
     return 0;
 }
 
-/* Is it surely what its name says? What somebody has cut short since is not. */
+/* Is it surely what its name says? What was cut short since is not. */
 static bool is_whole(const struct blob_store *store, const struct blob *blob)
 {
     char file[BLOB_FILE_SIZE];

@@ -2,8 +2,8 @@
  *
  * They lie as files in STATE/blobs, or in sealed-off memory if that folder cannot be written (a
  * private daemon). Each belongs to one owner (accounts.h): the same bytes of two owners are two
- * blobs, so that nobody learns what another one has. What is handed out has the hash of its name:
- * this daemon has made it, or has hashed it since it was started. */
+ * blobs, so that no tenant learns what another one has. What is handed out has the hash of its
+ * name: this daemon has made it, or has hashed it since it was started. */
 #pragma once
 
 #include "base/error.h"
@@ -59,7 +59,7 @@ struct blob_writer {
     unsigned char head[16]; /* first bytes, for the magic numbers */
 };
 
-/* A file for something else, which has no name and nobody counts; the caller's. */
+/* A file for something else, which has no name and is not counted; the caller's. */
 int blobs_scratch(struct blob_store *store, error *err);
 
 /* Whose it is, and in whose share it counts: another, if it is held until it may be handed over. */
@@ -95,10 +95,10 @@ struct blob_check;
 int blob_check(struct blob_store *store, const char *owner, const char *name,
                struct blob_check **ret_check, error *err);
 void blob_check_tell(struct blob_check *check, void (*done)(void *user, const error *why),
-                     void *user); /* done NULL: nobody waits any more */
+                     void *user); /* done NULL: no waiter is left */
 
 /* Opens a blob for reading, after blob_check(). Fails  ERR_NOT_FOUND  also for one that belongs to
- * somebody else, or was found damaged. */
+ * another owner, or was found damaged. */
 int blob_open(struct blob_store *store, const char *owner, const char *name,
               struct blob_view *ret_view, error *err);
 

@@ -25,7 +25,7 @@ static void work(uv_work_t *unused)
 static void done(uv_work_t *worked, int status)
 {
     struct disk_job *job = first;
-    (void) status; /* nobody cancels it */
+    (void) status; /* it is never cancelled */
     (void) loop_enter(CAUSE_DISK, NULL);
     first = job->next;
     if (!first)

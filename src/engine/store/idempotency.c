@@ -44,11 +44,11 @@ struct idempotency {
     bool sync_each;
     uint32_t oldest, used; /* of the ring: what is used begins with the oldest */
     uint32_t boot;
-    unsigned char salt[crypto_shorthash_KEYBYTES]; /* so that nobody can choose a bucket */
+    unsigned char salt[crypto_shorthash_KEYBYTES]; /* so that no client can choose a bucket */
     int64_t clock_ms, began_at;                    /* the clock of keys was so much at now_ms() */
     int64_t last_born_ms, head_at;
     uint32_t held[TENANTS];    /* keys of each; two tenants with one hash share */
-    uint32_t buckets[BUCKETS]; /* index + 1; 0: nobody */
+    uint32_t buckets[BUCKETS]; /* index + 1; 0: none */
     uint32_t behind[IDEMPOTENCY_MAX];
     bool is_of_earlier[IDEMPOTENCY_MAX];
     struct entry entries[IDEMPOTENCY_MAX];
@@ -230,7 +230,7 @@ int idempotency_open(const struct idempotency_settings *settings, struct idempot
                      error *err)
 {
     struct idempotency *idempotency =
-        calloc(1, sizeof *idempotency); /* pages that nobody uses take no place */
+        calloc(1, sizeof *idempotency); /* unused pages take no place */
     if (!idempotency)
         return fail(err, ERR_SYSTEM, "no memory for the keys of requests");
     idempotency->file = (struct idempotency_file){

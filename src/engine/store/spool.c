@@ -80,7 +80,7 @@ static size_t piece_of(const struct spool *spool)
     return left < sizeof piece ? left : sizeof piece;
 }
 
-/* What is wanted lies in the pipe, and nobody else reads there. */
+/* What is wanted lies in the pipe, and no other process reads there. */
 static void move_out(void *user)
 {
     struct spool *spool = user;
@@ -147,8 +147,8 @@ static void take_turn(struct spool *spool, size_t wanted, void (*work)(void *use
     disk_worker_do(spool->order.loop, &spool->job);
 }
 
-/* The loop has found it ready a moment ago, and nobody else reads there: when nothing lies in it,
- * its writers are gone. */
+/* The loop has found it ready a moment ago, and no other process reads there: when nothing lies in
+ * it, its writers are gone. */
 static void ready_out(struct spool *spool)
 {
     int waiting = 0;

@@ -1,6 +1,6 @@
 /* spool.h - carries bytes between a pipe and a file without a name, a piece in each turn, off
- * the event loop (disk_worker.h): a gigabyte holds up nobody, nor does a disk that is slow. It
- * knows nothing of what they mean.
+ * the event loop (disk_worker.h): a gigabyte does not hold up the loop, nor does a disk that is
+ * slow. It knows nothing of what they mean.
  *
  *   Since  what is written here is not waited for on the disk: it is gone with the daemon. */
 #pragma once

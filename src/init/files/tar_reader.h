@@ -23,7 +23,7 @@ struct tar_member {
     char link[AGENT_PATH_MAX + 1]; /* as it stands; of a hard link: a path as above */
 };
 
-/* Who wants the members. Each returns 0, or -1 with *err, which ends the reading. */
+/* The receiver of the members. Each returns 0, or -1 with *err, which ends the reading. */
 struct tar_user {
     void *context;
     int (*member)(void *context, const struct tar_member *member, error *err);

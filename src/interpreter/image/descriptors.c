@@ -3,7 +3,7 @@
  * Files come again by their path, at their offset. Those without a name (deleted, O_TMPFILE, memfd)
  * are mapped by the child, and so become shared memory of the image. What else a descriptor can be
  * has another end that stays behind: it becomes a socket whose other end is closed, so that
- * programs see an end (read: 0, write: EPIPE) and not somebody else's file under the number. */
+ * programs see an end (read: 0, write: EPIPE) and not another file under the number. */
 #include "interpreter/image/image_parts.h"
 
 #include "base/cleanup.h"
@@ -129,7 +129,7 @@ static int note_one(struct descriptors *all, const struct stream *streams, int n
     (void) snprintf(own, sizeof own, "/proc/self/fd/%d", number);
     ssize_t size = readlink(own, name, PATH_MAX - 1);
     if (size < 0 && errno == ENAMETOOLONG)
-        size = 0; /* nobody could open it by such a name */
+        size = 0; /* it could not be opened by such a name */
     if (size < 0)
         return fail_os(err, "look at descriptor %d", number);
     name[size] = '\0';
@@ -265,7 +265,7 @@ static bool is_taken(const struct descriptors *all, int control, int number)
     return number == control || fcntl(number, F_GETFD) >= 0;
 }
 
-/* Moves it to a number that nobody wants. */
+/* Moves it to a free number. */
 static int put_aside(const struct descriptors *all, int control, int *fd, error *err)
 {
     int number = 3;

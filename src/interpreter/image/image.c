@@ -1,7 +1,7 @@
 /* image.c - one process goes on as two: a fork writes itself down, and what reads that wakes up in
  * the middle of image_take().
  *
- * Nothing may be different in the image from one process to the next that nobody puts right: what
+ * Nothing may be different in the image from one process to the next that is not put right: what
  * the kernel knows lies in `state`, descriptors in `descriptors`; both are noted in the child, in
  * memory that the image carries. */
 #include "interpreter/image/image.h"
@@ -131,7 +131,7 @@ static void write_none(const error *why)
         _exit(1);
 }
 
-/* The child: nobody waits for it, and its end says nothing. The original waits for the verdict. */
+/* The child: it is not waited for, and its end says nothing. The original waits for the verdict. */
 static _Noreturn void write_down(void)
 {
     set_oom_score();

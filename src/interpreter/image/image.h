@@ -17,8 +17,8 @@ enum { IMAGE_FAILED = -1, IMAGE_TAKEN, IMAGE_RESTORED };
  * the restored process's own. Call it before code of the user runs. */
 void image_remember_streams(void);
 
-/* Forks a process that writes the image into `fd` and exits, a child of nobody here. Returns thrice
- * in all: IMAGE_TAKEN in this process, at once, which goes on as if nothing had been; and
+/* Forks a process that writes the image into `fd` and exits, a child of no process here. Returns
+ * thrice in all: IMAGE_TAKEN in this process, at once, which goes on as if nothing had been; and
  * IMAGE_RESTORED in every process that is restored, with init's socket at the number `control` and
  * without `fd`. The hooks are those of a fork; the last is called in what is restored.
  *

@@ -118,7 +118,7 @@ struct place {
     uintptr_t thread;
 };
 
-/* What it is made of; from then on nobody but this process can change it.
+/* What it is made of; from then on only this process can change it.
  * Fails ERR_UNAVAILABLE if it holds memory that cannot be carried. */
 int space_look(struct space **ret_space, const struct place *place, error *err);
 

@@ -23,7 +23,7 @@ enum { SHARED_MAX = 1 << 30 };
 /* Beyond this the list of pages alone would take seconds. */
 #define SPACE_MAX (UINT64_C(1) << 40)
 
-/* What lies here nobody can change, but it is not the same file elsewhere. */
+/* What lies here cannot be changed, but it is not the same file elsewhere. */
 static const char our_place[] = "/usr/lib/glovebox/";
 
 /* A line of /proc/self/maps. */

@@ -40,7 +40,7 @@ static int find_thread_id(struct state *state, error *err)
     return 0;
 }
 
-/* Both would be lost with exec(2), and nobody could give them back. */
+/* Both would be lost with exec(2), and could not be given back. */
 static int refuse_processor(error *err)
 {
 #if defined __x86_64__

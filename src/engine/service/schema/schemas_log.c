@@ -73,7 +73,7 @@ static const struct property consistency_proof[] = {
 static const struct property pool[] = {
     { "template",     "string?", "" },
     { "set",          "count?",  "number of the imports that are loaded; null: no interpreter" },
-    { "tenant",       "count",   "0: anybody's" },
+    { "tenant",       "count",   "0: of any key" },
     { "memory_bytes", "count",   "" },
     { "parked",       "count",   "that are ready" },
     { "building",     "count",   "" },

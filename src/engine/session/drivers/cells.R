@@ -202,7 +202,7 @@ local({
     }
   }
 
-  # R tells "Warning in" the call; with ours it would name a function that nobody has written.
+  # R tells "Warning in" the call; with ours it would name a function that is in no file.
   warn <- function(warning) {
     if (is.null(call_of(warning)) && !is.null(conditionCall(warning)) && getOption("warn") == 1L) {
       message("Warning: ", conditionMessage(warning))

@@ -50,14 +50,14 @@
   const input = new stream.Readable({ read() {} });
   const output = new stream.Writable({
     write(text, encoding, done) {
-      process.stderr.write(text); // an error that nobody caught, after its cell
+      process.stderr.write(text); // an uncaught error, after its cell
       done();
     },
   });
   const server = repl.start({ prompt: "", input, output, terminal: false, useGlobal: true,
     breakEvalOnSigint: true, ignoreUndefined: true });
   globalThis.display = (value) => tell("d", shown(value));
-  // Between cells an interrupt means nothing, and in an await it ends it. While the cell's own code runs nobody
+  // Between cells an interrupt means nothing, and in an await it ends it. While the cell's own code runs nothing
   // may listen: removing the last listener would take the evaluation's own away.
   const interrupt = () => running && server.emit("SIGINT");
   process.on("SIGINT", interrupt);
@@ -80,7 +80,7 @@
     listen();
   }
 
-  // The REPL hands what a cell throws to its domain; what comes after the cell's end belongs to nobody.
+  // The REPL hands what a cell throws to its domain; what comes after the cell's end belongs to no cell.
   if (server._domain) {
     server._domain.removeAllListeners("error");
     server._domain.on("error", (error) => {
