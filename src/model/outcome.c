@@ -14,18 +14,17 @@ enum weight { ONLY_IF_STOPPED, HIT_IS_ENOUGH };
 static const struct {
     enum limit_id limit;
     enum weight weight;
-    int exit_status; /* of the CLI; 0: the program's own, if it has one */
 } order[] = {
     /* clang-format off */
-    { LIMIT_output,         ONLY_IF_STOPPED, 124 },
-    { LIMIT_wall,           HIT_IS_ENOUGH,   124 },
-    { LIMIT_cpu,            HIT_IS_ENOUGH,   124 },
-    { LIMIT_memory,         HIT_IS_ENOUGH,   137 },
-    { LIMIT_processes,      HIT_IS_ENOUGH,   0   },
-    { LIMIT_disk,           HIT_IS_ENOUGH,   0   },
-    { LIMIT_inodes,         HIT_IS_ENOUGH,   0   },
-    { LIMIT_artifacts,      ONLY_IF_STOPPED, 0   },
-    { LIMIT_artifact_files, ONLY_IF_STOPPED, 0   },
+    { LIMIT_output,         ONLY_IF_STOPPED  },
+    { LIMIT_wall,           HIT_IS_ENOUGH    },
+    { LIMIT_cpu,            HIT_IS_ENOUGH    },
+    { LIMIT_memory,         HIT_IS_ENOUGH    },
+    { LIMIT_processes,      HIT_IS_ENOUGH    },
+    { LIMIT_disk,           HIT_IS_ENOUGH    },
+    { LIMIT_inodes,         HIT_IS_ENOUGH    },
+    { LIMIT_artifacts,      ONLY_IF_STOPPED  },
+    { LIMIT_artifact_files, ONLY_IF_STOPPED  },
     /* clang-format on */
 };
 
@@ -107,46 +106,6 @@ size_t outcome_hits(const struct evidence *evidence, enum limit_id ret_hits[LIMI
         if (!listed[id] && evidence->hits[id] > 0)
             ret_hits[count++] = id;
     return count;
-}
-
-static int exit_status_of_limit(enum limit_id limit)
-{
-    for_each(row, order)
-        if (row->limit == limit)
-            return row->exit_status;
-    return 0;
-}
-
-/* A program that ran has its own status, as shells count it; 1 stands in where there is none. */
-static int exit_status_of_program(int32_t exit_code, int32_t signal)
-{
-    if (signal > 0)
-        return 128 + signal;
-    return exit_code >= 0 && exit_code <= 255 ? exit_code : 1;
-}
-
-int outcome_exit_status(const struct verdict *verdict, int32_t exit_code, int32_t signal)
-{
-    switch (verdict->status) {
-    case RUN_OK:
-    case RUN_ERROR:
-        return exit_status_of_program(exit_code, signal);
-    case RUN_LIMIT: {
-        int status = exit_status_of_limit(verdict->limit);
-        if (status == 0)
-            status = exit_status_of_program(exit_code, signal);
-        return status != 0 ? status : 1;
-    }
-    case RUN_DENIED:
-    case RUN_PENDING_APPROVAL:
-        return 126;
-    case RUN_CANCELLED:
-        return 130;
-    case RUN_LOST:
-    case RUN_STATUSES:
-        break;
-    }
-    return 125;
 }
 
 const char *outcome_status_name(enum run_status status)

@@ -74,9 +74,5 @@ struct verdict outcome_judge(const struct evidence *evidence);
  * Returns how many of ret_hits are filled. */
 size_t outcome_hits(const struct evidence *evidence, enum limit_id ret_hits[LIMITS]);
 
-/* Exit status of `glovebox run`: the program's own; 124 ended for wall, cpu or output; 137 out of
- * memory; 125 lost; 126 denied or not yet approved; 130 cancelled. */
-int outcome_exit_status(const struct verdict *verdict, int32_t exit_code, int32_t signal);
-
 const char *outcome_status_name(enum run_status status); /* "ok", "pending_approval" */
 const char *outcome_fault_name(enum run_fault fault);    /* "code"; NULL for FAULT_NONE */

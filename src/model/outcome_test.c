@@ -105,41 +105,6 @@ TEST(hits_are_listed_in_order)
     expect(outcome_hits(&evidence, hits) == LIMITS, "all were hit");
 }
 
-TEST(a_verdict_has_an_exit_status)
-{
-    static const struct {
-        enum run_status status;
-        enum limit_id limit;
-        int32_t exit_code, signal;
-        int exit_status;
-    } facts[] = {
-        { RUN_OK, LIMITS, 0, 0, 0 },
-        { RUN_ERROR, LIMITS, 3, 0, 3 },
-        { RUN_ERROR, LIMITS, -1, 11, 139 },
-        { RUN_ERROR, LIMITS, -1, 0, 1 }, /* a bad end is never 0 */
-        { RUN_ERROR, LIMITS, 256, 0, 1 },
-        { RUN_LIMIT, LIMIT_wall, -1, 9, 124 },
-        { RUN_LIMIT, LIMIT_cpu, -1, 9, 124 },
-        { RUN_LIMIT, LIMIT_output, -1, 9, 124 },
-        { RUN_LIMIT, LIMIT_memory, 1, 0, 137 },
-        { RUN_LIMIT, LIMIT_processes, 1, 0, 1 },
-        { RUN_LIMIT, LIMIT_disk, 28, 0, 28 },
-        { RUN_LIMIT, LIMIT_disk, 0, 0, 1 },
-        { RUN_LIMIT, LIMIT_open_files, -1, 9, 137 },
-        { RUN_DENIED, LIMITS, 0, 0, 126 },
-        { RUN_PENDING_APPROVAL, LIMITS, 0, 0, 126 },
-        { RUN_CANCELLED, LIMITS, -1, 9, 130 },
-        { RUN_LOST, LIMITS, 0, 0, 125 },
-        { RUN_STATUSES, LIMITS, 0, 0, 125 },
-    };
-    for_each(fact, facts) {
-        struct verdict verdict = { fact->status, FAULT_NONE, fact->limit };
-        int status = outcome_exit_status(&verdict, fact->exit_code, fact->signal);
-        expect(status == fact->exit_status, "status %d, limit %d gave %d", (int) fact->status,
-               (int) fact->limit, status);
-    }
-}
-
 TEST(names_are_those_of_the_contract)
 {
     static const char *const statuses[] = {
@@ -156,5 +121,4 @@ TEST(names_are_those_of_the_contract)
 }
 
 TESTS(CASE(evidence_leads_to_a_verdict), CASE(a_run_that_did_not_begin_is_judged_first),
-      CASE(hits_are_listed_in_order), CASE(a_verdict_has_an_exit_status),
-      CASE(names_are_those_of_the_contract))
+      CASE(hits_are_listed_in_order), CASE(names_are_those_of_the_contract))

@@ -4,13 +4,9 @@
 #include "base/table.h"
 
 #include <stddef.h>
-#include <string.h>
 
-static const struct {
-    const char *name;
-    const char *text;
-} rows[] = {
-#define WALL(name, text) { #name, text },
+static const char *const rows[] = {
+#define WALL(name, text) #name,
 #include "model/walls.def"
 };
 
@@ -18,18 +14,5 @@ _Static_assert(COUNT_OF(rows) <= 64, "a set of walls is one 64-bit number");
 
 const char *wall_name(unsigned wall)
 {
-    return wall < COUNT_OF(rows) ? rows[wall].name : NULL;
-}
-
-const char *wall_text(unsigned wall)
-{
-    return wall < COUNT_OF(rows) ? rows[wall].text : NULL;
-}
-
-int wall_find(const char *name)
-{
-    for_each(row, rows)
-        if (strcmp(row->name, name) == 0)
-            return (int) (row - rows);
-    return -1;
+    return wall < COUNT_OF(rows) ? rows[wall] : NULL;
 }

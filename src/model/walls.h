@@ -7,12 +7,6 @@
 /* "netns" for the wall with that bit's position; NULL if there is none. */
 const char *wall_name(unsigned wall);
 
-/* What the wall does, in a sentence for people; NULL if there is none. */
-const char *wall_text(unsigned wall);
-
-/* The position of the wall of that name, -1 if there is none. */
-int wall_find(const char *name);
-
 static inline uint64_t wall_bit(unsigned wall)
 {
     return UINT64_C(1) << wall;

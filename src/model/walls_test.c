@@ -6,22 +6,19 @@
 
 #include <string.h>
 
-TEST(every_wall_has_a_name_and_a_text)
+TEST(every_wall_has_a_name)
 {
     for (unsigned wall = 0; wall < WALLS; wall++) {
         const char *name = wall_name(wall);
         expect(name && *name, "wall %u has no name", wall);
-        expect(wall_text(wall) && *wall_text(wall), "wall %u has no text", wall);
-        expect(name && wall_find(name) == (int) wall, "wall %u is not found", wall);
     }
     expect(strcmp(wall_name(WALL_netns), "netns") == 0, "the table is out of step with the enum");
 }
 
 TEST(what_is_no_wall_has_no_name)
 {
-    expect(!wall_name(WALLS) && !wall_text(WALLS), "one past the last");
-    expect(!wall_name(~0U) && !wall_text(~0U), "far past the last");
-    expect(wall_find("") == -1 && wall_find("net") == -1 && wall_find("NETNS") == -1, "names");
+    expect(!wall_name(WALLS), "one past the last");
+    expect(!wall_name(~0U), "far past the last");
 }
 
 TEST(a_set_of_walls_has_one_bit_for_each)
@@ -34,5 +31,5 @@ TEST(a_set_of_walls_has_one_bit_for_each)
     expect(all == wall_bit(WALLS) - 1, "the set has holes");
 }
 
-TESTS(CASE(every_wall_has_a_name_and_a_text), CASE(what_is_no_wall_has_no_name),
+TESTS(CASE(every_wall_has_a_name), CASE(what_is_no_wall_has_no_name),
       CASE(a_set_of_walls_has_one_bit_for_each))

@@ -20,11 +20,6 @@ static int on_frame(void *from, const struct agent_frame *frame, const unsigned 
     return context_on_frame(from, frame, payload, err);
 }
 
-struct session *context_session(const struct context *context)
-{
-    return context->session;
-}
-
 /* --- the interpreter ----------------------------------------------------------------------------
  */
 

@@ -250,4 +250,3 @@ enum { CONTEXT_WAS_IDLE = 1 };
 int context_interrupt(struct context *context, error *err);
 int context_restart(struct context *context, error *err);
 void context_remove(struct context *context);
-struct session *context_session(const struct context *context);
