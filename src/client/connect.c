@@ -89,8 +89,7 @@ int key_of_caller(const char *key, const char **ret_key, error *err)
 {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     if (!key)
-        key = getenv(
-            "GLOVEBOX_API_KEY"); /* NOLINT(concurrency-mt-unsafe): no thread sets variables */
+        key = getenv("GLOVEBOX_API_KEY"); /* NOLINT(concurrency-mt-unsafe): no thread sets it */
     *ret_key = key && *key ? key : NULL;
     if (*ret_key && (strlen(key) > API_KEY_TEXT_MAX || strspn(key, plain) != strlen(key)))
         return fail(err, ERR_BAD_REQUEST,

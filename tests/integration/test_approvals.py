@@ -291,7 +291,7 @@ def test_what_cannot_be_seen_is_named(service):
         (2, "U+202E"), (2, "U+2066"), (2, "U+2069"), (2, "U+2066"), (3, "U+000C"), (4, "U+200B"), (4, "U+FEFF"),
         (4, "U+E0041")]
     large = service.run("#" * 300_000, policy="asked", key=service.asker)
-    assert large.status == 403 and "too long for a person to read" in large.json["error"]["message"]
+    assert large.status == 403 and "too long for people to read" in large.json["error"]["message"]
 
 
 def test_two_decisions_at_once_count_once(service):

@@ -172,8 +172,7 @@ static void print_verdict(const struct verify_report *report, const struct telli
     (void) puts(
         "not proved: when. Times in records are those of the signer's clock; their order is "
         "proved.\n"
-        "not proved: that what the signer wrote was true. Any user who holds the key and the "
-        "host's "
+        "not proved: that what the signer wrote was true. A user who holds the key and the host's "
         "root can write anything that no witness has seen.");
 }
 

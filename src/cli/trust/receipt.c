@@ -141,8 +141,7 @@ static void print_signer(const struct receipt_keys *keys, const struct receipt_s
                   last);
     if (!standing->is_vouched)
         (void) puts(
-            "not proved: that it was signed before that. Any user who got hold of the key since "
-            "can "
+            "not proved: that it was signed before that. A user who got hold of the key since can "
             "sign it; a bundle\n"
             "        under a checkpoint of the newest key proves it (glovebox receipt export "
             "--bundle), or the log itself (--log).");

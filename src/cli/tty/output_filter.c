@@ -19,8 +19,7 @@ static void write_all(struct terminal *terminal, const char *data, size_t size)
 {
     while (size > 0 && terminal->failed == 0) {
         ssize_t written = write(terminal->fd, data, size);
-        if (written < 0 &&
-            errno == EAGAIN) { /* another process shares it and made it non-blocking */
+        if (written < 0 && errno == EAGAIN) { /* another process made it non-blocking */
             struct pollfd watched = { .fd = terminal->fd, .events = POLLOUT };
             (void) poll(&watched, 1, 1000);
             continue;

@@ -98,8 +98,7 @@ static int write_code(const struct run_request *request, size_t *room, struct by
     }
     if (request->code.size > DISPLAY_DATA_MAX)
         return fail(err, ERR_POLICY,
-                    "this needs approval, and code of %" PRIu64
-                    " bytes is too long for a person to "
+                    "this needs approval, and code of %" PRIu64 " bytes is too long for people to "
                     "read; %d are allowed",
                     request->code.size, DISPLAY_DATA_MAX);
     read_whole(&request->code, &code);

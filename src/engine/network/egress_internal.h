@@ -13,8 +13,7 @@ struct egress_route {
     const char *failure;
     egress_route_ended *ended;
     void *context;
-    egress_route_certified
-        *certified; /* NULL: nothing is intercepted, or there is no waiter any more */
+    egress_route_certified *certified; /* NULL: nothing is intercepted, or there is no waiter */
     void *certified_context;
     char *certificate; /* as much of it as has come */
     size_t certificate_size;

@@ -188,8 +188,7 @@ void run_cancel(struct run *run)
 void run_reject(struct run *run)
 {
     run->evidence.denied = !run->evidence.pending;
-    if (run->fault.code ==
-        ERR_NONE) /* no approval was asked for: the pre-check alone has said no */
+    if (run->fault.code == ERR_NONE) /* no approval was asked for: the pre-check has refused it */
         check_refuse(run, &run->collector.denials);
     run->kind->leave_queue(run);
 }

@@ -397,8 +397,7 @@ void pool_return(struct pool *pool, struct sandbox *sandbox)
     pool->returned = row;
     pool->draining++;
     if (pool->is_closing || sandbox_is_broken(sandbox) || pool->in_use >= pool->slots)
-        close_returned(
-            pool); /* something in it may still run, or a request may wait for its slot */
+        close_returned(pool); /* something in it may still run, or a request waits for its slot */
     else
         pool_refill_soon(pool);
 }
