@@ -1,6 +1,6 @@
 """Tells an exception: as the text that python3 prints, without the kernel's own frames, and as data. An ImportError gets
-a note on what the template has instead, a FileNotFoundError how the file can be had, a failed connection why that is;
-message and attributes stay."""
+a note on what the template has instead, a FileNotFoundError how the file can be had, a failed connection why that is, and
+what libraries say of downloads, screens and programs that a sandbox has not what to do here; message and attributes stay."""
 
 import errno
 import importlib.util
@@ -21,7 +21,8 @@ KNOWN = {
     "aiohttp": ("", "httpx requests urllib.request"), "altair": ("", "plotly matplotlib seaborn"),
     "bokeh": ("", "plotly matplotlib seaborn"), "bs4": ("beautifulsoup4", "lxml html.parser"),
     "cv2": ("opencv-python-headless", "skimage PIL scipy.ndimage"), "docx": ("python-docx", "zipfile"),
-    "duckdb": ("", "sqlite3 pandas"), "fastparquet": ("", "pyarrow sqlite3 openpyxl csv"), "httpx": ("", "requests urllib.request"),
+    "duckdb": ("", "sqlite3 pandas"), "fastparquet": ("", "pyarrow sqlite3 openpyxl csv"),
+    "fitz": ("pymupdf", "pdfplumber pypdf"), "httpx": ("", "requests urllib.request"),
     "jinja2": ("", "string"), "lightgbm": ("", "sklearn"), "networkx": ("", "graphlib scipy.sparse"), "nltk": ("", "re"),
     "PIL": ("pillow", "matplotlib"), "plotly": ("", "matplotlib seaborn"), "polars": ("", "pandas"),
     "pptx": ("python-pptx", "zipfile"), "pyarrow": ("", "sqlite3 openpyxl csv"), "pytest": ("", "unittest"),
@@ -29,7 +30,32 @@ KNOWN = {
     "statsmodels": ("", "scipy.stats sklearn statistics"), "tabulate": ("", "pandas"), "torch": ("", "sklearn numpy"),
     "xgboost": ("", "sklearn"), "xlrd": ("", "openpyxl"), "xlsxwriter": ("", "openpyxl"), "yaml": ("pyyaml", "json tomllib"),
 }
-OPTIONAL = re.compile(r"Missing optional dependency '([A-Za-z_][\w.]*)'")  # pandas: "Use pip or conda to install …"
+# pandas: "Missing optional dependency 'x'. Use pip or conda to install x"; others: "pip install -U 'x>=1'"
+OPTIONAL = re.compile(r"Missing optional dependency '([A-Za-z_][\w.]*)'|"
+                      r"\b(?:pip3?|conda) install (?:-[cn] \S+ |-\S+ )*[\"'`]?"
+                      r"(?!(?:is|it|the|an?|this|them|and|or|from|in|to)\b)([A-Za-z][\w.-]*)")
+INSTEAD = {  # of packages and modules that a sandbox would gain little by
+    "ipywidgets": "widgets need a browser that answers: print(), display() and figures are shown",
+    "kaleido": "figures are shown as they are, and fig.write_html() writes them",
+    "tkinter": "there is no screen: figures and pictures are shown, or saved as files",
+}
+SAID = [  # what libraries say, and what to do here
+    (re.compile(r"NLTK Downloader|nltk\.download|download_corpora"),
+     "nothing can be downloaded here; nltk's stemmers, wordpunct_tokenize, RegexpTokenizer and TweetTokenizer, and "
+     "scikit-learn's text features, need no data"),
+    (re.compile(r"latex could not be found|Failed to process string with tex"),
+     "there is no LaTeX here; without text.usetex matplotlib draws $…$ itself"),
+    (re.compile(r"The function is not implemented\. Rebuild|no display name|could not connect to display|cannot open display"),
+     "there is no screen here; a figure, or PIL.Image.fromarray(…) as the last line, is shown"),
+    (re.compile(r"^name '__file__' is not defined"), "a cell has no file; the working folder is os.getcwd(), /workspace"),
+    (re.compile(r"unsupported locale setting"), "the locales here are C and C.UTF-8; format numbers with f\"{n:,.2f}\""),
+    (re.compile(r"^cannot open resource"),
+     "the fonts here are in /usr/share/fonts; ImageFont.truetype(\"DejaVuSans.ttf\", 24) is one, "
+     "ImageFont.load_default(24) another"),
+    (re.compile(r"Read-only file system|Permission denied: '/(?!workspace|tmp)"),
+     "write into /workspace, which is the working folder, or /tmp"),
+]
+TEXT_MOST = 10_000
 NAME_MOST = 100
 NETWORK = ("glovebox: a sandbox reaches the hosts that its policy allows, often none: the denials of the result say which; "
            "data is sent along as files (run --file)")
@@ -166,16 +192,22 @@ def hint_of(error):
         return NETWORK
     if type(error) is FileNotFoundError:
         return hint_of_file(error)
-    if type(error) is ModuleNotFoundError:
-        name = error.name
-    else:
-        found = OPTIONAL.search(str(error)) if type(error) is ImportError else None
-        name = found and found[1]
+    name = error.name if type(error) is ModuleNotFoundError else None
+    if name is None:
+        text = str(error)[:TEXT_MOST]
+        for pattern, hint in SAID:
+            if pattern.search(text):
+                return f"glovebox: {hint}"
+        found = OPTIONAL.search(text)
+        name = found and (found[1] or found[2])
     if type(name) is not str or not 0 < len(name) <= NAME_MOST:
         return None
     top = name.partition(".")[0]
-    if not top.isidentifier() or is_here(top):
+    modules = [module for module, (package, _) in KNOWN.items() if package == name] + [top.replace("-", "_")]
+    if not modules[-1].isidentifier() or any(is_here(module) for module in modules):
         return None
+    if top in INSTEAD:
+        return f"glovebox: this template has no {top}; {INSTEAD[top]}"
     if top in sys.stdlib_module_names:
         return f"glovebox: this template's python has no {top}"
     package, instead = KNOWN.get(top, ("", ""))
@@ -191,8 +223,15 @@ def hint_of_file(error):
     if error.errno != 2 or type(path) is not str or not 0 < len(path) <= NAME_MOST or not path.isprintable():
         return None
     place = os.path.normpath(os.path.join(os.getcwd(), path))
-    if not place.startswith("/workspace/") or os.path.lexists(place):
+    if os.path.lexists(place):
         return None
+    if place.startswith(("/proc/", "/sys/")):
+        return "glovebox: /proc has this sandbox's processes alone, and there is no /sys; os.cpu_count() and limits hold here"
+    if not place.startswith("/workspace/"):
+        name = os.path.basename(place)
+        there = f", and {name} is there" if os.path.lexists(f"/workspace/{name}") else ""
+        return (f"glovebox: {os.path.dirname(place)} is not of this sandbox; files that were sent along lie in /workspace, the "
+                f"working folder{there}") if not os.path.isdir(os.path.dirname(place)) else None
     name = place[len("/workspace/"):]
     return f"glovebox: /workspace has no {name}; a file of the caller's is sent along (run --file {name})"
 

@@ -80,11 +80,26 @@ def adopt_plotly(module):
     module.BaseFigure.show = lambda figure, *_arguments, **_options: _glovebox_display.display(figure)
 
 
+def adopt_progress(module):
+    """tqdm.notebook wants ipywidgets, and a browser that answers."""
+    import tqdm
+
+    module.tqdm = module.tqdm_notebook = tqdm.tqdm
+    module.trange = module.tnrange = tqdm.trange
+
+
+def adopt_sympy(module):
+    """init_printing() would set up IPython's own formatters; results are shown by theirs as it is."""
+    module._init_ipython_printing = nothing
+
+
 ADOPTED = {
     "IPython.core.display_functions": adopt_ipython,
     "IPython.core.getipython": adopt_ipython,
     "PIL.Image": adopt_pillow,
     "plotly.basedatatypes": adopt_plotly,
+    "sympy.interactive.printing": adopt_sympy,
+    "tqdm.notebook": adopt_progress,
 }  # and matplotlib.pyplot: _glovebox_figures
 
 

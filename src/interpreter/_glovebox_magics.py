@@ -160,7 +160,7 @@ class Shell:
 
     def __init__(self, context):
         self.context = context
-        self.events, self.config, self.kernel = Events(), Setting(), None
+        self.events, self.config, self.kernel, self.colors = Events(), Setting(), None, "NoColor"
         self.history = [""]
 
     @property
@@ -428,7 +428,7 @@ def pip(_shell, line):
         f"pip {verb} is not possible here: a sandbox has no network and its libraries are read-only. "
         + (f"Missing: {', '.join(missing)}. " if missing else "")
         + "Use what the template has (%pip list), put pure Python files into the working folder, or ask the "
-        "operator for a template with the package")
+        f"operator: glovebox libs request {bare[0] if bare else 'NAME'}")
 
 
 def matplotlib(_shell, line):
@@ -462,6 +462,14 @@ def run_file(shell, line):
     finally:
         sys.argv = kept
     shell.user_ns.update((name, value) for name, value in names.items() if not name.startswith("__"))
+
+
+def who(shell, _line):
+    import types
+
+    for name, value in sorted(shell.user_ns.items()):
+        if not name.startswith("_") and name not in ("In", "Out", "exit", "quit") and not isinstance(value, types.ModuleType):
+            print(f"{name:20} {type(value).__name__:16} {' '.join(repr(value)[:200].split())[:80]}")
 
 
 def nothing(_shell, _line):
@@ -529,7 +537,8 @@ LINE_MAGICS = {
     "time": timed, "timeit": timeit, "cd": change_folder, "pwd": lambda shell, line: os.getcwd(),
     "env": environment, "set_env": environment, "pip": pip, "conda": pip, "matplotlib": matplotlib,
     "config": config, "reset": reset, "run": run_file, "load_ext": nothing, "reload_ext": nothing,
-    "autoreload": nothing, "precision": nothing, "lsmagic": list_magics,
+    "autoreload": nothing, "precision": nothing, "pdb": nothing, "xmode": nothing, "lsmagic": list_magics,
+    "who": who, "whos": who,
     "system": lambda shell, line: shell.getoutput(line), "sx": lambda shell, line: shell.getoutput(line),
 } | {name: alias(name) for name in ("ls", "cat", "mkdir", "rm", "cp", "mv")}
 CELL_MAGICS = {

@@ -4,10 +4,10 @@ interface."""
 import pytest
 
 MODULES = [
-    ("import xgboost", "glovebox: this template has no xgboost; it has sklearn; its operator can add it: "
-                       "glovebox libs request xgboost\n"),
-    ("import skimage.io", "glovebox: this template has no skimage; it has PIL, scipy.ndimage; its operator can add it: "
-                          "glovebox libs request scikit-image\n"),
+    ("import torch", "glovebox: this template has no torch; it has sklearn, numpy; its operator can add it: "
+                     "glovebox libs request torch\n"),
+    ("import fitz.utils", "glovebox: this template has no fitz; it has pdfplumber, pypdf; its operator can add it: "
+                          "glovebox libs request pymupdf\n"),
     ("import no_such_module", "glovebox: this template has no no_such_module; its operator can add it: glovebox libs request "
                               "no_such_module; a file of your own is sent along (run --file no_such_module.py)\n"),
     ("import pandas; pandas.DataFrame({'a': [1]}).to_parquet('x', engine='fastparquet')",
@@ -18,7 +18,9 @@ OTHERS = ["import json.nowhere", "raise ModuleNotFoundError('mine')", "raise Mod
           "raise ModuleNotFoundError(name=7)", "raise OSError(111, 'refused')", "raise ConnectionError('mine')",
           "from json import nothing", "open('/etc/nowhere')", "open('../x')", "open(b'x')", "open('a\\nb')",
           "raise FileNotFoundError('mine')", "raise FileNotFoundError(2, 'mine', 7)", "open('x' * 200)", "import os; os.rmdir('a' * 101)",
-          "open('x', 'x'); raise FileNotFoundError(2, 'it is there', 'x')"]
+          "open('x', 'x'); raise FileNotFoundError(2, 'it is there', 'x')", "raise ValueError('pip install numpy')",
+          "raise ValueError('pip install is not possible')",
+          "raise ValueError('pip install beautifulsoup4')", "import os; open('a', 'x'); os.chmod('a', 0); open('/workspace/a')"]
 
 
 REACHED = ("glovebox: a sandbox reaches the hosts that its policy allows, often none: the denials of the result say which; "
@@ -39,8 +41,30 @@ FILES = [
 ]
 
 
+PLACE = "glovebox: write into /workspace, which is the working folder, or /tmp\n"
+SAID = [
+    ("import nltk; nltk.word_tokenize('a b')", "scikit-learn's text features, need no data\n"),
+    ("raise ValueError('Image export needs it: pip install -U \"kaleido>=1\"')",
+     "glovebox: this template has no kaleido; figures are shown as they are, and fig.write_html() writes them\n"),
+    ("raise ImportError('try conda install -y astropy')", "its operator can add it: glovebox libs request astropy; a file of your "
+     "own is sent along (run --file astropy.py)\n"),
+    ("import ipywidgets", "widgets need a browser that answers: print(), display() and figures are shown\n"),
+    ("import tkinter", "there is no screen: figures and pictures are shown, or saved as files\n"),
+    ("import cv2; cv2.imshow('a', cv2.UMat(2, 2, 0))", "or PIL.Image.fromarray(…) as the last line, is shown\n"),
+    ("import matplotlib.pyplot as plt; plt.rcParams['text.usetex'] = True; plt.title('x'); plt.savefig('a.png')",
+     "without text.usetex matplotlib draws $…$ itself\n"),
+    ("import locale; locale.setlocale(locale.LC_ALL, 'de_DE.UTF-8')", "format numbers with f\"{n:,.2f}\"\n"),
+    ("from PIL import ImageFont; ImageFont.truetype('Papyrus.ttf')", "ImageFont.load_default(24) another\n"),
+    ("open('/mnt/data/a.csv')", "glovebox: /mnt/data is not of this sandbox; files that were sent along lie in /workspace, the "
+                                "working folder\n"),
+    ("open('b.csv', 'x'); open('/home/person/b.csv')", "the working folder, and b.csv is there\n"),
+    ("open('/proc/meminfo')", "there is no /sys; os.cpu_count() and limits hold here\n"),
+    ("open('/usr/x', 'w')", PLACE), ("import os; os.makedirs('/data/x')", PLACE),
+]
+
+
 class TestHints:
-    @pytest.mark.parametrize("code, hint", MODULES + FILES + NETWORK)
+    @pytest.mark.parametrize("code, hint", MODULES + FILES + NETWORK + SAID)
     def test_script(self, daemon, code, hint):
         _status, answer = daemon.call("POST", "/v1/runs", {"policy": "data", "code": code})
         assert answer["stderr"].endswith(hint), answer["stderr"]
@@ -51,14 +75,14 @@ class TestHints:
         assert "Error" in answer["stderr"] and "glovebox: " not in answer["stderr"]
 
     def test_caught_errors_are_as_ever(self, daemon):
-        code = "try: import xgboost\nexcept ImportError as error: print(error, getattr(error, '__notes__', None))"
+        code = "try: import torch\nexcept ImportError as error: print(error, getattr(error, '__notes__', None))"
         _status, answer = daemon.call("POST", "/v1/runs", {"policy": "data", "code": code})
-        assert answer["stdout"] == "No module named 'xgboost' None\n"
+        assert answer["stdout"] == "No module named 'torch' None\n"
 
     def test_cells(self, daemon):
         session = daemon.session()
         try:
-            for code, hint in MODULES + FILES[:2] + NETWORK:
+            for code, hint in MODULES + FILES[:2] + NETWORK + SAID[:3]:
                 error = session.run(code)["error"]
                 assert error["traceback"].endswith(hint) and hint.strip() not in error["value"]
         finally:
