@@ -35,7 +35,7 @@ struct option_row {
     char letter;       /* 'p' for -p, 0 for none */
     const char *value; /* "NAME", NULL for a switch */
     enum option_values values;
-    const char *text;  /* NULL: not offered, and taken only to be refused */
+    const char *text;  /* NULL: not offered; an older name, or taken only to be refused */
     option_take *take; /* store_text, store_switch or the verb's own */
     size_t field;      /* offset in the verb's struct, for the first two */
 };

@@ -125,7 +125,7 @@ int template_export(const char *state, const char *name, const char *path, error
     if (store < 0 || store_manifest(store, name, &manifest, err) < 0)
         return -1;
     /* A build meanwhile leaves these files until they are let go (store.h). */
-    auto_fd place = openat(store, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    auto_fd place = openat(store, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int result = 0;
     if (place < 0 || flock(place, LOCK_SH | LOCK_NB) < 0)
         result = fail_os(err, "hold the template");

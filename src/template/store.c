@@ -40,6 +40,8 @@ static int open_directory(int store, const char *name)
 static int remove_if_unlocked(int store, const char *name, error *err)
 {
     auto_fd fd = open_directory(store, name);
+    if (fd < 0 && errno == ENOTDIR && unlinkat(store, name, 0) == 0)
+        return 0; /* a link to a folder elsewhere, which stays */
     if (fd < 0)
         return errno == ENOENT ? 0 : fail_os(err, "open '%s'", name);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
@@ -175,7 +177,8 @@ int store_manifest(int store, const char *template, struct json_object **ret_man
 {
     if (!recipe_name_is_valid(template))
         return fail(err, ERR_BAD_REQUEST, "'%.80s' is no name of a template", template);
-    auto_fd directory = open_directory(store, template);
+    /* It may be a link to a folder elsewhere. */
+    auto_fd directory = openat(store, template, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0 && errno == ENOENT)
         return fail(err, ERR_NOT_FOUND,
                     "template '%s' has not been built; build it: glovebox template build %s",

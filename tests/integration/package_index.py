@@ -4,7 +4,10 @@ import base64
 import hashlib
 import http.server
 import pathlib
+import threading
 import zipfile
+
+from web_server import WebServer
 
 
 def wheel_of(folder, name, version, files, needs=()):
@@ -35,6 +38,15 @@ def ids_of_fetchers():
             pass
 
 
+class IndexServer(WebServer):
+    """`asked`: the wheels that were asked for. The wheel that `stalls` names is answered by half."""
+
+    def __init__(self, folder):
+        super().__init__(("127.0.0.1", 0), Index)
+        self.folder, self.registry, self.fetchers, self.asked, self.stalls = folder, {}, set(), [], None
+        self.stalled, self.let_go = threading.Event(), threading.Event()
+
+
 class Index(http.server.BaseHTTPRequestHandler):
     """PEP 503: a page a package, with links to what lies in the folder."""
 
@@ -50,6 +62,15 @@ class Index(http.server.BaseHTTPRequestHandler):
             kind, body = "text/html", "".join(links).encode()
         else:
             kind, body = "application/octet-stream", (folder / name).read_bytes() if (folder / name).is_file() else b""
+            self.server.asked.append(name)
+            if name == self.server.stalls:  # in the middle of it, until the test lets go
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body[:len(body) // 2])
+                self.server.stalled.set()
+                self.server.let_go.wait(60)
+                return None
         return self.answer(kind, body)
 
     def answer(self, kind, body):

@@ -340,7 +340,12 @@ def test_libs_lists_what_the_manifest_says(glovebox):
     name = "python" if (glovebox.state / "templates/python").exists() else "minimal"
     manifest = json.loads((glovebox.state / f"templates/{name}/manifest.json").read_text())
     listed = json.loads(glovebox("libs", name, "--json").stdout)
-    assert [row["name"] for row in listed] == [row["name"] for row in manifest["packages"]]
+    rows = [(row["name"], row["version"], row["manager"]) for row in listed]
+    assert rows == [(row["name"], row["version"], manager) for part, manager in (("python", "pip"), ("packages", "apt"))
+                    for row in manifest[part]], "Python's own first: they are what is asked for"
+    plain = glovebox("libs", name).stdout.decode().splitlines()
+    assert all(line.endswith("  (Debian)") == (row[2] == "apt") for line, row in zip(plain, rows, strict=True))
+    assert glovebox("libs", name, "BASH").stdout.startswith(b"bash "), "a word in whatever letters"
     assert glovebox("libs", name, "no-such-library").stdout == b""
     done = glovebox("libs", "nothing")
     assert done.returncode == 125 and b"there is no template 'nothing'" in done.stderr and b"build FILE.yaml" in done.stderr

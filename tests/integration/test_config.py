@@ -316,5 +316,14 @@ def test_top_shows_which_limits_each_key_reaches(glovebox):
         page = service.glovebox("top", "--daemon", service.socket).stdout.decode()
         assert f"memory of {key['id']}: {row['limit_hits']['memory']} of 8 runs" in page
         assert key["id"] in page and "ci" in page and "\x1b" not in page, "no terminal, no colours"
+        assert {pool["set_name"] for pool in status["pools"]} <= {"light", "data", None} and " IMPORTS " in page
+        session = service.call("POST", "/v1/sessions", {}).json
+        service.call("POST", f"/v1/sessions/{session['id']}/contexts/python/run", {"code": "1"})
+        page = service.glovebox("top", "--daemon", service.socket).stdout.decode().splitlines()
+        row = next(line.split() for line in page if line.startswith(session["id"]))
+        assert row[1:5] == ["running", session["policy"]["name"], session["template"]["name"], "1"] and row[6] == "MiB"
+        pools = [line.split()[:5] for line in page[:page.index(next(line for line in page if line.startswith("SESSION")))]
+                 if line.startswith(session["template"]["name"] + " ")]
+        assert pools and len(pools) == len({tuple(pool) for pool in pools}), "no two rows are alike"
     gone = glovebox("top", "--daemon", service.socket)
     assert gone.returncode == 125 and b"no daemon answers at" in gone.stderr

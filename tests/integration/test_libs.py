@@ -19,8 +19,7 @@ import jsonschema
 import pytest
 
 from conftest import TOP, Glovebox
-from package_index import Index, wheel_of
-from web_server import WebServer
+from package_index import IndexServer, wheel_of
 
 MANIFEST = {"name": "minimal", "packages": [{"name": "python3", "version": "3.11.2-1"}],
             "python": [{"name": "inside", "version": "2.5"}]}
@@ -54,8 +53,7 @@ def source_of(folder):
 @pytest.fixture(scope="module")
 def index(tmp_path_factory):
     folder = tmp_path_factory.mktemp("index")
-    server = WebServer(("127.0.0.1", 0), Index)
-    server.folder, server.registry, server.fetchers = folder, {}, set()
+    server = IndexServer(folder)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     wheel_of(folder, "greet", "1.0", {

@@ -314,7 +314,7 @@ class TestFlips:
         dice = random.Random(8)
         for at in [0, 1, len(good) - 1, *dice.sample(range(len(good)), 100)]:
             receipt.write_bytes(good[:at] + bytes([good[at] ^ (1 << dice.randrange(8))]) + good[at + 1:])
-            done = glovebox("receipt", "verify", receipt, "--key", kept)
+            done = glovebox("receipt", "verify", receipt, "--public-key", kept)
             assert done.returncode == 1 and b"DOES NOT VERIFY" in done.stdout, f"byte {at} may change"
         receipt.write_bytes(good)
         assert glovebox("receipt", "verify", receipt, "--key", kept).returncode == 0

@@ -194,3 +194,14 @@ def test_what_a_stranger_puts_there_is_no_template(glovebox, templates):
         assert template_of(serving, "linked") == templates.digest(0) and template_of(serving, "stays") is None
         for name in ("link", "hollow", "Odd Name"):
             assert template_of(serving, name) is None, name
+
+
+def test_a_link_to_a_template_elsewhere_is_listed_and_removed(glovebox, templates):
+    (templates.folder / "linked").symlink_to(templates.folder / "stays")
+    shown = json.loads(glovebox("template", "show", "linked", "--json").stdout)
+    listed = json.loads(glovebox("template", "list", "--json").stdout)
+    assert shown["digest"] == templates.digest(0) and [row["digest"] for row in listed].count(templates.digest(0)) == 2
+    done = glovebox("template", "remove", "linked")
+    assert done.returncode == 0, done.stderr
+    assert not os.path.lexists(templates.folder / "linked") and not list(templates.folder.glob(".leaving*"))
+    assert (templates.source / "usr").is_dir(), "what it led to stays"

@@ -5,14 +5,15 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
 from conftest import TOP, Glovebox
-from package_index import Index, wheel_of
-from web_server import WebServer
+from package_index import IndexServer, wheel_of
 
 pytestmark = pytest.mark.skipif(not shutil.which("dpkg-query"), reason="this machine has no dpkg to copy packages of")
 
@@ -33,8 +34,7 @@ THREAD = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)
 @pytest.fixture(scope="module")
 def index(tmp_path_factory):
     folder = tmp_path_factory.mktemp("index")
-    server = WebServer(("127.0.0.1", 0), Index)
-    server.folder, server.registry, server.fetchers = folder, {}, set()
+    server = IndexServer(folder)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     wheel_of(folder, "greet", "1.0", {"greet.py": "import helper\nWORD = helper.WORD\n", "greet.json": "{}",
@@ -332,3 +332,34 @@ def test_packages_of_cran_are_those_of_debian(wheels):
     assert done.returncode != 0 and b"r-cran-data.tablex" in done.stderr
     recipe.write_text(RECIPE.format(name="r-of-cran", pip="[]", zygotes="{}", packages="", places=PLACES) + "r: [../x]\n")
     assert b"the name of a package of CRAN" in wheels.glovebox("template", "build", recipe).stderr
+
+
+def test_a_build_that_was_killed_while_it_fetched_goes_on(wheels, index, story):
+    """More than one pip's share of wheels: the last share is there when a wheel of the first one stalls."""
+    parts = [f"part{number}" for number in range(10)]
+    for name in parts:
+        wheel_of(index.folder, name, "1.0", {f"{name}.py": f"NAME = '{name}'\n"})
+    whole = wheels(*parts)
+    assert versions(whole)["part9"] == "1.0"
+    shutil.rmtree(wheels.cache)
+    index.stalls = "part0-1.0-py3-none-any.whl"
+    killed = wheels.glovebox.start("template", "build", wheels.lock.with_suffix(".yaml"), "--name", "mine", env=wheels.env,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        there = {f"{name}-1.0-py3-none-any.whl" for name in parts[8:]}
+        assert index.stalled.wait(60)
+        end = time.monotonic() + 60
+        while {one.name for one in wheels.cache.iterdir()} != there and time.monotonic() < end:
+            time.sleep(0.05)
+    finally:
+        killed.kill()
+        killed.wait()
+        index.stalls = None
+        index.let_go.set()
+    assert {one.name for one in wheels.cache.iterdir()} == there
+    assert in_place(wheels) == whole["digest"], "the template of before stays"
+    index.asked.clear()
+    again = wheels(*parts)
+    assert again["digest"] == whole["digest"]
+    assert {name for name in index.asked if name.startswith("part")} == {f"{name}-1.0-py3-none-any.whl" for name in parts[:8]}
+    assert not list((wheels.glovebox.state / "templates").glob(".building-*")), "nothing of the killed one is left"

@@ -32,7 +32,8 @@
 static const struct option_row log_rows[] = {
     WHERE,
     { "json",       0,   NULL,     VALUES_NONE,   "verify, tail, search: the same for programs",        store_switch, FIELD(json) },
-    { "key",        0,   "FILE",   VALUES_FILE,   "verify, key: the public key, as you have kept it",   store_text,   FIELD(key) },
+    { "public-key", 0,   "FILE",   VALUES_FILE,   "verify, key: the public key, as you have kept it",   store_text,   FIELD(key) },
+    { "key",        0,   "FILE",   VALUES_FILE,   NULL,                                                 store_text,   FIELD(key) }, /* its older name */
     { "checkpoint", 0,   "FILE",   VALUES_FILE,   "verify: a checkpoint that you have kept; the log must go on from it", store_text, FIELD(checkpoint) },
     { "witness",    0,   "FILE",   VALUES_FILE,   "verify: the file that --log-witness has kept; the log must go on from all of it", store_text, FIELD(witness) },
     { "signatures", 0,   NULL,     VALUES_NONE,   "verify: check the signature of every record",        store_switch, FIELD(signatures) },
@@ -45,7 +46,8 @@ static const struct option_row log_rows[] = {
 static const struct option_row receipt_rows[] = {
     WHERE,
     { "json",       0,   NULL,     VALUES_NONE,   "show, verify: the same for programs",                store_switch, FIELD(json) },
-    { "key",        0,   "FILE",   VALUES_FILE,   "verify, export: the public key, as you have kept it", store_text,  FIELD(key) },
+    { "public-key", 0,   "FILE",   VALUES_FILE,   "verify, export: the public key, as you have kept it", store_text,  FIELD(key) },
+    { "key",        0,   "FILE",   VALUES_FILE,   NULL,                                                 store_text,   FIELD(key) },
     { "bundle",     0,   NULL,     VALUES_NONE,   "export: with the proof that it stands in the log",   store_switch, FIELD(bundle) },
     { "out",        'o', "FILE",   VALUES_FILE,   "export: write here instead of stdout",               store_text,   FIELD(out) },
 };
@@ -54,7 +56,7 @@ static const struct option_row receipt_rows[] = {
 static const struct option_table log_table = {
     .verb = "log",
     .examples = "  glovebox log verify                      is everything there, unchanged?\n"
-                "  glovebox log verify --key kept.pub --checkpoint kept.txt\n"
+                "  glovebox log verify --public-key kept.pub --checkpoint kept.txt\n"
                 "  glovebox log tail -n 5                   the last records\n"
                 "  glovebox log search status:limit data    records with all of these words\n"
                 "  glovebox log export --out FOLDER         a copy that verifies by itself\n"
@@ -71,7 +73,7 @@ static const struct option_table log_table = {
 static const struct option_table receipt_table = {
     .verb = "receipt",
     .examples = "  glovebox receipt show rcp_…              what a receipt says\n"
-                "  glovebox receipt verify run.json --key kept.pub\n"
+                "  glovebox receipt verify run.json --public-key kept.pub\n"
                 "  glovebox receipt export rcp_… --bundle --out run.json\n",
     .usage = "show|verify|export [OPTIONS] ID|FILE",
     .more =
@@ -101,16 +103,16 @@ static const struct taking {
     bool is_writing; /* to the log of a state, as its user; never to a folder by its path */
 } takings[] = {
     /* clang-format off */
-    { &log_table,     "verify",     " json key checkpoint witness signatures all ", 0, 0 },
+    { &log_table,     "verify",     " json public-key checkpoint witness signatures all ", 0, 0 },
     { &log_table,     "tail",       " json count ",                     0, 0 },
     { &log_table,     "search",     " json ",                           0, OPERANDS_MAX },
     { &log_table,     "export",     " out ",                            0, 0 },
     { &log_table,     "checkpoint", " out ",                            0, 0 },
-    { &log_table,     "key",        " key pem out ",                    0, 0 },
+    { &log_table,     "key",        " public-key pem out ",                    0, 0 },
     { &log_table,     "rotate-key", " ",                                0, 0, .is_writing = true },
     { &receipt_table, "show",       " json ",                           1, 1 },
-    { &receipt_table, "verify",     " json key ",                       1, 1 },
-    { &receipt_table, "export",     " key bundle out ",                 1, 1 },
+    { &receipt_table, "verify",     " json public-key ",                       1, 1 },
+    { &receipt_table, "export",     " public-key bundle out ",                 1, 1 },
     /* clang-format on */
 };
 
@@ -147,7 +149,7 @@ static int check_taken(const struct taking *taking, const struct log_arguments *
         char word[32];
         (void) snprintf(word, sizeof word, " %s ", row->name);
         bool is_place = row->field == FIELD(log) || row->field == FIELD(state);
-        if (!is_place && is_given(arguments, row) && !strstr(taking->options, word))
+        if (row->text && !is_place && is_given(arguments, row) && !strstr(taking->options, word))
             return fail(err, ERR_BAD_REQUEST, "%s %s takes no --%s; leave it out",
                         taking->table->verb, taking->verb, row->name);
     }
@@ -232,7 +234,7 @@ static int read_log_key(int folder, struct public_key *ret_key, error *err)
     size_t size = 0;
     auto_fd file = folder < 0 ? -1 : openat(folder, "key.pub", O_RDONLY | O_CLOEXEC);
     if (file < 0)
-        return fail(err, ERR_NOT_FOUND, "no public key is known; give one: --key FILE");
+        return fail(err, ERR_NOT_FOUND, "no public key is known; give one: --public-key FILE");
     if (read_to_end(file, "key.pub", &text, &size, err) < 0)
         return -1;
     return public_key_read(text, ret_key, err) < 0 ? under(err, "key.pub") : 0;

@@ -13,7 +13,7 @@ enum { OPERANDS_MAX = 16, EXIT_DOES_NOT_VERIFY = 1 };
 
 #define KEY_IS_OF_THE_LOG                                                               \
     "not proved: who signed. The key was taken from the log itself; give the one that " \
-    "you have kept: --key FILE."
+    "you have kept: --public-key FILE."
 
 /* Options and operands of a verb below `log` or `receipt`. */
 struct log_arguments {

@@ -72,7 +72,7 @@ struct listing {
 
 static void print_package(struct listing *listing, json_object *package, const char *note)
 {
-    if (listing->word && !strstr(text_of(package, "name"), listing->word))
+    if (listing->word && !strcasestr(text_of(package, "name"), listing->word))
         return;
     if (listing->as_json)
         (void) printf("%s%s", listing->count == 0 ? "[" : ",",
@@ -88,6 +88,20 @@ static bool has_digest(json_object *packages, const char *digest)
         if (strcmp(text_of(json_object_array_get_idx(packages, index), "sha256"), digest) == 0)
             return true;
     return false;
+}
+
+/* One array of the manifest; a row of JSON says by which manager its package came. */
+static void print_part(struct listing *listing, json_object *manifest, const char *part,
+                       const char *manager, const char *note)
+{
+    json_object *packages = NULL;
+    if (!json_object_object_get_ex(manifest, part, &packages))
+        return;
+    for (size_t index = 0; index < json_object_array_length(packages); index++) {
+        json_object *package = json_object_array_get_idx(packages, index);
+        (void) json_object_object_add(package, "manager", json_object_new_string(manager));
+        print_package(listing, package, note);
+    }
 }
 
 /* What people have approved beyond the recipe, in the template or on its way there. */
@@ -111,7 +125,6 @@ static int list_template(const struct libs_arguments *arguments, const char *nam
 {
     struct listing listing = { .word = word, .as_json = arguments->json };
     json_object *manifest = NULL;
-    json_object *packages = NULL;
     json_object *inside = NULL;
     json_object *approved = NULL;
     auto_text state = NULL;
@@ -119,12 +132,12 @@ static int list_template(const struct libs_arguments *arguments, const char *nam
         read_template_manifest(arguments->state, name, &manifest, err) < 0)
         return -1;
     int result = approved_read(state, name, &approved, err);
-    if (result == 0 && json_object_object_get_ex(manifest, "packages", &packages))
-        for (size_t index = 0; index < json_object_array_length(packages); index++)
-            print_package(&listing, json_object_array_get_idx(packages, index), "");
     (void) json_object_object_get_ex(manifest, "approved", &inside);
-    if (result == 0)
+    if (result == 0) {
+        print_part(&listing, manifest, "python", "pip", "");
         print_approved(&listing, approved, inside);
+        print_part(&listing, manifest, "packages", "apt", "  (Debian)");
+    }
     if (result == 0 && arguments->json)
         (void) puts(listing.count == 0 ? "[]" : "]");
     if (result == 0 && listing.count == 0 && word && !arguments->json)

@@ -41,7 +41,7 @@ const struct option_table *top_option_table(void)
     static const struct option_table table = {
         .verb = "top",
         .examples =
-            "  glovebox top                          pools, keys and limits, every two seconds\n"
+            "  glovebox top                          keys, pools and sessions, every two seconds\n"
             "  glovebox top --once                   one page\n"
             "  glovebox top --json | jq .keys        for programs\n",
         .usage = "[OPTIONS]",
@@ -58,7 +58,18 @@ const struct option_table *top_option_table(void)
 static int ask(const char *place, char **ret_text, json_object **ret_value, error *err)
 {
     const struct question question = { place, "/v1/status", "application/json", NULL, ANSWER_MS };
-    return ask_value(&question, ret_text, ret_value, err);
+    const struct question sessions = { place, "/v1/sessions?limit=50", "application/json", NULL,
+                                       ANSWER_MS };
+    auto_text text = NULL;
+    json_object *page = NULL;
+    error unheard; /* a key may lack the scope for sessions: the page comes without them */
+    if (ask_value(&question, ret_text, ret_value, err) < 0)
+        return -1;
+    if (ask_value(&sessions, &text, &page, &unheard) == 0)
+        (void) json_object_object_add(*ret_value, "live",
+                                      json_object_get(answer_member(page, "sessions")));
+    (void) json_object_put(page);
+    return 0;
 }
 
 static int lines_of_terminal(void)
@@ -119,8 +130,9 @@ static int watch(const char *place, error *err)
         if (result < 0)
             break;
         int64_t moment_ms = now_ms();
-        (void) fputs("\x1b[H\x1b[2J", stdout);
+        (void) fputs("\x1b[H\x1b[2J\x1b[?7l", stdout); /* a long row is cut, not wrapped */
         top_print(now, before, (double) (moment_ms - before_ms) / 1000, lines_of_terminal() - 1);
+        (void) fputs("\x1b[?7h", stdout);
         (void) fflush(stdout);
         (void) json_object_put(before);
         before = now;

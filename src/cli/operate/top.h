@@ -1,8 +1,8 @@
-/* top.h - what `glovebox top` shows, out of the answer of GET /v1/status. */
+/* top.h - what `glovebox top` shows, out of the answer of GET /v1/status, and of its sessions. */
 #pragma once
 
 #include <json.h>
 
-/* Prints the whole page, `rows` lines at most; 0: as many as there are. `before` is the answer of
- * `seconds` ago, NULL for none: rates come from both. */
+/* Prints the whole page, `rows` lines at most; 0: as many as there are. now.live has sessions, if
+ * they were told. `before` is the answer of `seconds` ago, NULL for none: rates come from both. */
 void top_print(json_object *now, json_object *before, double seconds, int rows);

@@ -1,7 +1,10 @@
 /* top_view.c - tables of numbers, and what they suggest. */
 #include "cli/operate/top.h"
 
+#include "base/table.h"
+
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -103,18 +106,55 @@ static void print_keys(struct page *page, json_object *now, json_object *before,
     }
 }
 
+/* Pools that look alike here differ in their policies' shape: one row for all of them. */
+static bool is_same_pool(json_object *a, json_object *b)
+{
+    return strcmp(text(a, "template"), text(b, "template")) == 0 &&
+           strcmp(text(a, "set"), text(b, "set")) == 0 &&
+           count(a, "tenant") == count(b, "tenant") &&
+           count(a, "memory_bytes") == count(b, "memory_bytes");
+}
+
 static void print_pools(struct page *page, json_object *now)
 {
+    static const char *const sums[] = { "parked", "building", "target", "per_second" };
     json_object *pools = part(now, "pools");
-    line(page, "%-17s %4s %7s %8s %7s %9s %7s %7s", "TEMPLATE", "SET", "TENANT", "MEMORY", "PARKED",
-         "BUILDING", "TARGET", "RUNS/s");
+    line(page, "%-17s %-10s %7s %8s %7s %9s %7s %7s", "TEMPLATE", "IMPORTS", "TENANT", "MEMORY",
+         "PARKED", "BUILDING", "TARGET", "RUNS/s");
     for (size_t i = 0; i < length_of(pools); i++) {
         json_object *pool = json_object_array_get_idx(pools, i);
-        line(page, "%-17.17s %4s %7lld %4lld MiB %7lld %9lld %7lld %7lld", text(pool, "template"),
-             text(pool, "set"), (long long) count(pool, "tenant"),
-             (long long) count(pool, "memory_bytes") >> 20, (long long) count(pool, "parked"),
-             (long long) count(pool, "building"), (long long) count(pool, "target"),
-             (long long) count(pool, "per_second"));
+        int64_t total[COUNT_OF(sums)] = { 0 };
+        size_t first = 0;
+        while (!is_same_pool(json_object_array_get_idx(pools, first), pool))
+            first++;
+        if (first < i)
+            continue;
+        for (size_t other = i; other < length_of(pools); other++)
+            for (size_t sum = 0; sum < COUNT_OF(sums); sum++)
+                if (is_same_pool(json_object_array_get_idx(pools, other), pool))
+                    total[sum] += count(json_object_array_get_idx(pools, other), sums[sum]);
+        line(page, "%-17.17s %-10.10s %7lld %4lld MiB %7lld %9lld %7lld %7lld",
+             text(pool, "template"), text(pool, "set_name"), (long long) count(pool, "tenant"),
+             (long long) count(pool, "memory_bytes") >> 20, (long long) total[0],
+             (long long) total[1], (long long) total[2], (long long) total[3]);
+    }
+}
+
+static void print_sessions(struct page *page, json_object *sessions)
+{
+    if (length_of(sessions) == 0)
+        return;
+    line(page, "%s", "");
+    line(page, "%-36s %-8s %-10s %-10s %6s %9s %9s  %s", "SESSION", "STATE", "POLICY", "TEMPLATE",
+         "CELLS", "PEAK", "CPU s", "ENDS WHEN IDLE");
+    for (size_t i = 0; i < length_of(sessions); i++) {
+        json_object *session = json_object_array_get_idx(sessions, i);
+        json_object *usage = part(session, "usage");
+        line(page, "%-36.36s %-8.8s %-10.10s %-10.10s %6lld %5lld MiB %9.1f  %s",
+             text(session, "id"), text(session, "state"), text(part(session, "policy"), "name"),
+             text(part(session, "template"), "name"), (long long) count(usage, "cells"),
+             (long long) count(usage, "memory_peak_bytes") >> 20,
+             (double) count(usage, "cpu_ms") / 1000, text(session, "idle_at"));
     }
 }
 
@@ -175,6 +215,7 @@ void top_print(json_object *now, json_object *before, double seconds, int rows)
     print_keys(&page, now, before, seconds);
     line(&page, "%s", "");
     print_pools(&page, now);
+    print_sessions(&page, part(now, "live"));
     line(&page, "%s", "");
     json_object *keys = part(now, "keys");
     struct page suggestions = page;

@@ -67,7 +67,8 @@ static const struct option_row rows[] = {
     { "json",    0,   NULL,         VALUES_NONE,   "the same for programs",                           store_switch, FIELD(json) },
     { "daemon",  0,   "SOCKET",     VALUES_FILE,   "use the daemon at this socket",                   store_text,   FIELD(daemon) },
     { "private", 0,   NULL,         VALUES_NONE,   "use no running daemon, start one for this call",  store_switch, FIELD(private) },
-    { "key",     0,   "FILE",       VALUES_FILE,   "the public key, as you have kept it",             store_text,   FIELD(key) },
+    { "public-key", 0, "FILE",      VALUES_FILE,   "the public key, as you have kept it",             store_text,   FIELD(key) },
+    { "key",     0,   "FILE",       VALUES_FILE,   NULL,                                              store_text,   FIELD(key) }, /* its older name */
     { "opening", 0,   "FILE",       VALUES_FILE,   "what opens the receipt, if the daemon does not know", store_text,   FIELD(opening) },
     { "log",     0,   "FOLDER",     VALUES_FOLDER, "the log that the receipt has to stand in",        store_text,   FIELD(log) },
     { "state",   0,   "FOLDER",     VALUES_FOLDER, "the state folder",                                store_text,   FIELD(state) },

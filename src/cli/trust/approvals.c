@@ -27,7 +27,8 @@ struct approval_arguments {
     { "json",   0, NULL,     VALUES_NONE, "the answer as JSON", store_switch, FIELD(json) }
 
 static const struct option_row list_rows[] = {
-    { "state",  0, "STATE",  VALUES_NONE, "pending (default), approved, denied, expired, used, revoked or all", store_text, FIELD(state) },
+    { "state",  0, "STATUS", VALUES_NONE, NULL, store_text, FIELD(state) }, /* an older name */
+    { "status", 0, "STATUS", VALUES_NONE, "pending (default), approved, denied, expired, used, revoked or all", store_text, FIELD(state) },
     { "reason", 0, "TEXT",   VALUES_NONE, "revoke: told to the caller that asked", store_text, FIELD(reason) },
     COMMON,
 };
@@ -141,7 +142,7 @@ static void print_rows(json_object *answer)
     json_object *rows = answer_member(answer, "approvals");
     size_t count = rows ? json_object_array_length(rows) : 0;
     if (count == 0)
-        (void) puts("nothing waits for a decision");
+        (void) puts("none; those that are decided: glovebox approvals --status all");
     else
         (void) printf("%-37s %-8s %-16s %-16s %s\n", "id", "state", "asker", "policy", "expires");
     for (size_t i = 0; i < count; i++)
@@ -207,7 +208,7 @@ static int find_id(const struct approval_arguments *arguments, const char *word,
                     word, search.ids[0], search.ids[1]);
     if (search.found == 0)
         return fail(err, ERR_NOT_FOUND,
-                    "no approval that is %s begins with '%s'; see glovebox approvals --state all",
+                    "no approval that is %s begins with '%s'; see glovebox approvals --status all",
                     state, word);
     (void) snprintf(ret_id, ID_SIZE, "%s", search.ids[0]);
     return 0;

@@ -88,16 +88,17 @@ static void print_next_step(const struct verify_report *report, const struct pub
 {
     uint64_t records = report->size - report->first;
     if (records > 0 && report->forged == records)
-        (void) printf("next: no record here is signed by %s. A copy from before a change of key is "
-                      "verified by the key of that time: --key FILE. If it ought to be this key, "
-                      "another program has written these records.\n",
-                      key->label);
+        (void) printf(
+            "next: no record here is signed by %s. A copy from before a change of key is "
+            "verified by the key of that time: --public-key FILE. If it ought to be this key, "
+            "another program has written these records.\n",
+            key->label);
     else if (report->size < report->kept)
         (void) puts("next: it is older than the checkpoint that you keep, or was cut off: look for "
                     "the newer one.");
     else
         (void) puts("next: leave the folder as it is, and look for a copy that verifies: glovebox "
-                    "log verify --log COPY --key FILE.");
+                    "log verify --log COPY --public-key FILE.");
 }
 
 static void add_number(json_object *object, const char *name, uint64_t value)

@@ -22,6 +22,7 @@ static void write_pool(void *context, const struct pool_status *pool)
         json_number_field(json, "set", pool->set);
     else
         json_null_field(json, "set");
+    json_string_field(json, "set_name", pool->set_name);
     json_count_field(json, "tenant", pool->tenant);
     json_count_field(json, "memory_bytes", pool->memory_bytes);
     json_count_field(json, "parked", pool->idle);

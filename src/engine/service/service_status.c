@@ -86,9 +86,13 @@ void service_each_pool(const struct service *service,
     for_each(pool_class, classes->list) {
         const struct spawn_build *build = &pool_class->build;
         const struct template *template = templates->list[build->template];
+        bool is_forked = build->start == SPAWN_FORKED;
         const struct pool_status status = {
             .template_name = template ? template->name : NULL,
-            .set = build->start == SPAWN_FORKED ? (int64_t) build->zygote : -1,
+            .set = is_forked ? (int64_t) build->zygote : -1,
+            .set_name = is_forked && template && build->zygote < template->set_count
+                            ? template->sets[build->zygote].name
+                            : NULL,
             .tenant = build->tenant,
             .memory_bytes = build->memory_bytes,
             .idle = pool_class->idle,

@@ -35,6 +35,7 @@ void service_each_warning(const struct service *service,
 struct pool_status {
     const char *template_name; /* NULL: it is gone */
     int64_t set;               /* of imported libraries; -1: no interpreter has been started */
+    const char *set_name;      /* as the template calls it; NULL: none */
     uint32_t tenant;
     uint64_t memory_bytes;
     uint32_t idle, building, target;

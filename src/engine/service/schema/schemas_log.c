@@ -73,6 +73,7 @@ static const struct property consistency_proof[] = {
 static const struct property pool[] = {
     { "template",     "string?", "" },
     { "set",          "count?",  "number of the imports that are loaded; null: no interpreter" },
+    { "set_name",     "string?", "as the recipe calls them under `zygotes`" },
     { "tenant",       "count",   "0: of any key" },
     { "memory_bytes", "count",   "" },
     { "parked",       "count",   "that are ready" },
