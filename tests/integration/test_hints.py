@@ -43,7 +43,7 @@ FILES = [
 
 PLACE = "glovebox: write into /workspace, which is the working folder, or /tmp\n"
 SAID = [
-    ("import nltk; nltk.word_tokenize('a b')", "scikit-learn's text features, need no data\n"),
+    ("raise LookupError('Resource punkt_tab not found. Please use the NLTK Downloader')", "scikit-learn's text features, need no data\n"),
     ("raise ValueError('Image export needs it: pip install -U \"kaleido>=1\"')",
      "glovebox: this template has no kaleido; figures are shown as they are, and fig.write_html() writes them\n"),
     ("raise ImportError('try conda install -y astropy')", "its operator can add it: glovebox libs request astropy; a file of your "
