@@ -90,16 +90,29 @@ static bool has_digest(json_object *packages, const char *digest)
     return false;
 }
 
-/* One array of the manifest; a row of JSON says by which manager its package came. */
+static bool has_name(json_object *packages, const char *name)
+{
+    for (size_t index = 0; index < json_object_array_length(packages); index++)
+        if (strcasecmp(text_of(json_object_array_get_idx(packages, index), "name"), name) == 0)
+            return true;
+    return false;
+}
+
+/* One array of the manifest; a row of JSON says by which manager its package came. What was
+ * approved has a row of its own, by print_approved(). */
 static void print_part(struct listing *listing, json_object *manifest, const char *part,
                        const char *manager, const char *note)
 {
-    json_object *packages = NULL;
+    json_object *packages = NULL, *approved = NULL;
+    (void) json_object_object_get_ex(manifest, "approved", &approved);
     if (!json_object_object_get_ex(manifest, part, &packages))
         return;
     for (size_t index = 0; index < json_object_array_length(packages); index++) {
         json_object *package = json_object_array_get_idx(packages, index);
+        if (approved && has_name(approved, text_of(package, "name")))
+            continue;
         (void) json_object_object_add(package, "manager", json_object_new_string(manager));
+        (void) json_object_object_add(package, "built", json_object_new_boolean(true));
         print_package(listing, package, note);
     }
 }

@@ -19,7 +19,7 @@ static void check(unsigned room)
         int64_t at_us = BEFORE_US;
         loop_fairness_begins(&turn, number, at_us);
         for (unsigned i = 0; i < CROWD; i++) {
-            bool goes = loop_fairness_goes_on(&turn, &rounds[i], at_us, room * TAKES_US);
+            bool goes = loop_fairness_goes_on(&turn, &rounds[i], at_us, (int64_t) room * TAKES_US);
             at_us += goes ? TAKES_US : 0;
             served[i] += goes;
         }
