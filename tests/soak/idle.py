@@ -10,12 +10,12 @@ the sessions must stay. Then every session still has its names. Needs root, for 
 import json
 import os
 import pathlib
-import shutil
 import struct
 import sys
 import tempfile
 import time
 
+from preloaded_build import preloaded_build
 from service import Caller, Service
 
 FACTOR = 1000
@@ -24,21 +24,10 @@ SESSION_GROWTH_BYTES = 64 << 10
 
 
 def fast_build(build, folder):
-    """A build whose gloveboxd lives by the factor; beside glovebox is where it is looked for."""
-    fast = pathlib.Path(folder, "fast")
-    fast.mkdir()
-    for entry in pathlib.Path(build).resolve().iterdir():
-        if entry.name.startswith(("glovebox", "lib")) and entry.is_file():  # the spawner follows no links
-            shutil.copy(entry, fast / entry.name)
-        elif entry.name == "python":
-            shutil.copytree(entry, fast / entry.name)
-        else:
-            (fast / entry.name).symlink_to(entry)
-    (fast / "gloveboxd").rename(fast / "gloveboxd.real")
+    """A build whose gloveboxd lives by the factor."""
     factor = pathlib.Path(folder, "factor")
     factor.write_bytes(struct.pack("q", 1))
-    (fast / "gloveboxd").write_text(f"#!/bin/sh\nFAST_CLOCK={factor} LD_PRELOAD={fast}/libfast_clock.so exec {fast}/gloveboxd.real \"$@\"\n")
-    (fast / "gloveboxd").chmod(0o755)
+    fast = preloaded_build(build, folder, "libfast_clock.so", FAST_CLOCK=factor)
     return fast, lambda number: write_factor(factor, number)
 
 
