@@ -1,5 +1,5 @@
-/* step_clock.c - preloaded into gloveboxd: adds the seconds that stand in the file STEP_CLOCK to the
- * clock on the wall. Used by test_once.py. */
+/* step_clock.c - preloaded into gloveboxd: adds the seconds that stand in the file STEP_CLOCK to
+ * the clock on the wall. Used by test_once.py. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdlib.h>
