@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { LINE_MAX_BYTES = 1000, MODE_LENGTH = 10 };
@@ -36,6 +37,7 @@ struct import {
     const struct compression *compression;
     struct tool *tool;       /* what unpacks it */
     uint64_t bytes, entries; /* as tar lists them */
+    uint64_t room, block;    /* of the disk that they are for, in bytes */
     char complaint[512];     /* the first thing that may not be in it; "" if there is none */
     char said[512];          /* the first words of tar that are no entry; "" if there are none */
 };
@@ -146,6 +148,9 @@ static void judge_line(void *context, const char *line)
         fault = "is more than the 16 GiB that a template may have in all";
     if (++import->entries > ARCHIVE_ENTRIES_MAX)
         fault = "is more than the 500,000 files that a template may have";
+    if (!fault && import->bytes + import->entries * import->block > import->room)
+        fault =
+            "is more than the state directory's disk has room for; make room, or use --state DIR";
     if (fault && !*import->complaint)
         (void) snprintf(import->complaint, sizeof import->complaint, "'%.200s' %s", name, fault);
     import->tool->is_enough = import->tool->is_enough || fault;
@@ -188,6 +193,11 @@ static int unpack_archive(struct import *import, error *err)
         openat(import->build.place, "unpacked", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (unpacked < 0)
         return fail_os(err, "open the folder to unpack in");
+    struct statvfs disk;
+    if (fstatvfs(unpacked, &disk) < 0)
+        return fail_os(err, "look at the disk");
+    import->block = disk.f_frsize;
+    import->room = (uint64_t) disk.f_bavail * disk.f_frsize;
     if (lseek(import->file, 0, SEEK_SET) < 0)
         return fail_os(err, "read it");
     import->tool = &tool;

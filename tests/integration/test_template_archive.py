@@ -12,6 +12,7 @@ import os
 import pathlib
 import shutil
 import stat
+import subprocess
 import tarfile
 import tempfile
 import threading
@@ -280,6 +281,20 @@ def test_a_bomb_is_refused_before_it_is_unpacked(glovebox, tmp_path):
     began = time.monotonic()
     refused(glovebox, path, "16 GiB")
     assert time.monotonic() - began < 60
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a disk of its own needs mount(2)")
+def test_what_the_disk_has_no_room_for_is_refused(glovebox, tmp_path):
+    """Each file fits; together they do not, or their blocks do not."""
+    glovebox.state.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=755", "tmpfs", glovebox.state], check=True)
+    try:
+        for name, count, size in (("large", 5, 1 << 20), ("many", 2000, 1)):
+            more = [file(f"root/etc/{n}", os.urandom(size)) for n in range(count)]
+            path = write_archive(tmp_path / f"{name}.tar.gz", [*plain_entries(), *more])
+            refused(glovebox, path, "has room for", "--state DIR")
+    finally:
+        subprocess.run(["umount", "-l", glovebox.state], check=True)
 
 
 @pytest.mark.parametrize("content", [b"", b"not an archive", b"\x1f\x8b", b"\x1f\x8b" + b"\xff" * 500,
