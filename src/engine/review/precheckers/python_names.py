@@ -82,7 +82,7 @@ LINE_MAGICS = {
     "subprocess": "system sx ls cat mkdir rm cp mv pip conda",
     "dynamic": "run",
     "environment": "env set_env",
-    "nothing": "cd pwd matplotlib config reset load_ext reload_ext autoreload precision lsmagic",
+    "nothing": "cd pwd matplotlib config reset load_ext reload_ext autoreload precision pdb xmode who whos lsmagic",
 }
 CELL_MAGICS = {
     "code": "time timeit capture",
