@@ -24,25 +24,6 @@ enum { AWAITED_PER_PROCESSOR = 2 };
 /* --- parking ------------------------------------------------------------------------------------
  */
 
-/* The first of a shape may need an interpreter that is yet to be warmed, which takes a processor a
- * while: not while a request waits, above all not after a restart, when many do. */
-static struct pool_class *neediest(struct pool *pool, uint64_t now)
-{
-    struct pool_class *found = NULL;
-    uint32_t max_missing = 0;
-    for (size_t i = 0; i < POOL_CLASSES_MAX; i++) {
-        struct pool_class *pool_class = &pool->pool_classes.list[i];
-        uint32_t target = pool_class_target(&pool->pool_classes, pool_class, now);
-        uint32_t have = pool_class->idle + pool_class->building;
-        bool may_park = pool_class->has_stood || pool->awaited == 0;
-        if (may_park && target > have && target - have > max_missing) {
-            max_missing = target - have;
-            found = pool_class;
-        }
-    }
-    return found;
-}
-
 /* Half of the slots are never taken by sandboxes that only wait. */
 static bool may_park(const struct pool *pool)
 {
@@ -71,7 +52,8 @@ static void refill(uv_timer_t *timer)
     }
     uint64_t now = (uint64_t) now_ms();
     while (may_park(pool)) {
-        struct pool_class *pool_class = neediest(pool, now);
+        struct pool_class *pool_class =
+            pool_classes_neediest(&pool->pool_classes, pool->awaited == 0, now);
         if (!pool_class)
             return;
         struct pool_ticket *pending_lease = calloc(1, sizeof *pending_lease);
@@ -83,7 +65,7 @@ static void refill(uv_timer_t *timer)
             pool_class_failed(pool_class);
             return;
         }
-        pool_class->building++;
+        pool_class_builds(&pool->pool_classes, pool_class);
         pool->building++;
     }
 }

@@ -60,3 +60,29 @@ uint32_t pool_class_target(const struct pool_classes *pool_classes,
     uint32_t wanted = pool_classes->min + (uint32_t) (pool_class->rate / LEASES_PER_PARKED);
     return wanted < pool_classes->max ? wanted : pool_classes->max;
 }
+
+struct pool_class *pool_classes_neediest(struct pool_classes *pool_classes, bool may_warm,
+                                         uint64_t now_ms)
+{
+    struct pool_class *found = NULL;
+    uint64_t found_missing = 0, found_target = 1;
+    for_each(pool_class, pool_classes->list) {
+        uint64_t target = pool_class_target(pool_classes, pool_class, now_ms);
+        uint64_t have = pool_class->idle + pool_class->building;
+        if (have >= target || !(pool_class->has_stood || may_warm))
+            continue;
+        uint64_t share = (target - have) * found_target, found_share = found_missing * target;
+        if (share < found_share || (share == found_share && pool_class->turn >= found->turn))
+            continue;
+        found = pool_class;
+        found_missing = target - have;
+        found_target = target;
+    }
+    return found;
+}
+
+void pool_class_builds(struct pool_classes *pool_classes, struct pool_class *pool_class)
+{
+    pool_class->building++;
+    pool_class->turn = ++pool_classes->turns;
+}

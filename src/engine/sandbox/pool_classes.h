@@ -25,6 +25,7 @@ struct pool_class {
     uint32_t recent;    /* leases since the last count */
     double rate;        /* leases a second, of late */
     uint64_t last_ms;
+    uint64_t turn;     /* when the last of it was built to be parked, in builds of all shapes */
     uint32_t failures; /* builds in a row that failed: it rests */
     uint64_t rests_until_ms;
 };
@@ -32,6 +33,7 @@ struct pool_class {
 struct pool_classes {
     struct pool_class list[POOL_CLASSES_MAX];
     uint32_t min, max; /* parked sandboxes of one shape that is in use */
+    uint64_t turns;    /* builds of sandboxes to be parked */
 };
 
 /* Finds a shape, or takes a place for it: the one that was used longest ago and has nothing parked.
@@ -53,3 +55,14 @@ uint32_t pool_class_prewarm_target(const struct pool_class *pool_class);
  * not used for a minute, unless it is kept. */
 uint32_t pool_class_target(const struct pool_classes *pool_classes,
                            const struct pool_class *pool_class, uint64_t now_ms);
+
+/* The shape that lacks most of what it should have parked, as a share: the shapes of a tenant that
+ * asks much have the larger number, and would always be first by that. Of several that lack the same
+ * share, the one that was not built for longest. NULL: none lacks anything. The first of a shape may
+ * need an interpreter that is yet to be warmed, which takes a processor a while: only if
+ * `may_warm`. */
+struct pool_class *pool_classes_neediest(struct pool_classes *pool_classes, bool may_warm,
+                                         uint64_t now_ms);
+
+/* One of it is being built, to be parked. */
+void pool_class_builds(struct pool_classes *pool_classes, struct pool_class *pool_class);

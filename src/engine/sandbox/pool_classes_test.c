@@ -111,6 +111,70 @@ TEST(the_lightest_set_has_more_that_are_primed)
     expect(pool_class_prewarm_target(&pool_class) == 0, "no interpreter");
 }
 
+/* Two shapes of which `first` and `second` are parked, and that should have 2 and 16. */
+static struct pool_class *neediest_of(struct pool_classes *pool_classes, uint32_t first,
+                                      uint32_t second)
+{
+    pool_classes->list[0].idle = first;
+    pool_classes->list[1].idle = second;
+    return pool_classes_neediest(pool_classes, true, NOW_MS);
+}
+
+TEST(the_shape_that_lacks_the_larger_share_is_built_first)
+{
+    static struct pool_classes pool_classes = {
+        .list = { { .is_used = true, .has_stood = true, .last_ms = NOW_MS },
+                  { .is_used = true, .has_stood = true, .last_ms = NOW_MS, .rate = 900 } },
+        .min = 2,
+        .max = 16,
+    };
+    struct pool_class *rare = &pool_classes.list[0], *frequent = &pool_classes.list[1];
+    expect(neediest_of(&pool_classes, 1, 9) == rare, "one of two is missing, and waits");
+    expect(neediest_of(&pool_classes, 1, 7) == frequent, "nine of sixteen wait for one of two");
+    expect(neediest_of(&pool_classes, 1, 8) == rare, "of equals not the first in the list");
+    expect(neediest_of(&pool_classes, 2, 15) == frequent, "one of sixteen is not built");
+    expect(!neediest_of(&pool_classes, 2, 16), "one is built that is not wanted");
+    expect(!neediest_of(&pool_classes, 3, 17), "one is built beyond what is wanted");
+    frequent->building = 1;
+    expect(!neediest_of(&pool_classes, 2, 15), "what is being built is not counted");
+}
+
+TEST(shapes_that_lack_the_same_take_turns)
+{
+    static struct pool_classes pool_classes = {
+        .list = { { .is_used = true, .has_stood = true, .last_ms = NOW_MS },
+                  { .is_used = true, .has_stood = true, .last_ms = NOW_MS } },
+        .min = 2,
+        .max = 16,
+    };
+    struct pool_class *last = NULL;
+    for (int i = 0; i < 6; i++) {
+        struct pool_class *now = neediest_of(&pool_classes, 0, 0);
+        require(now, "none is built");
+        expect(now != last, "turn %d: the same shape again", i);
+        pool_class_builds(&pool_classes, now);
+        expect(now->building == 1, "it is not counted");
+        now->building = 0; /* taken as soon as it was ready */
+        last = now;
+    }
+}
+
+TEST(a_cold_interpreter_is_warmed_only_if_it_may)
+{
+    static struct pool_classes pool_classes = {
+        .list = { { .is_used = true, .last_ms = NOW_MS } },
+        .min = 2,
+        .max = 16,
+    };
+    expect(!pool_classes_neediest(&pool_classes, false, NOW_MS), "it is warmed beside a request");
+    expect(pool_classes_neediest(&pool_classes, true, NOW_MS), "it is never warmed");
+    pool_classes.list[0].has_stood = true;
+    expect(pool_classes_neediest(&pool_classes, false, NOW_MS), "a warm one is not built");
+}
+
 TESTS(CASE(a_shape_is_found_again), CASE(the_shape_unused_for_longest_gives_up_its_place),
       CASE(demand_rises_at_once_and_fades), CASE(as_many_wait_as_demand_asks_for),
-      CASE(the_lightest_set_has_more_that_are_primed))
+      CASE(the_lightest_set_has_more_that_are_primed),
+      CASE(the_shape_that_lacks_the_larger_share_is_built_first),
+      CASE(shapes_that_lack_the_same_take_turns),
+      CASE(a_cold_interpreter_is_warmed_only_if_it_may))
