@@ -379,7 +379,8 @@ static int begin(error *err)
 {
     bool is_for_one = settings.is_private && !settings.is_warm;
     if (prepare_process(err) < 0 ||
-        templates_open(&daemon_.templates, settings.templates, settings.first_template, err) < 0 ||
+        templates_open(&daemon_.templates, settings.templates, settings.first_template,
+                       template_watch_told, &daemon_.template_watch, err) < 0 ||
         template_watch_tell(&daemon_.templates, settings.spawner, !is_for_one, err) < 0)
         return -1;
     if (policies_load(&daemon_.policies, settings.policies, err) < 0 || open_loop(err) < 0 ||

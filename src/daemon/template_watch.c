@@ -59,7 +59,7 @@ static void look_in(struct template_watch *watch, uint64_t ms)
         (void) uv_timer_start(&watch->look, watch->look.timer_cb, ms, 0);
 }
 
-static void on_template(void *context, int index, const char *name, const error *cause)
+void template_watch_told(void *context, int index, const char *name, const error *cause)
 {
     struct template_watch *watch = context;
     const struct template *template = index < 0 ? NULL : watch->templates->list[index];
@@ -107,7 +107,7 @@ static void on_timer(uv_timer_t *timer)
         return; /* this gloveboxd ends */
     if (watch->has_changed || watch->is_blind) {
         watch->has_changed = false;
-        templates_look(watch->templates, on_template, watch);
+        templates_look(watch->templates, template_watch_told, watch);
     }
     for (uint32_t i = 0; i < SPAWN_TEMPLATES_MAX; i++) {
         const struct template *template = watch->templates->list[i];

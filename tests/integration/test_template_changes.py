@@ -170,6 +170,30 @@ def test_one_that_cannot_serve_leaves_the_one_before(glovebox, templates):
         assert template_of(serving, "stays") == templates.digest(0)
 
 
+def test_one_that_cannot_be_read_at_the_start_is_left_out_and_said(glovebox, templates):
+    templates.build("broken", 1, manifest="{ not json")
+    templates.build("empty", 2, manifest="")
+    templates.build("nothing", 3, manifest=json.dumps({"languages": {}}))
+    (templates.folder / "locked").mkdir()
+    (templates.folder / "locked" / "manifest.json").mkdir()
+    with Serving(glovebox, tcp=False) as serving:
+        said = serving.log.read_text()
+        assert template_of(serving, "stays") == templates.digest(0)
+        for name in ("broken", "empty", "nothing", "locked"):
+            assert f"template={name} " in said, said
+            refused = serving.call("POST", "/v1/runs", {"command": ["true"], "policy": "shell", "template": name})
+            assert refused.status == 404 and f"no template is named '{name}'".encode() in refused.body, refused.body
+        templates.build("broken", 4)
+        until(lambda: template_of(serving, "broken") == templates.digest(4))
+
+
+def test_where_none_can_be_read_the_service_says_why(glovebox, templates):
+    (templates.folder / "stays" / "manifest.json").write_text("{ not json")
+    done = subprocess.run([glovebox.program, "serve", "--socket", templates.folder.parent / "socket"], timeout=30,
+                          env=os.environ | {"GLOVEBOX_STATE": str(glovebox.state)}, capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and "template 'stays'" in done.stderr and "manifest.json" in done.stderr, done.stderr
+
+
 def test_what_a_stranger_puts_there_is_no_template(glovebox, templates):
     """A link to a folder that is none, one whose root is a link to the host, a name that is none. A link to a template is."""
     with Serving(glovebox, tcp=False) as serving, tempfile.TemporaryDirectory() as elsewhere:

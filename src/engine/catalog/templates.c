@@ -232,17 +232,27 @@ static int list_names(const char *folder, char (*names)[POLICY_NAME_SIZE], error
     return count;
 }
 
-int templates_open(struct templates *templates, const char *folder, const char *first, error *err)
+int templates_open(struct templates *templates, const char *folder, const char *first,
+                   template_changed *refused, void *context, error *err)
 {
-    static char names[NAMES_MAX][POLICY_NAME_SIZE];
+    static char names[NAMES_MAX + 1][POLICY_NAME_SIZE];
+    bool serves_any = false, any_failed = false;
     templates->folder = folder;
-    int count = list_names(folder, names, err);
-    if (count < 0 || (first && is_whole(folder, first) && add(templates, first, err) < 0))
+    int count = list_names(folder, names + 1, err);
+    if (count < 0)
         return -1;
-    for (int i = 0; i < count; i++)
-        if (templates_find(templates, names[i]) < 0 && add(templates, names[i], err) < 0)
-            return -1;
-    return 0;
+    if (first && is_whole(folder, first))
+        (void) snprintf(names[0], sizeof *names, "%s", first);
+    for (int i = names[0][0] ? 0 : 1; i <= count; i++) {
+        if (templates_find(templates, names[i]) >= 0 || (i > 0 && strcmp(names[i], names[0]) == 0))
+            continue;
+        bool is_added = add(templates, names[i], err) >= 0;
+        serves_any |= is_added;
+        any_failed |= !is_added;
+        if (!is_added)
+            refused(context, -1, names[i], err);
+    }
+    return any_failed && !serves_any ? -1 : 0;
 }
 
 /* Whether its directory still has its name. */

@@ -63,14 +63,16 @@ struct templates {
     uint64_t changes; /* templates added and retired since they were opened */
 };
 
-/* Reads every template of the folder, `first` (may be NULL) before the others.
- * Fails  ERR_UNAVAILABLE  with file, cause and fix, or if there are more than can be served */
-int templates_open(struct templates *templates, const char *folder, const char *first, error *err);
-void templates_done(struct templates *templates);
-
 /* Told of each that has been added or retired, and of each that cannot be read: then `cause` says
  * why, and `index` is -1. May drop one that was added: then the one before serves on. */
 typedef void template_changed(void *context, int index, const char *name, const error *cause);
+
+/* Reads every template of the folder, `first` (may be NULL) before the others. One that cannot be
+ * read is left out, and `refused` is told as of a change.
+ * Fails  ERR_UNAVAILABLE  with file, cause and fix of the last, if none is left. */
+int templates_open(struct templates *templates, const char *folder, const char *first,
+                   template_changed *refused, void *context, error *err);
+void templates_done(struct templates *templates);
 
 /* Looks at the folder again. */
 void templates_look(struct templates *templates, template_changed *changed, void *context);
