@@ -189,6 +189,7 @@ struct stream {
     exchange_reader *read;
     bool is_events;
     deadline heartbeat; /* of events: something is said by then */
+    deadline key_look;  /* then the key is looked at again */
 };
 
 /* So that no proxy takes silence for an end, and a peer that is gone is found out. */
@@ -208,6 +209,11 @@ static ssize_t read_stream(void *context, uint64_t position, char *bytes, size_t
     struct exchange *exchange = stream->exchange;
     if (exchange->is_gone || exchange->http->is_closing)
         return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (deadline_has_passed(stream->key_look)) {
+        if (!service_caller_is_good(exchange->service, &exchange->caller))
+            return MHD_CONTENT_READER_END_WITH_ERROR;
+        stream->key_look = deadline_in(HEARTBEAT_MS);
+    }
     ssize_t got = stream->read(exchange, bytes, size);
     if (got == STREAM_END)
         return MHD_CONTENT_READER_END_OF_STREAM;
@@ -247,13 +253,19 @@ static void stream_as(struct exchange *exchange, const struct stream *how, unsig
 
 void exchange_stream(struct exchange *exchange, exchange_reader *reader)
 {
-    struct stream stream = { exchange, reader, true, deadline_in(HEARTBEAT_MS) };
+    struct stream stream = { .exchange = exchange,
+                             .read = reader,
+                             .is_events = true,
+                             .heartbeat = deadline_in(HEARTBEAT_MS),
+                             .key_look = deadline_in(HEARTBEAT_MS) };
     stream_as(exchange, &stream, MHD_HTTP_OK, "text/event-stream", MHD_SIZE_UNKNOWN);
 }
 
 void exchange_stream_as(struct exchange *exchange, unsigned status, const char *mime, uint64_t size,
                         exchange_reader *reader)
 {
-    struct stream stream = { exchange, reader, false, { 0 } };
+    struct stream stream = { .exchange = exchange,
+                             .read = reader,
+                             .key_look = deadline_in(HEARTBEAT_MS) };
     stream_as(exchange, &stream, status, mime, size);
 }

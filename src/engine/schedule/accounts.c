@@ -148,7 +148,10 @@ static int take_token(struct accounts *accounts, const char *text, struct accoun
         return fail(err, ERR_BUSY, "%d subjects of tokens have been seen since this daemon began",
                     TOKEN_CALLERS_MAX);
     accounts->token_callers += !known;
-    return take_account(accounts, &key, ret_account, err);
+    if (take_account(accounts, &key, ret_account, err) < 0)
+        return -1;
+    (*ret_account)->is_of_token = true;
+    return 0;
 }
 
 int accounts_identify(struct accounts *accounts, const char *text, struct account **ret_account,
@@ -176,6 +179,17 @@ int accounts_of_key(struct accounts *accounts, const char *id, struct account **
     if (key_store_find(accounts->store, id, &key, err) < 0)
         return -1;
     return take_account(accounts, &key, ret_account, err);
+}
+
+bool account_is_good(const struct accounts *accounts, const struct account *account)
+{
+    const struct api_key *shown = &account->key;
+    struct api_key now;
+    error unused;
+    if (shown->expires_s != 0 && shown->expires_s <= wall_clock_ms() / 1000)
+        return false;
+    return *shown->id == '\0' || account->is_of_token ||
+           key_store_find(accounts->store, shown->id, &now, &unused) == 0;
 }
 
 int account_check_scope(const struct account *account, uint32_t scopes, error *err)

@@ -42,6 +42,7 @@ struct account {
     uint64_t ends[RUN_STATUSES];
     uint64_t limit_hits[LIMITS]; /* runs that hit it */
     bool use_is_unsaved;
+    bool is_of_token; /* of an issuer: the store has no such key */
     struct account *next;
 };
 
@@ -85,6 +86,9 @@ int accounts_identify(struct accounts *accounts, const char *text, struct accoun
  * Fails  ERR_UNAUTHORIZED  there is no such key, or it is good no more. */
 int accounts_of_key(struct accounts *accounts, const char *id, struct account **ret_account,
                     error *err);
+
+/* Is what it was identified by still good: not expired, and no key that was revoked since? */
+bool account_is_good(const struct accounts *accounts, const struct account *account);
 
 /* May it do what needs one of these scopes? Fails  ERR_FORBIDDEN. */
 int account_check_scope(const struct account *account, uint32_t scopes, error *err);

@@ -342,6 +342,26 @@ TEST(a_private_daemon_has_no_keys)
     end();
 }
 
+TEST(a_key_is_good_until_it_is_revoked_or_has_expired)
+{
+    error err;
+    begin();
+    expect(account_is_good(&accounts, &accounts.local), "the owner needs no key");
+    expect(account_is_good(&accounts, keys[0]) && account_is_good(&accounts, keys[1]), "new keys");
+    require(key_store_revoke(accounts.store, keys[0]->key.id, &err) == 0, "%s", err.text);
+    expect(!account_is_good(&accounts, keys[0]), "it was revoked");
+    expect(account_is_good(&accounts, keys[1]), "another one was revoked");
+    keys[1]->key.expires_s = wall_ms / 1000 + 1;
+    expect(account_is_good(&accounts, keys[1]), "it expires in a second");
+    keys[1]->key.expires_s = wall_ms / 1000;
+    expect(!account_is_good(&accounts, keys[1]), "it has expired");
+    struct account subject = { .is_of_token = true, .key = { .id = "subject" } };
+    expect(account_is_good(&accounts, &subject), "no key of the store vouches for a token");
+    subject.key.expires_s = wall_ms / 1000;
+    expect(!account_is_good(&accounts, &subject), "the token has expired");
+    end();
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -355,6 +375,7 @@ int main(void)
         CASE(the_key_that_has_used_least_is_next),
         CASE(the_queue_is_shared_by_waiting_accounts),
         CASE(what_a_run_has_used_is_charged_and_outlasts_the_daemon),
+        CASE(a_key_is_good_until_it_is_revoked_or_has_expired),
         CASE(a_private_daemon_has_no_keys),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

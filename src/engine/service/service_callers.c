@@ -70,6 +70,11 @@ int service_check_right(const struct caller *caller, enum right right, error *er
     return right == RIGHT_NONE ? 0 : account_check_scope(caller->account, scopes_of[right], err);
 }
 
+bool service_caller_is_good(const struct service *service, const struct caller *caller)
+{
+    return !caller->account || account_is_good(service->accounts, caller->account);
+}
+
 bool service_is_owner(const struct caller *caller)
 {
     return caller->account->key.id[0] == '\0';

@@ -52,6 +52,9 @@ void service_right_print(enum right right, char *text, size_t size);
 /* Fails  ERR_FORBIDDEN. */
 int service_check_right(const struct caller *caller, enum right right, error *err);
 
+/* Is its key or token still good? For answers that take long. */
+bool service_caller_is_good(const struct service *service, const struct caller *caller);
+
 bool service_is_owner(const struct caller *caller); /* of the daemon: it has no key and no quotas */
 const char *service_key_id(const struct caller *caller); /* of its key; "": the owner */
 const char *service_tenant(const struct caller *caller);
