@@ -17,8 +17,10 @@ _clients: Dict[Tuple[Any, ...], Any] = {}
 def _shared(kind: Any, url: Optional[str], socket: Optional[str], api_key: Optional[str],
             template: Optional[str], ca: Optional[str]) -> Any:
     """A copy of this program's environment is on a private server of its own, unless a server is named."""
-    is_own = template == THIS_ENVIRONMENT and not (url or socket or any(server.from_environment()[:2]))
-    key = (kind, url, socket, api_key, ca, is_own, *server.from_environment())
+    place = server.place_of_environment() if url is None and socket is None else (None, None)
+    environment_key = None if api_key else server.key_of_environment()
+    is_own = template == THIS_ENVIRONMENT and not (url or socket or any(place))
+    key = (kind, url, socket, api_key, ca, is_own, *place, environment_key)
     client = _clients.get(key)
     if client is None:
         client = _clients.setdefault(key, kind(server.of_this_environment if is_own else

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 from urllib.parse import quote
 
@@ -72,12 +73,18 @@ def head(method: str, target: str, host: str, headers: Mapping[str, str], size: 
 
 
 def check_header(name: str, value: str) -> None:
+    if value.isascii() and value.isprintable():
+        return
     if "\r" in value or "\n" in value or "\0" in value:
         raise ProtocolError(f"header {name} has a line break", fault="caller")  # without its value, which may be a key
     try:
         value.encode("latin-1")
     except UnicodeEncodeError:
         raise ProtocolError(f"header {name} has characters that HTTP cannot carry", fault="caller") from None
+
+
+_FIRST_LINE = re.compile(r"(HTTP/1\.[01]) ([0-9]{3})[^\r\n]*\r\n")
+_HEADER = re.compile(r"^([^\s:](?:[^\r\n:]*[^\s:])?):([^\r\n]*)\r\n", re.MULTILINE)
 
 
 class Reader:
@@ -122,19 +129,17 @@ class Reader:
             if len(self._buffer) > HEAD_MAX:
                 raise ProtocolError("the head of the answer does not end")
             return False
-        lines = self._buffer[:end].decode("latin-1").split("\r\n")
+        text = self._buffer[:end + 2].decode("latin-1")
         del self._buffer[:end + 4]
-        version, _, rest = lines[0].partition(" ")
-        code = rest[:3]
-        if version not in ("HTTP/1.1", "HTTP/1.0") or not (code.isascii() and code.isdigit() and len(code) == 3):
+        first = _FIRST_LINE.match(text)
+        if first is None:
             raise ProtocolError("the peer does not speak HTTP/1.1")
+        version, code = first.groups()
+        lines = _HEADER.findall(text, first.end())
+        if text.count("\n") != len(lines) + 1:
+            raise ProtocolError("a header of the answer is malformed")
         self.status = int(code)
-        self.headers = {}
-        for line in lines[1:]:
-            name, colon, value = line.partition(":")
-            if not colon or not name or name != name.strip():
-                raise ProtocolError("a header of the answer is malformed")
-            self.headers[name.lower()] = value.strip(" \t")
+        self.headers = {name.lower(): value.strip(" \t") for name, value in lines}
         if 100 <= self.status < 200 and self.status != 101:
             return True  # the answer itself follows
         self._begin_body(version)
@@ -264,14 +269,17 @@ class EventReader:
 def loads(data: bytes) -> Any:
     """JSON of the server. Numbers of any length are bounded by Python's own check of digits, depth by its recursion."""
     try:
-        return json.loads(data)
+        return json.loads(data.decode())
     except (ValueError, RecursionError) as error:
         raise ProtocolError(f"the server sent what is no JSON: {type(error).__name__}") from None
 
 
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
 def dumps(value: Any) -> bytes:
     try:
-        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+        return _encode(value).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise ProtocolError(f"the request cannot be written as JSON: {error}", fault="caller") from None
 

@@ -70,6 +70,8 @@ class Stream:
         self.owner = owner()
         self.idle_since = 0.0
         self._size = RECEIVE_FIRST
+        self._poll = select.poll()
+        self._poll.register(peer, select.POLLIN | select.POLLHUP | select.POLLERR)
 
     @classmethod
     def connect(cls, endpoint: Endpoint) -> Stream:
@@ -129,9 +131,7 @@ class Stream:
         """Whether the server has closed it, or said what nobody asked for."""
         if self.owner != owner():
             return True
-        poll = select.poll()
-        poll.register(self._socket, select.POLLIN | select.POLLHUP | select.POLLERR)
-        return bool(poll.poll(0))
+        return bool(self._poll.poll(0))
 
     def abort(self) -> None:
         """Ends a call of another thread that waits for it."""

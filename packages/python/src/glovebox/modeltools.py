@@ -10,7 +10,7 @@ from ._sandboxes import Sandbox
 from .errors import GloveboxError, InvalidArgumentException, UnavailableException
 from .models import Execution
 from ._sync.server import Server
-from .server import from_environment, program
+from .server import place_of_environment, program
 
 FORMATS = ("openai", "anthropic", "gemini")
 SERVER = ("url", "socket", "api_key", "ca", "client")  # options of Sandbox that name the server
@@ -42,7 +42,7 @@ def _program(*arguments: str) -> str:
 
 
 def _names_server(server: Mapping[str, Any]) -> bool:
-    return bool(server.get("url") or server.get("client") or not server.get("socket") and from_environment()[0])
+    return bool(server.get("url") or server.get("client") or not server.get("socket") and place_of_environment()[0])
 
 
 def prompt(policy: Optional[str] = None, **server: Any) -> str:

@@ -20,17 +20,20 @@ IDLE_SECONDS = 300  # a private server ends when nobody has used it for that lon
 NAMES = ("GLOVEBOX_URL", "GLOVEBOX_SOCKET", "GLOVEBOX_API_KEY")
 
 
-def from_environment() -> Tuple[Optional[str], ...]:
-    return (*(os.environ.get(name) or None for name in NAMES[:2]), hidden(os.environ.get(NAMES[2]) or None))
+def place_of_environment() -> Tuple[Optional[str], Optional[str]]:
+    return os.environ.get(NAMES[0]) or None, os.environ.get(NAMES[1]) or None
+
+
+def key_of_environment() -> Optional[str]:
+    return hidden(os.environ.get(NAMES[2]) or None)
 
 
 def find(url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None,
          ca: Optional[str] = None) -> Endpoint:
     """The server that the arguments name, else the environment, else one on the usual sockets, else a private one."""
-    environment_url, environment_socket, environment_key = from_environment()
     if url is None and socket is None:
-        url, socket = environment_url, environment_socket
-    key = api_key or environment_key
+        url, socket = place_of_environment()
+    key = api_key or key_of_environment()
     if socket is not None:
         return Endpoint(socket=socket, api_key=key, ca=ca)
     if url is not None:

@@ -18,6 +18,9 @@ IDLE_KEPT = 20.0  # seconds; the server closes a silent connection after 30
 PIECE = 256 * 1024  # bytes of a file that are sent at a time
 RETRY_PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds: a daemon that was killed is back within them
 
+HEADERS = {"User-Agent": "glovebox-python"}
+JSON_HEADERS = {**HEADERS, "Content-Type": "application/json"}
+
 Body = Union[bytes, Iterator[bytes], None]
 
 
@@ -120,7 +123,9 @@ class Client:
                    accepts: int = 0, meter: Optional[Meter] = None) -> Response:
         """Sends a request and reads the head of its answer; an answer that is an error is raised, but for status `accepts`."""
         data = dumps(json) if json is not None else body
-        more = {"User-Agent": "glovebox-python", **({"Content-Type": "application/json"} if json is not None else {}), **(headers or {})}
+        more = JSON_HEADERS if json is not None else HEADERS
+        if headers:
+            more = {**more, **headers}
         size = len(data) if isinstance(data, bytes) else 0 if data is None else None
         until = None if timeout is None else time.monotonic() + timeout
         stream = self._connection()
