@@ -99,9 +99,9 @@ int open_groups(struct spawner *spawner, error *err)
                 return fail_os(err, "make control group '%s/%s'", root->path, name);
         auto_fd group = openat(root->directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         /* Inits have little to do, but a program that eats every processor must not keep them from
-         * ending it: they come first. One of the two files exists where there is the controller. */
-        (void) write_file(group, "cpu.weight", "10000");
-        (void) write_file(group, "cpu.shares", "262144");
+         * ending it: eight times a tenant's weight (docs/decisions/0151). One of these exists. */
+        (void) write_file(group, "cpu.weight", "800");
+        (void) write_file(group, "cpu.shares", "8192");
         /* While one group counts sockets (write_limits), no other that begins or ends to costs the
          * host a patch of its kernel. */
         (void) write_file(group, "memory.kmem.tcp.limit_in_bytes", "-1");
