@@ -251,13 +251,25 @@ int json_reader_end(struct json_reader *reader, struct json_object **ret_value, 
     return 0;
 }
 
-int json_read(const char *text, size_t size, struct json_object **ret_value, error *err)
+static int read_all(const char *text, size_t size, bool is_exact, struct json_object **ret_value,
+                    error *err)
 {
     struct json_reader reader;
     if (json_reader_open(&reader, err) < 0)
         return -1;
+    reader.is_exact = is_exact;
     json_reader_take(&reader, text, size);
     int result = json_reader_end(&reader, ret_value, err);
     json_reader_close(&reader);
     return result;
+}
+
+int json_read(const char *text, size_t size, struct json_object **ret_value, error *err)
+{
+    return read_all(text, size, false, ret_value, err);
+}
+
+int json_read_exact(const char *text, size_t size, struct json_object **ret_value, error *err)
+{
+    return read_all(text, size, true, ret_value, err);
 }

@@ -37,3 +37,4 @@ void json_reader_close(struct json_reader *reader);
 
 /* All of it for a text that is there already. Gives and fails as json_reader_end(). */
 int json_read(const char *text, size_t size, struct json_object **ret_value, error *err);
+int json_read_exact(const char *text, size_t size, struct json_object **ret_value, error *err);

@@ -59,11 +59,21 @@ static gnutls_datum_t datum_of(struct number *number)
     return (gnutls_datum_t){ number->bytes, (unsigned) number->size };
 }
 
+/* With an exponent of 1 a text is its own signature; an even one belongs to no key. */
+static bool is_sound(const struct number *exponent)
+{
+    unsigned char last = exponent->bytes[exponent->size - 1], before = 0;
+    for (size_t i = 0; i + 1 < exponent->size; i++)
+        before |= exponent->bytes[i];
+    return last % 2 == 1 && (last > 1 || before > 0);
+}
+
 static bool import_rsa(struct json_object *object, gnutls_pubkey_t key)
 {
     struct number modulus, exponent;
     unsigned bits = 0;
-    if (!read_number(object, "n", &modulus) || !read_number(object, "e", &exponent))
+    if (!read_number(object, "n", &modulus) || !read_number(object, "e", &exponent) ||
+        !is_sound(&exponent))
         return false;
     gnutls_datum_t n = datum_of(&modulus), e = datum_of(&exponent);
     return gnutls_pubkey_import_rsa_raw(key, &n, &e) == 0 &&

@@ -129,8 +129,8 @@ static int take_keys(struct oauth *oauth, error *err)
 }
 
 /* Of issuer and subject, so that no two callers are one. Tokens of one subject with other scopes
- * are other callers of the same tenant: an account has one set of scopes, and a request that is
- * under way keeps its own whatever comes beside it. */
+ * or policies are other callers of the same tenant: an account has one set of scopes, and a request
+ * that is under way keeps its own whatever comes beside it. */
 static void name_caller(const struct oauth *oauth, const struct oauth_token *token,
                         struct api_key *key)
 {
@@ -148,6 +148,9 @@ static void name_caller(const struct oauth *oauth, const struct oauth_token *tok
     (void) snprintf(key->tenant, sizeof key->tenant, "oauth-%.48s", hex);
     (void) crypto_generichash_update(&with_scopes, (const void *) &token->scopes,
                                      sizeof token->scopes);
+    if (token->policies[0])
+        (void) crypto_generichash_update(&with_scopes, (const void *) token->policies,
+                                         strlen(token->policies));
     (void) crypto_generichash_final(&with_scopes, hash, sizeof hash);
     (void) sodium_bin2hex(hex, sizeof hex, hash, sizeof hash);
     (void) snprintf(key->id, sizeof key->id, "o%.15s", hex); /* those of keys have digits first */
@@ -166,6 +169,7 @@ int oauth_identify(struct oauth *oauth, const char *text, struct api_key *ret_ke
         !strpbrk(token.subject, "\t\n"))
         (void) snprintf(ret_key->name, sizeof ret_key->name, "%.*s",
                         text_head(token.subject, (int) sizeof ret_key->name - 1), token.subject);
+    memcpy(ret_key->policies, token.policies, sizeof ret_key->policies);
     name_caller(oauth, &token, ret_key);
     return 0;
 }

@@ -52,7 +52,8 @@ struct oauth {
 
 struct oauth_token {
     char subject[OAUTH_SUBJECT_SIZE];
-    uint32_t scopes; /* of OAUTH_SCOPES */
+    uint32_t scopes;                      /* of OAUTH_SCOPES */
+    char policies[API_KEY_POLICIES_SIZE]; /* that it is bounded to; "": it is not */
     int64_t expires_s;
 };
 

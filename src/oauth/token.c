@@ -15,6 +15,7 @@
 enum { TOKEN_MAX = 8192, PART_MAX = TOKEN_MAX, PARTS = 3, SKEW_S = 60 };
 
 static const char scope_prefix[] = "glovebox:";
+static const char policy_prefix[] = "policy:";
 
 struct part {
     const char *text;
@@ -52,7 +53,7 @@ static int read_object(const struct part *part, struct json_object **ret_object,
     error cause;
     *ret_object = NULL;
     if (decode(part, room, &size) < 0 ||
-        json_read((const char *) room, size, ret_object, &cause) < 0 ||
+        json_read_exact((const char *) room, size, ret_object, &cause) < 0 ||
         !json_object_is_type(*ret_object, json_type_object)) {
         (void) json_object_put(*ret_object);
         *ret_object = NULL;
@@ -148,32 +149,52 @@ static int check_times(struct json_object *claims, int64_t *ret_expires_s, error
     return 0;
 }
 
-static void add_scope(const char *word, size_t size, uint32_t *scopes)
+/* A policy that the token is bounded to. A name that cannot be kept must not leave it unbounded. */
+static int add_policy(const char *name, size_t size, struct oauth_token *token)
 {
-    size_t prefix = sizeof scope_prefix - 1;
-    if (size <= prefix || strncmp(word, scope_prefix, prefix) != 0)
-        return;
-    for (enum scope_bit bit = 0; bit < SCOPES; bit++)
-        if ((OAUTH_SCOPES & (1U << bit)) && strlen(scope_name(bit)) == size - prefix &&
-            strncmp(word + prefix, scope_name(bit), size - prefix) == 0)
-            *scopes |= 1U << bit;
+    size_t used = strlen(token->policies);
+    if (size == 0 || memchr(name, ',', size) || used + size + 2 > sizeof token->policies)
+        return -1;
+    (void) snprintf(token->policies + used, sizeof token->policies - used, "%s%.*s",
+                    used > 0 ? "," : "", (int) size, name);
+    return 0;
 }
 
-static void add_scopes(struct json_object *value, uint32_t *scopes)
+static int add_scope(const char *word, size_t size, struct oauth_token *token)
 {
+    size_t prefix = sizeof scope_prefix - 1, policy = sizeof policy_prefix - 1;
+    if (size <= prefix || strncmp(word, scope_prefix, prefix) != 0)
+        return 0;
+    word += prefix;
+    size -= prefix;
+    if (size >= policy && strncmp(word, policy_prefix, policy) == 0)
+        return add_policy(word + policy, size - policy, token);
+    for (enum scope_bit bit = 0; bit < SCOPES; bit++)
+        if ((OAUTH_SCOPES & (1U << bit)) && strlen(scope_name(bit)) == size &&
+            strncmp(word, scope_name(bit), size) == 0)
+            token->scopes |= 1U << bit;
+    return 0;
+}
+
+/* Fails where a word of it bounds the token, and cannot be kept. */
+static int add_scopes(struct json_object *value, struct oauth_token *token)
+{
+    int result = 0;
     if (json_object_is_type(value, json_type_string)) {
         const char *text = json_object_get_string(value);
-        for (size_t size; *text; text += size + (text[size] == ' ')) {
+        for (size_t size; *text && result == 0; text += size + (text[size] == ' ')) {
             size = strcspn(text, " ");
-            add_scope(text, size, scopes);
+            result = add_scope(text, size, token);
         }
     } else if (json_object_is_type(value, json_type_array)) {
-        for (size_t i = 0; i < json_object_array_length(value); i++) {
+        for (size_t i = 0; i < json_object_array_length(value) && result == 0; i++) {
             struct json_object *one = json_object_array_get_idx(value, i);
             if (json_object_is_type(one, json_type_string))
-                add_scope(json_object_get_string(one), strlen(json_object_get_string(one)), scopes);
+                result = add_scope(json_object_get_string(one), strlen(json_object_get_string(one)),
+                                   token);
         }
     }
+    return result;
 }
 
 static int check_claims(const struct oauth *oauth, struct json_object *claims,
@@ -191,8 +212,12 @@ static int check_claims(const struct oauth *oauth, struct json_object *claims,
     if (!subject || !subject[0] || strlen(subject) >= sizeof token->subject)
         return fail(err, ERR_UNAUTHORIZED, "the token does not say who it was given to (sub)");
     memcpy(token->subject, subject, strlen(subject) + 1);
-    add_scopes(json_member(claims, "scope"), &token->scopes);
-    add_scopes(json_member(claims, "scp"), &token->scopes);
+    if (add_scopes(json_member(claims, "scope"), token) < 0 ||
+        add_scopes(json_member(claims, "scp"), token) < 0)
+        return fail(err, ERR_UNAUTHORIZED,
+                    "the token's scopes glovebox:policy:… name no policy, or have more than %zu "
+                    "bytes of names",
+                    sizeof token->policies - 1);
     return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define EDDSA    "{\"alg\":\"EdDSA\",\"kid\":\"e1\"}"
 #define ISSUER   "https://login.example.com"
 #define AUDIENCE "https://sandbox.example.com/mcp"
 
@@ -336,26 +337,65 @@ TEST(scopes_are_words_of_their_own)
         char token[TEXT_MAX];
         struct oauth_token told;
         error err = { .code = ERR_NONE };
-        sign(&edwards, "{\"alg\":\"EdDSA\",\"kid\":\"e1\"}", claims_with(row->name, row->value),
-             token);
+        sign(&edwards, EDDSA, claims_with(row->name, row->value), token);
         expect(oauth_check(&oauth, token, &told, &err) == 0 && told.scopes == row->scopes,
                "%s: %x %s", row->value ? row->value : "none", told.scopes, err.text);
     }
     oauth_keys_done(&oauth.keys);
 }
 
-TEST(texts_that_are_no_tokens_are_refused)
+TEST(scopes_that_name_policies_bound_a_token)
 {
-    static const char *const texts[] = {
-        "", ".", "..", "...", "a.b.c", "e30.e30.", ".e30.e30", "e30=.e30.e30", "e30.e30.e30.e30"
+    static char long_name[API_KEY_POLICIES_SIZE + 64], longest[API_KEY_POLICIES_SIZE + 64];
+    const struct {
+        const char *value, *policies; /* NULL: it is refused */
+    } rows[] = {
+        { "\"glovebox:run glovebox:policy:data\"", "data" },
+        { "\"glovebox:policy:data glovebox:run glovebox:policy:minimal\"", "data,minimal" },
+        { "[\"glovebox:run\",\"glovebox:policy:data\"]", "data" },
+        { "\"glovebox:run policy:data xglovebox:policy:data glovebox:policies:data\"", "" },
+        { "\"glovebox:run glovebox:policy:\"", NULL },
+        { "\"glovebox:run glovebox:policy:a,b\"", NULL },
+        { longest, longest + sizeof "\"glovebox:run glovebox:policy:" - 1 },
+        { long_name, NULL },
     };
     struct oauth oauth;
     open_all(&oauth);
-    for_each(text, texts) {
+    (void) snprintf(long_name, sizeof long_name, "\"glovebox:run glovebox:policy:%0*d\"",
+                    API_KEY_POLICIES_SIZE - 1, 0);
+    (void) snprintf(longest, sizeof longest, "\"glovebox:run glovebox:policy:%0*d\"",
+                    API_KEY_POLICIES_SIZE - 2, 0);
+    for_each(row, rows) {
+        char token[TEXT_MAX];
+        struct oauth_token told;
+        error err = { .code = ERR_NONE };
+        sign(&edwards, EDDSA, claims_with("scope", row->value), token);
+        int result = oauth_check(&oauth, token, &told, &err);
+        expect((result == 0) == (row->policies != NULL) &&
+                   (result == 0 || strstr(err.text, "policy")),
+               "%s: %s", row->value, err.text);
+        if (result == 0)
+            expect(strncmp(told.policies, row->policies, strlen(told.policies)) == 0 &&
+                       strlen(told.policies) == strcspn(row->policies, "\"") &&
+                       told.scopes == SCOPE_RUN,
+                   "%s: %s", row->value, told.policies);
+    }
+    oauth_keys_done(&oauth.keys);
+}
+
+TEST(members_that_stand_twice_are_refused)
+{
+    static const char *const rows[][3] = { { EDDSA, "sub\":\"eve\",\"sub", "\"ada\"" },
+                                           { "{\"alg\":\"none\",\"alg\":\"EdDSA\"}", NULL, NULL } };
+    struct oauth oauth;
+    open_all(&oauth);
+    for_each(row, rows) {
+        char token[TEXT_MAX];
         struct oauth_token told;
         error err;
-        expect(oauth_check(&oauth, *text, &told, &err) < 0 && err.code == ERR_UNAUTHORIZED, "%s",
-               *text);
+        sign(&edwards, (*row)[0], claims_with((*row)[1], (*row)[2]), token);
+        expect(oauth_check(&oauth, token, &told, &err) < 0 && strstr(err.text, "not one"), "%s",
+               err.text);
     }
     oauth_keys_done(&oauth.keys);
 }
@@ -371,7 +411,7 @@ TEST(keys_are_read_again_when_their_file_has_changed)
     open_all(&oauth);
     oauth_keys_done(&oauth.keys);
     oauth = (struct oauth){ .looked_ms = 0 };
-    sign(&edwards, "{\"alg\":\"EdDSA\",\"kid\":\"e1\"}", claims_with(NULL, NULL), token);
+    sign(&edwards, EDDSA, claims_with(NULL, NULL), token);
     expect(oauth_identify(&oauth, token, &key, &err) < 0, "no issuer is set");
     expect(oauth_check_settings(ISSUER, AUDIENCE, path, &err) == 0, "%s", err.text);
     oauth_configure(&oauth, ISSUER, AUDIENCE, path);
@@ -382,6 +422,13 @@ TEST(keys_are_read_again_when_their_file_has_changed)
     expect(oauth_identify(&oauth, token, &key, &err) == 0, "%s", err.text);
     expect(key.id[0] == 'o' && strlen(key.id) == 16 && strncmp(key.tenant, "oauth-", 6) == 0,
            "%s %s", key.id, key.tenant);
+    static char bounded[TEXT_MAX];
+    struct api_key narrow;
+    sign(&edwards, EDDSA, claims_with("scp", "\"glovebox:policy:data\""), bounded);
+    expect(oauth_identify(&oauth, bounded, &narrow, &err) == 0, "%s", err.text);
+    expect(strcmp(narrow.policies, "data") == 0 && key.policies[0] == '\0' &&
+               strcmp(narrow.tenant, key.tenant) == 0 && strcmp(narrow.id, key.id) != 0,
+           "%s %s %s", narrow.policies, narrow.tenant, narrow.id);
     require(ftruncate(fd, 0) == 0, "emptied");
     oauth.looked_ms = now_ms() - 2000;
     expect(oauth_identify(&oauth, token, &key, &err) == 0, "those that were good stay: %s",
@@ -395,29 +442,9 @@ TEST(keys_are_read_again_when_their_file_has_changed)
     (void) unlink(path);
 }
 
-TEST(settings_are_all_there_or_none)
-{
-    static const char *const rows[][4] = {
-        { "", "", "", "good" },
-        { ISSUER, AUDIENCE, "/keys", "good" },
-        { ISSUER, "", "/keys", "" },
-        { "", AUDIENCE, "", "" },
-        { ISSUER, AUDIENCE, "", "" },
-        { ISSUER, AUDIENCE, "keys", "" },
-        { "http://login.example.com", AUDIENCE, "/keys", "" },
-        { "http://127.0.0.1:8080", AUDIENCE, "/keys", "good" },
-        { ISSUER "?x", AUDIENCE, "/keys", "" },
-        { ISSUER, AUDIENCE "\"", "/keys", "" },
-    };
-    for_each(row, rows) {
-        error err;
-        bool is_good = oauth_check_settings((*row)[0], (*row)[1], (*row)[2], &err) == 0;
-        expect(is_good == ((*row)[3][0] != '\0'), "%s %s %s", (*row)[0], (*row)[1], (*row)[2]);
-    }
-}
-
 TESTS(CASE(a_token_of_each_algorithm_is_taken), CASE(headers_that_are_none_are_refused),
       CASE(claims_that_are_none_are_refused),
       CASE(another_issuers_key_with_the_same_id_is_not_accepted),
-      CASE(scopes_are_words_of_their_own), CASE(texts_that_are_no_tokens_are_refused),
-      CASE(keys_are_read_again_when_their_file_has_changed), CASE(settings_are_all_there_or_none))
+      CASE(scopes_are_words_of_their_own), CASE(scopes_that_name_policies_bound_a_token),
+      CASE(members_that_stand_twice_are_refused),
+      CASE(keys_are_read_again_when_their_file_has_changed))

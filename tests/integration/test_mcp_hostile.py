@@ -259,6 +259,31 @@ def test_a_process_ends_the_last_of_many_sessions(service):
         wait_for(lambda session=session: service.call("GET", f"/v1/sessions/{session}").json["state"] == "ended")
 
 
+TWICE = [
+    '{"jsonrpc":"2.0","id":7,"method":"ping","method":"tools/list"}',
+    '{"jsonrpc":"2.0","id":7,"id":8,"method":"ping"}',
+    '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"policy_explain","name":"run_code","arguments":{"code":"1"}}}',
+    '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"run_code","arguments":{"code":"1","code":"2"}}}',
+    '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"run_code","arguments":{"code":"1","\\u0063ode":"2"}}}',
+    '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"run_code","arguments":{"code":"1"},"arguments":{"code":"2"}}}',
+    '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"run_code","arguments":{"code":"1","files":[{"path":"a","path":"b","text":""}]}}}',
+    '{"jsonrpc":"2.0","id":7,"method":"ping","params":{"_meta":{"progressToken":1,"progressToken":2}}}',
+]
+
+
+@pytest.mark.parametrize("body", TWICE)
+def test_a_member_that_stands_twice_is_refused(service, client, body):
+    """Two readers could see different values."""
+    answer = service.call("POST", "/mcp", body.encode(), key=client.key, headers=ACCEPT)
+    assert answer.status == 400 and answer.json["error"]["code"] == -32700 and "twice" in answer.json["error"]["message"], answer.body
+    bridge = Bridge(service.glovebox, "--socket", service.socket)
+    bridge.send(body.encode())
+    refused = bridge.read()
+    assert refused["error"]["code"] == -32700 and "twice" in refused["error"]["message"] and refused["id"] is None, refused
+    assert "result" in bridge.ask(9, "ping")
+    bridge.end()
+
+
 def test_lines_that_are_no_messages_are_answered_and_the_next_is_served(service):
     bridge = Bridge(service.glovebox, "--socket", service.socket)
     deep = b'{"a":' * 10000 + b"1" + b"}" * 10000

@@ -108,6 +108,27 @@ def test_scopes_are_mapped_and_what_decides_needs_a_key(service, issuer):
     assert service.call("POST", "/v1/approvals/apr_1:decide", {"decision": "approve"}, key=every).status == 403
 
 
+def test_scopes_bound_the_policies_of_a_token(service, issuer):
+    bounded = issuer.token(scope="glovebox:run glovebox:sessions glovebox:policy:minimal")
+    client = Stateless(service, bounded)
+    assert text_of(client.tool("run_code", code="print(1)", policy="minimal")).startswith("1\n")
+    for tool, arguments in (("run_code", {"code": "1"}), ("run_command", {"command": "true"}), ("session_open", {})):
+        for policy in ("data", "minimal,data", "default"):
+            refused = client.tool(tool, **arguments, policy=policy)
+            assert refused["isError"] and "policy" in text_of(refused), (tool, policy, refused)
+    # Without a word about it: the one that the token is bounded to.
+    run = client.tool("execute_python", code="print(1)")["structuredContent"]["id"]
+    assert service.call("GET", f"/v1/runs/{run}", key=bounded).json["policy"]["name"].startswith("minimal")
+    assert service.call("POST", "/v1/runs", {"code": "1", "policy": "data"}, key=bounded).status == 403
+    assert service.call("POST", "/v1/runs", {"code": "1", "policy": "minimal"}, key=bounded).status == 200
+    # Another token of the same subject has its own bound, before and after.
+    free = issuer.token()
+    assert service.call("POST", "/v1/runs", {"code": "1", "policy": "minimal"}, key=free).status == 200
+    assert service.call("POST", "/v1/runs", {"code": "1", "policy": "data"}, key=bounded).status == 403
+    for scope in ("glovebox:run glovebox:policy:", "glovebox:run glovebox:policy:a,minimal", "glovebox:run glovebox:policy:" + "x" * 600):
+        assert ask(service, issuer.token(scope=scope)).status == 401, scope
+
+
 def test_a_request_keeps_the_scopes_of_its_own_token(service, issuer):
     """Its header has come; before its body has, another token of the same subject asks for what this one may not."""
     narrow, wide = issuer.token(scope="glovebox:run"), issuer.token(scope="glovebox:run glovebox:sessions")

@@ -147,7 +147,7 @@ void bridge_send(struct bridge *bridge, const char *line, size_t size)
     if (!post)
         return;
     post->fd = -1;
-    if (json_read(line, size, &message, &err) == 0) {
+    if (json_read_exact(line, size, &message, &err) == 0) {
         json_object *method = answer_member(message, "method");
         if (json_object_is_type(method, json_type_string) &&
             strcmp(json_object_get_string(method), "notifications/cancelled") == 0)
