@@ -1,6 +1,7 @@
 """A file system of its own for a test: ext4 on a loop device, which can lose its power."""
 
 import contextlib
+import ctypes
 import fcntl
 import os
 import pathlib
@@ -12,6 +13,29 @@ import time
 import pytest
 
 EXT4_IOC_SHUTDOWN, NOTHING_IS_FLUSHED = 0x8004587D, 2
+CLONE_NEWNS = 0x20000
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def must(result, what):
+    if result < 0:
+        raise OSError(ctypes.get_errno(), what)
+
+
+@contextlib.contextmanager
+def mounts_of_its_own():
+    """What is mounted meanwhile only this thread and its children see: a mount namespace that any other process of the
+    machine makes has no copy of it, which would hold the file system after its end here."""
+    before, folder = os.open("/proc/thread-self/ns/mnt", os.O_RDONLY), os.getcwd()
+    try:
+        must(libc.unshare(CLONE_NEWNS), "unshare")
+        # what is unmounted outside goes here, too; nothing goes the other way
+        subprocess.run(["mount", "--make-rslave", "/"], check=True)
+        yield
+    finally:
+        must(libc.setns(before, CLONE_NEWNS), "setns")
+        os.chdir(folder)
+        os.close(before)
 
 
 class Disk:
@@ -66,7 +90,7 @@ def disk(mib, *options):
     """A mounted disk. However the test ends, its mount and its loop device go."""
     if os.geteuid() != 0 or not os.path.exists("/dev/loop-control"):
         pytest.skip("no loop devices can be made here")
-    with tempfile.TemporaryDirectory(prefix="glovebox-disk-", dir=place_of(mib)) as top:
+    with tempfile.TemporaryDirectory(prefix="glovebox-disk-", dir=place_of(mib)) as top, mounts_of_its_own():
         os.chmod(top, 0o755)
         made = Disk(pathlib.Path(top), mib, *options)
         try:

@@ -146,6 +146,24 @@ def test_power_cuts_lose_nothing_that_was_promised(glovebox):
             assert report.returncode == 0 and json.loads(report.stdout)["verified"], report.stdout + report.stderr
 
 
+def test_a_mount_namespace_of_another_process_does_not_hold_the_disk():
+    """One that was made while the disk was mounted, as those of a service of the machine are."""
+    other = subprocess.Popen(["sh", "-c", "read -r now; exec unshare --mount sh -c 'echo made; exec sleep 60'"],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        with disk(64) as drive:
+            other.stdin.write(b"now\n")
+            other.stdin.flush()
+            assert other.stdout.readline() == b"made\n"
+            begin = time.monotonic()
+            drive.unmount()
+            assert time.monotonic() - begin < 5
+            drive.mount()
+    finally:
+        other.kill()
+        other.communicate()
+
+
 def test_a_disk_that_refuses_writes_is_reported_and_no_run_starts(glovebox):
     with disk(64) as drive, serve_from(glovebox, drive.folder) as serving:
         assert run(serving, "before").json["status"] == "ok" and health(serving) == (200, None)
