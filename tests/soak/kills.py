@@ -4,7 +4,9 @@
 Under load from eight clients each process of the service is killed (SIGKILL), TIMES times each in turns. For each kill:
 how long until a new run is answered well; and every run that was under way must have been answered well or as `lost`
 with its cause, and must have begun no more than once, as its own stream of events tells. Where gloveboxd itself was
-what died the caller asks the next one, by the id of the run: it must know from its receipts how the run ended. It ends with 1 if a caller heard something else or it took longer than 2 s."""
+what died the caller asks the next one, by the id of the run: it must know from its receipts how the run ended. When the
+load has ended, every slot but those of the pools must be free within 10 s of the kill. It ends with 1 if a caller heard
+something else or it took longer than 2 s, or than 10 s for the slots."""
 
 import collections
 import contextlib
@@ -12,6 +14,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import sys
@@ -21,7 +24,7 @@ import time
 
 from service import TOP, Caller, Service
 
-BACK_WITHIN_S = 2.0
+BACK_WITHIN_S, SLOTS_WITHIN_S = 2.0, 10.0
 SLOW = "import time\nprint('begun', {n}, flush=True)\ntime.sleep(0.3)\nprint('done', {n})"
 QUICK = "print('begun', {n})\nprint('done', {n})"
 
@@ -177,6 +180,34 @@ def back_after(path, begin):
     return float("inf")
 
 
+def slots_held(path):
+    """Slots in use or stuck that no pool has; None if there is no answer."""
+    connection = http.client.HTTPConnection("localhost", timeout=10)
+    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.settimeout(10)
+        connection.sock.connect(path)
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+
+        def gauge(name):
+            found = re.findall(rf"^glovebox_{name}(?:{{.*}})? (\d+)$", text, re.MULTILINE)
+            assert found or name.startswith("pool_"), f"no metric glovebox_{name}"
+            return sum(map(int, found))
+
+        return gauge("slots_in_use") + gauge("slots_stuck") - gauge("pool_idle") - gauge("pool_building")
+    return None
+
+
+def slots_back_after(path, begin):
+    """Seconds from the kill until no slot is held."""
+    while time.monotonic() < begin + 3 * SLOTS_WITHIN_S:
+        if slots_held(path) == 0:
+            return time.monotonic() - begin
+        time.sleep(0.05)
+    return float("inf")
+
+
 def kill_once(service, what):
     pid = wait_for(service, what)
     load = Load(service.socket)
@@ -186,7 +217,7 @@ def kill_once(service, what):
     took = back_after(service.socket, begin)
     time.sleep(0.3)
     load.end()
-    return took, load
+    return took, slots_back_after(service.socket, begin), load
 
 
 def main():
@@ -196,10 +227,11 @@ def main():
     with tempfile.TemporaryDirectory(prefix="glovebox-kills-") as folder, Service(build, folder, 32) as service:
         Stream(service.socket, "print(1)")
         for what in ("zygote", "holder", "spawner", "gloveboxd"):
-            took, told, lost = [], collections.Counter(), collections.Counter()
+            took, slots, told, lost = [], [], collections.Counter(), collections.Counter()
             for _ in range(times):
-                seconds, load = kill_once(service, what)
+                seconds, slots_seconds, load = kill_once(service, what)
                 took.append(seconds)
+                slots.append(slots_seconds)
                 told += load.told
                 lost += load.lost
                 wrong += [f"{what}: {item}" for item in load.wrong]
@@ -207,9 +239,11 @@ def main():
                     wrong.append(f"{what}: {load.told['hung up']} callers heard nothing")
                 time.sleep(10.5 if what in ("spawner", "gloveboxd") else 0)  # supervisor.c: who lived that long is steady
             print(f"{what:10} back after {sorted(took)[len(took) // 2]:.2f} s at the median, {max(took):.2f} s at most; "
-                  f"callers were told: {dict(told)}")
+                  f"slots after {max(slots):.2f} s at most; callers were told: {dict(told)}")
             for cause, count in lost.most_common(3):
                 print(f"           {count} lost: {cause}")
+            if max(slots) > SLOTS_WITHIN_S:
+                wrong.append(f"{what}: slots back after {max(slots):.2f} s")
             if max(took) > BACK_WITHIN_S:
                 wrong.append(f"{what}: back after {max(took):.2f} s")
     for item in wrong[:20]:
