@@ -378,9 +378,10 @@ static int open_engine(error *err)
 static int begin(error *err)
 {
     bool is_for_one = settings.is_private && !settings.is_warm;
+    daemon_.templates =
+        (struct templates){ .changed = template_watch_told, .context = &daemon_.template_watch };
     if (prepare_process(err) < 0 ||
-        templates_open(&daemon_.templates, settings.templates, settings.first_template,
-                       template_watch_told, &daemon_.template_watch, err) < 0 ||
+        templates_open(&daemon_.templates, settings.templates, settings.first_template, err) < 0 ||
         template_watch_tell(&daemon_.templates, settings.spawner, !is_for_one, err) < 0)
         return -1;
     if (policies_load(&daemon_.policies, settings.policies, err) < 0 || open_loop(err) < 0 ||

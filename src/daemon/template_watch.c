@@ -107,7 +107,7 @@ static void on_timer(uv_timer_t *timer)
         return; /* this gloveboxd ends */
     if (watch->has_changed || watch->is_blind) {
         watch->has_changed = false;
-        templates_look(watch->templates, template_watch_told, watch);
+        templates_look(watch->templates);
     }
     for (uint32_t i = 0; i < SPAWN_TEMPLATES_MAX; i++) {
         const struct template *template = watch->templates->list[i];

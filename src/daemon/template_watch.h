@@ -29,8 +29,8 @@ struct template_watch {
  * retired or could not be read. Before the watch is open only the last is told. */
 void template_watch_told(void *context, int index, const char *name, const error *cause);
 
-/* Tells the spawner of all, before anything else begins: the first of them starts at once. Without `warm` no
- * interpreter is kept to fork. */
+/* Tells the spawner of all, before anything else begins: the first of them starts at once. Without
+ * `warm` no interpreter is kept to fork. */
 int template_watch_tell(const struct templates *templates, int spawner, bool warm, error *err);
 
 /* Parks what most runs ask for before the first of them comes. */

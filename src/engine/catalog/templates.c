@@ -232,8 +232,7 @@ static int list_names(const char *folder, char (*names)[POLICY_NAME_SIZE], error
     return count;
 }
 
-int templates_open(struct templates *templates, const char *folder, const char *first,
-                   template_changed *refused, void *context, error *err)
+int templates_open(struct templates *templates, const char *folder, const char *first, error *err)
 {
     static char names[NAMES_MAX + 1][POLICY_NAME_SIZE];
     bool serves_any = false, any_failed = false;
@@ -250,7 +249,7 @@ int templates_open(struct templates *templates, const char *folder, const char *
         serves_any |= is_added;
         any_failed |= !is_added;
         if (!is_added)
-            refused(context, -1, names[i], err);
+            templates->changed(templates->context, -1, names[i], err);
     }
     return any_failed && !serves_any ? -1 : 0;
 }
@@ -264,8 +263,10 @@ static bool is_in_place(const struct template *template, int folder)
            held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
 
-void templates_look(struct templates *templates, template_changed *changed, void *context)
+void templates_look(struct templates *templates)
 {
+    template_changed *changed = templates->changed;
+    void *context = templates->context;
     static char names[NAMES_MAX][POLICY_NAME_SIZE];
     error err;
     auto_fd folder = open(templates->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -56,26 +56,27 @@ struct template
     int trusted;                               /* its file of certificates, -1 for none */
 };
 
-/* By index; NULL where there is none. */
-struct templates {
-    const char *folder; /* borrowed */
-    struct template *list[SPAWN_TEMPLATES_MAX];
-    uint64_t changes; /* templates added and retired since they were opened */
-};
-
 /* Told of each that has been added or retired, and of each that cannot be read: then `cause` says
  * why, and `index` is -1. May drop one that was added: then the one before serves on. */
 typedef void template_changed(void *context, int index, const char *name, const error *cause);
 
+/* By index; NULL where there is none. */
+struct templates {
+    const char *folder; /* borrowed */
+    struct template *list[SPAWN_TEMPLATES_MAX];
+    template_changed *changed; /* set by the caller, with its context, before it is opened */
+    void *context;
+    uint64_t changes; /* templates added and retired since they were opened */
+};
+
 /* Reads every template of the folder, `first` (may be NULL) before the others. One that cannot be
- * read is left out, and `refused` is told as of a change.
+ * read is left out, and told.
  * Fails  ERR_UNAVAILABLE  with file, cause and fix of the last, if none is left. */
-int templates_open(struct templates *templates, const char *folder, const char *first,
-                   template_changed *refused, void *context, error *err);
+int templates_open(struct templates *templates, const char *folder, const char *first, error *err);
 void templates_done(struct templates *templates);
 
 /* Looks at the folder again. */
-void templates_look(struct templates *templates, template_changed *changed, void *context);
+void templates_look(struct templates *templates);
 
 /* Makes the place of a retired template free; it goes with its last user. */
 void templates_drop(struct templates *templates, uint32_t index);

@@ -72,7 +72,8 @@ struct pool_class *pool_classes_neediest(struct pool_classes *pool_classes, bool
         if (have >= target || !(pool_class->has_stood || may_warm))
             continue;
         uint64_t share = (target - have) * found_target, found_share = found_missing * target;
-        if (share < found_share || (share == found_share && pool_class->turn >= found->turn))
+        if (found &&
+            (share < found_share || (share == found_share && pool_class->turn >= found->turn)))
             continue;
         found = pool_class;
         found_missing = target - have;

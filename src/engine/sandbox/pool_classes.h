@@ -57,9 +57,9 @@ uint32_t pool_class_target(const struct pool_classes *pool_classes,
                            const struct pool_class *pool_class, uint64_t now_ms);
 
 /* The shape that lacks most of what it should have parked, as a share: the shapes of a tenant that
- * asks much have the larger number, and would always be first by that. Of several that lack the same
- * share, the one that was not built for longest. NULL: none lacks anything. The first of a shape may
- * need an interpreter that is yet to be warmed, which takes a processor a while: only if
+ * asks much have the larger number, and would always be first by that. Of several that lack the
+ * same share, the one that was not built for longest. NULL: none lacks anything. The first of a
+ * shape may need an interpreter that is yet to be warmed, which takes a processor a while: only if
  * `may_warm`. */
 struct pool_class *pool_classes_neediest(struct pool_classes *pool_classes, bool may_warm,
                                          uint64_t now_ms);

@@ -176,5 +176,4 @@ TESTS(CASE(a_shape_is_found_again), CASE(the_shape_unused_for_longest_gives_up_i
       CASE(demand_rises_at_once_and_fades), CASE(as_many_wait_as_demand_asks_for),
       CASE(the_lightest_set_has_more_that_are_primed),
       CASE(the_shape_that_lacks_the_larger_share_is_built_first),
-      CASE(shapes_that_lack_the_same_take_turns),
-      CASE(a_cold_interpreter_is_warmed_only_if_it_may))
+      CASE(shapes_that_lack_the_same_take_turns), CASE(a_cold_interpreter_is_warmed_only_if_it_may))
