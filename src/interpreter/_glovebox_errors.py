@@ -226,7 +226,8 @@ def hint_of_file(error):
     if os.path.lexists(place):
         return None
     if place.startswith(("/proc/", "/sys/")):
-        return "glovebox: /proc has this sandbox's processes alone, and there is no /sys; os.cpu_count() and limits hold here"
+        return ("glovebox: /proc has this sandbox's processes alone, and there is no /sys; os.cpu_count() and limits hold here, "
+                "and resource.getrusage() or psutil.Process() tell what this one uses")
     if not place.startswith("/workspace/"):
         name = os.path.basename(place)
         there = f", and {name} is there" if os.path.lexists(f"/workspace/{name}") else ""

@@ -201,6 +201,20 @@ def test_every_way_to_print_is_captured_in_order(cell):
     assert text_of(outcome) == ["['11']"]
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_a_pool_finds_functions_of_a_file(cell, method):
+    cell("%%writefile work.py\ndef f(x): return x * x")
+    outcome = cell("import multiprocessing, sys\nsys.path.insert(0, '')\nfrom work import f\n"
+                   f"with multiprocessing.get_context('{method}').Pool(2) as pool: print(pool.map_async(f, range(4)).get(timeout=20))")
+    assert outcome["stdout"] == b"[0, 1, 4, 9]\n", outcome
+
+
+def test_a_pool_of_forked_processes_finds_functions_of_a_cell(cell):
+    outcome = cell("import multiprocessing\ndef f(x): return x * x\n"
+                   "with multiprocessing.Pool(2) as pool: print(pool.map_async(f, range(4)).get(timeout=20))")
+    assert outcome["stdout"] == b"[0, 1, 4, 9]\n", outcome
+
+
 def test_threads_that_show_do_not_mix_their_results(cell):
     outcome = cell("import threading\nbig = 'y' * 200000\n"
                    "ts = [threading.Thread(target=lambda i=i: [display(str(i) + big) for _ in range(5)]) for i in range(8)]\n"

@@ -42,6 +42,8 @@ FILES = [
 
 
 PLACE = "glovebox: write into /workspace, which is the working folder, or /tmp\n"
+USAGE = ("there is no /sys; os.cpu_count() and limits hold here, and resource.getrusage() or psutil.Process() tell what this "
+         "one uses\n")
 SAID = [
     ("raise LookupError('Resource punkt_tab not found. Please use the NLTK Downloader')", "scikit-learn's text features, need no data\n"),
     ("raise ValueError('Image export needs it: pip install -U \"kaleido>=1\"')",
@@ -58,7 +60,7 @@ SAID = [
     ("open('/mnt/data/a.csv')", "glovebox: /mnt/data is not of this sandbox; files that were sent along lie in /workspace, the "
                                 "working folder\n"),
     ("open('b.csv', 'x'); open('/home/person/b.csv')", "the working folder, and b.csv is there\n"),
-    ("open('/proc/meminfo')", "there is no /sys; os.cpu_count() and limits hold here\n"),
+    ("open('/proc/meminfo')", USAGE), ("import psutil; psutil.virtual_memory()", USAGE), ("import psutil; psutil.cpu_percent()", USAGE),
     ("open('/usr/x', 'w')", PLACE), ("import os; os.makedirs('/data/x')", PLACE),
 ]
 
@@ -87,3 +89,8 @@ class TestHints:
                 assert error["traceback"].endswith(hint) and hint.strip() not in error["value"]
         finally:
             session.end()
+
+    def test_what_the_hint_names_tells_the_usage(self, daemon):
+        code = "import psutil, resource\nprint(psutil.Process().memory_info().rss > 1 << 20, resource.getrusage(0).ru_maxrss > 1024)"
+        _status, answer = daemon.call("POST", "/v1/runs", {"policy": "data", "code": code})
+        assert answer["stdout"] == "True True\n", answer
