@@ -80,7 +80,7 @@ static struct daemon {
     uv_timer_t drained;
     deadline drain_ends;
     bool is_ending;
-} daemon_;
+} daemon_ = { .templates = { .changed = template_watch_told, .context = &daemon_.template_watch } };
 
 /* --- the end ------------------------------------------------------------------------------------
  */
@@ -378,8 +378,6 @@ static int open_engine(error *err)
 static int begin(error *err)
 {
     bool is_for_one = settings.is_private && !settings.is_warm;
-    daemon_.templates =
-        (struct templates){ .changed = template_watch_told, .context = &daemon_.template_watch };
     if (prepare_process(err) < 0 ||
         templates_open(&daemon_.templates, settings.templates, settings.first_template, err) < 0 ||
         template_watch_tell(&daemon_.templates, settings.spawner, !is_for_one, err) < 0)

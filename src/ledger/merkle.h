@@ -73,6 +73,4 @@ struct merkle_head {
 
 bool merkle_is_included(const struct merkle_hash *leaf, uint64_t index,
                         const struct merkle_head *head, const struct merkle_proof *proof);
-bool merkle_is_consistent(const struct merkle_head *from, const struct merkle_head *to,
-                          const struct merkle_proof *proof);
 bool merkle_equal(const struct merkle_hash *left, const struct merkle_hash *right);

@@ -24,6 +24,43 @@ static int read_stored(void *context, uint64_t position, struct merkle_hash *ret
 
 static const struct merkle_tree tree = { .read = read_stored };
 
+/* As a verifier does it, RFC 9162, section 2.1.4.2. */
+static bool merkle_is_consistent(const struct merkle_head *from, const struct merkle_head *to,
+                                 const struct merkle_proof *proof)
+{
+    if (from->size > to->size)
+        return false;
+    if (from->size == to->size || from->size == 0)
+        return proof->count == 0 && (from->size == 0 || merkle_equal(&from->root, &to->root));
+    bool is_power = (from->size & (from->size - 1)) == 0;
+    if (!is_power && proof->count == 0)
+        return false;
+    size_t next = is_power ? 0 : 1;
+    struct merkle_hash old = is_power ? from->root : proof->hashes[0];
+    struct merkle_hash new = old;
+    uint64_t number = from->size - 1, last = to->size - 1;
+    for (; number & 1; number >>= 1)
+        last >>= 1;
+    for (; next < proof->count; next++) {
+        if (last == 0)
+            return false;
+        const struct merkle_hash *hash = &proof->hashes[next];
+        if (number & 1 || number == last) {
+            merkle_node(hash, &old, &old);
+            merkle_node(hash, &new, &new);
+            while (!(number & 1) && number != 0) {
+                number >>= 1;
+                last >>= 1;
+            }
+        } else {
+            merkle_node(&new, hash, &new);
+        }
+        number >>= 1;
+        last >>= 1;
+    }
+    return last == 0 && merkle_equal(&old, &from->root) && merkle_equal(&new, &to->root);
+}
+
 static void hash_from(const char *hex, struct merkle_hash *ret)
 {
     (void) sodium_hex2bin(ret->bytes, sizeof ret->bytes, hex, strlen(hex), NULL, NULL, NULL);
