@@ -85,9 +85,9 @@ class TestFiles:
 
     def test_a_mode_is_kept_or_given(self, files):
         assert files.put("run.sh", b"#!/bin/sh\n", "?mode=755")[0] == 200
-        assert files.ask("stat", path="run.sh")[1]["mode"] == 0o755
+        assert files.ask("stat", path="run.sh")[1]["mode"] == "755"
         assert files.put("run.sh", b"#!/bin/sh\necho 1\n")[0] == 200
-        assert files.ask("stat", path="run.sh")[1]["mode"] == 0o755
+        assert files.ask("stat", path="run.sh")[1]["mode"] == "755"
         assert files.put("run.sh", b"", "", {"If-None-Match": "*"})[0] == 409
 
     def test_folders_are_made_listed_moved_and_removed(self, files):

@@ -239,7 +239,7 @@ export function entryOf(value: unknown, folder?: string): EntryInfo {
     path,
     type: TYPES[textOf(row["type"]) ?? "file"] ?? "other",
     size: numberOf(row["size"]) ?? 0,
-    mode: numberOf(row["mode"]) ?? 0,
+    mode: parseInt(textOf(row["mode"]) ?? "0", 8),
     modifiedTime: new Date(numberOf(row["modified_ms"]) ?? 0),
     ...(target === undefined ? {} : { target }),
     ...(targetType === undefined ? {} : { targetType: TYPES[targetType] ?? "other" }),

@@ -134,6 +134,7 @@ function valueOf(schema) {
     return found.properties ? Object.fromEntries(Object.entries(found.properties).map(([field, each]) => [field, valueOf(each)])) : { "text/plain": "x" };
   }
   if (kind === "array") return [valueOf(found.items)];
+  if (found.pattern === "^[0-7]{3,4}$") return "644";
   if (kind === "string") return found.format === "date-time" ? "2026-01-02T03:04:05.000006Z" : "YQ==";
   return kind === "boolean" ? false : 0;
 }

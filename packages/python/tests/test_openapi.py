@@ -247,6 +247,8 @@ class Record:
             return {name: self.value(each) for name, each in schema.get("properties", {}).items()} or {"text/plain": "x"}
         if kind == "array":
             return [self.value(schema["items"])]
+        if schema.get("pattern") == "^[0-7]{3,4}$":
+            return "644"
         if kind == "string":
             return {"date-time": "2026-01-02T03:04:05.000006Z"}.get(schema.get("format"), "YQ==")
         return {"boolean": False}.get(kind, 0)

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -99,7 +100,7 @@ static int look_inside(struct copy *copy, const char *path, struct look *ret_loo
         ret_look->kind = strcmp(type, "folder") == 0 ? LOOK_FOLDER
                          : strcmp(type, "file") == 0 ? LOOK_FILE
                                                      : LOOK_OTHER;
-        ret_look->mode = (mode_t) json_object_get_int(answer_member(answer, "mode")) & 0777;
+        ret_look->mode = (mode_t) strtoul(answer_text(answer, "mode"), NULL, 8) & 0777;
     } else if (failure.code == ERR_NOT_FOUND && strstr(failure.text, "No such file")) {
         result = 0;
     } else {

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -92,7 +93,7 @@ static int write_entry(const struct copy *copy, const char *from, int folder, js
     if (strcmp(answer_text(entry, "type"), "folder") == 0)
         return beneath_make_folder(folder, name, err);
     (void) snprintf(path, sizeof path, "%s%s%s", from, *from ? "/" : "", name);
-    mode_t mode = (mode_t) json_object_get_int(answer_member(entry, "mode")) & 0777;
+    mode_t mode = (mode_t) strtoul(answer_text(entry, "mode"), NULL, 8) & 0777;
     if (beneath_begin(&file, folder, name, mode, err) < 0)
         return -1;
     int32_t code = glb_session_read(copy->arguments->client, copy->session, path, 0, file.fd);

@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 #include "json/writer.h"
 
+#include <stdio.h>
 #include <sys/stat.h>
 
 void file_path_write(const char *path, size_t size, struct bytes *out)
@@ -24,7 +25,9 @@ const char *file_type_name(uint32_t mode)
 void file_facts_write(const struct file_entry *entry, struct bytes *out)
 {
     json_count_field(out, "size", entry->size);
-    json_count_field(out, "mode", entry->mode & 07777);
+    char octal[8]; /* as a request has it */
+    (void) snprintf(octal, sizeof octal, "%03o", entry->mode & 07777);
+    json_string_field(out, "mode", octal);
     json_number_field(out, "modified_ms", entry->mtime_ns / 1000000);
 }
 

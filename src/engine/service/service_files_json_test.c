@@ -62,6 +62,25 @@ TEST(entries_come_in_the_order_of_their_paths)
     }
 }
 
+TEST(a_mode_is_octal_with_three_digits_at_least)
+{
+    static const struct {
+        uint32_t mode;
+        const char *facts;
+    } cases[] = {
+        { S_IFREG | 0644, "\"size\":7,\"mode\":\"644\",\"modified_ms\":1500" },
+        { S_IFREG, "\"size\":7,\"mode\":\"000\",\"modified_ms\":1500" },
+        { S_IFDIR | 07777, "\"size\":7,\"mode\":\"7777\",\"modified_ms\":1500" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        auto_bytes all = { 0 };
+        file_facts_write(
+            &(struct file_entry){ .mode = cases[i].mode, .size = 7, .mtime_ns = 1500999999 }, &all);
+        bytes_add(&all, "", 1);
+        expect(strcmp(all.data, cases[i].facts) == 0, "%s", all.data);
+    }
+}
+
 TEST(a_path_stands_before_those_that_it_begins)
 {
     struct listed_entry entries[8];
@@ -97,4 +116,5 @@ TEST(an_empty_folder_is_a_list_of_nothing)
 }
 
 TESTS(CASE(entries_come_in_the_order_of_their_paths),
+      CASE(a_mode_is_octal_with_three_digits_at_least),
       CASE(a_path_stands_before_those_that_it_begins), CASE(an_empty_folder_is_a_list_of_nothing))

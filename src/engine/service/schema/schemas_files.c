@@ -43,7 +43,7 @@ static const struct property file_entry[] = {
     { "name",        "string",  "the last part of the path" },
     { "type",        "=folder,file,link,special", "" },
     { "size",        "count",   "bytes" },
-    { "mode",        "count 0..4095", "as a decimal number" },
+    { "mode",        "string /^[0-7]{3,4}$/", "octal, as a request has it" },
     { "modified_ms", "integer", "milliseconds since 1970" },
     { "target",      "string",  "of a link", true },
     { "target_type", "=folder,file,link,special?", "of a link; null: it leads nowhere", true },
@@ -56,7 +56,7 @@ static const struct property file_listing[] = {
 };
 static const struct property file_written[] = {
     { "size",        "count",         "bytes" },
-    { "mode",        "count 0..4095", "as a decimal number" },
+    { "mode",        "string /^[0-7]{3,4}$/", "octal, as a request has it" },
     { "modified_ms", "integer",       "milliseconds since 1970" },
     { 0 },
 };
@@ -73,7 +73,7 @@ const struct schema file_schemas[] = {
     { "SignedUrl", "A URL that needs no key", signed_url },
     { "FilePath", "Which file or folder it was", file_path, .example = "{\"path\":\"data.csv\"}" },
     { "FileEntry", "What stands at a path", file_entry, .first = file_path,
-      .example = "{\"path\":\"old/data.csv\",\"name\":\"data.csv\",\"type\":\"file\",\"size\":12,\"mode\":420,\"modified_ms\":1790000000000}" },
+      .example = "{\"path\":\"old/data.csv\",\"name\":\"data.csv\",\"type\":\"file\",\"size\":12,\"mode\":\"644\",\"modified_ms\":1790000000000}" },
     { "FileListing", "What stands in a folder", file_listing, .first = file_path },
     { "FileWritten", "A file as it has been written", file_written, .first = file_path },
     { "TarUnpacked", "A folder that has been filled", tar_unpacked, .first = file_path },
