@@ -117,28 +117,3 @@ def test_task_notifications_go_to_clients_that_declare_tasks(service):
     stream = service.open("POST", "/mcp", message, headers=knows.headers(message))
     assert read_event(stream)["params"]["notifications"] == {}
     stream.close()
-
-
-def ends_within(peer, seconds):
-    peer.settimeout(seconds)
-    with contextlib.suppress(TimeoutError):
-        while peer.recv(65536):
-            pass
-        return True
-    return False
-
-
-def test_streams_of_a_revoked_or_expired_key_end_and_others_stay(service):
-    revoked, stays = (service.key("--scope", "run,sessions") for _ in range(2))
-    expires = service.key("--scope", "run,sessions", "--expires", "5s")
-    streams = [subscribe(service, Stateless(service, key), number)[0] for number, key in enumerate((revoked, expires, stays))]
-    body = json.dumps({"code": "import time\nfor n in range(60): print(n, flush=True); time.sleep(0.5)", "policy": "minimal"})
-    run = socket.create_connection(("127.0.0.1", service.port), timeout=60)
-    run.sendall(f"POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nAuthorization: Bearer {revoked['key']}\r\n"
-                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
-    assert b"200" in run.recv(65536)
-    assert service.glovebox("key", "revoke", revoked["id"]).returncode == 0
-    assert ends_within(streams[0], 20) and ends_within(streams[1], 20) and ends_within(run, 20)
-    assert not ends_within(streams[2], 1), "its key is good"
-    for stream in (*streams, run):
-        stream.close()

@@ -58,6 +58,7 @@ struct http {
     struct exchange *first_queued; /* request_turns.c */
     int64_t turn_us;               /* that requests have taken of this turn of the loop */
     int64_t began_ms;
+    unsigned sweeps;
 };
 
 static inline struct connection *connection_of(struct MHD_Connection *connection)
@@ -66,6 +67,9 @@ static inline struct connection *connection_of(struct MHD_Connection *connection
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     return info ? info->socket_context : NULL;
 }
+
+/* upgrade.c: ends those whose key was revoked or has expired. */
+void close_upgraded_without_key(struct http *http);
 
 /* http.c */
 void listen_again(struct http *http);

@@ -21,6 +21,7 @@ enum {
     CROWD = 16, /* with so few places left a silent connection makes room for each newcomer */
     OLD_BODY_MS = 10000, /* a body that is not in by then may have to make room too */
     SECOND_MS = 1000,
+    KEY_SWEEPS = 10, /* so often, in sweeps, the keys of upgraded connections are looked at */
 };
 
 /* Since when a peer owes us bytes; 0: it does not. */
@@ -109,6 +110,8 @@ void on_sweep(uv_timer_t *timer)
         say_too_slow(connection);
         cut(connection);
     }
+    if (++http->sweeps % KEY_SWEEPS == 0)
+        close_upgraded_without_key(http);
     if (http->is_full)
         listen_again(http); /* a connection may have stalled by now */
 }

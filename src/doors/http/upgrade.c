@@ -49,3 +49,14 @@ void exchange_close_upgraded(struct exchange *exchange)
     exchange->upgrade->closing(exchange);
     exchange_downgrade(exchange);
 }
+
+void close_upgraded_without_key(struct http *http)
+{
+    for (const struct connection *connection = http->connections; connection;
+         connection = connection->next) {
+        struct exchange *exchange = connection->exchange;
+        if (exchange && exchange->upgraded &&
+            !service_caller_is_good(exchange->service, &exchange->caller))
+            exchange_close_upgraded(exchange);
+    }
+}
