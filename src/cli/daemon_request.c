@@ -99,14 +99,8 @@ int ask_value(const struct question *question, char **ret_text, json_object **re
     return 0;
 }
 
-json_object *answer_member(json_object *object, const char *name)
-{
-    json_object *value = NULL;
-    return object && json_object_object_get_ex(object, name, &value) ? value : NULL;
-}
-
 const char *answer_text(json_object *object, const char *name)
 {
-    json_object *value = answer_member(object, name);
+    json_object *value = json_member(object, name);
     return value ? json_object_get_string(value) : "";
 }

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "http1/client.h"
+#include "json/member.h"
 
 #include <glovebox.h>
 
@@ -32,6 +33,5 @@ int ask_open(const struct question *question, struct http *http, error *err);
 int ask_value(const struct question *question, char **ret_text, json_object **ret_value,
               error *err);
 
-/* A member; NULL, "" or 0 if it is missing or null. */
-json_object *answer_member(json_object *object, const char *name);
+/* A member; "" or 0 if it is missing or null. */
 const char *answer_text(json_object *object, const char *name);

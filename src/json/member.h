@@ -1,11 +1,21 @@
-/* member.h - the member of a value; NULL: it is null, missing, or the value is no object. */
+/* member.h - the member of a value; NULL: null, missing, no object, or a text with a NUL. */
 #pragma once
 
 #include <json-c/json.h>
+#include <string.h>
 
 static inline struct json_object *json_member(struct json_object *object, const char *name)
 {
     struct json_object *value = NULL;
     (void) json_object_object_get_ex(object, name, &value);
     return value;
+}
+
+static inline const char *member_text(struct json_object *object, const char *name)
+{
+    struct json_object *value = json_member(object, name);
+    if (!json_object_is_type(value, json_type_string))
+        return NULL;
+    const char *text = json_object_get_string(value);
+    return strlen(text) == (size_t) json_object_get_string_len(value) ? text : NULL;
 }

@@ -17,18 +17,9 @@ struct number {
     size_t size;
 };
 
-static const char *text_of(struct json_object *object, const char *name)
-{
-    struct json_object *value = json_member(object, name);
-    if (!json_object_is_type(value, json_type_string))
-        return NULL;
-    const char *text = json_object_get_string(value);
-    return strlen(text) == (size_t) json_object_get_string_len(value) ? text : NULL;
-}
-
 static bool read_number(struct json_object *object, const char *name, struct number *ret)
 {
-    const char *text = text_of(object, name);
+    const char *text = member_text(object, name);
     return text &&
            sodium_base642bin(ret->bytes, sizeof ret->bytes, text, strlen(text), NULL, &ret->size,
                              NULL, sodium_base64_VARIANT_URLSAFE_NO_PADDING) == 0 &&
@@ -37,7 +28,7 @@ static bool read_number(struct json_object *object, const char *name, struct num
 
 static bool is_for_signatures(struct json_object *object)
 {
-    const char *use = text_of(object, "use");
+    const char *use = member_text(object, "use");
     struct json_object *operations = json_member(object, "key_ops");
     if (json_member(object, "use") && (!use || strcmp(use, "sig") != 0))
         return false;
@@ -84,7 +75,7 @@ static bool import_rsa(struct json_object *object, gnutls_pubkey_t key)
 static bool import_point(struct json_object *object, gnutls_pubkey_t key, enum oauth_kind kind)
 {
     struct number x, y = { .size = 0 };
-    const char *curve = text_of(object, "crv");
+    const char *curve = member_text(object, "crv");
     bool is_edwards = kind == OAUTH_ED25519;
     if (!curve || strcmp(curve, is_edwards ? "Ed25519" : "P-256") != 0 ||
         !read_number(object, "x", &x) || x.size != POINT_SIZE)
@@ -103,7 +94,7 @@ static bool import(struct json_object *object, struct oauth_key *key)
         const char *type;
         enum oauth_kind kind;
     } kinds[] = { { "RSA", OAUTH_RSA }, { "EC", OAUTH_P256 }, { "OKP", OAUTH_ED25519 } };
-    const char *type = text_of(object, "kty");
+    const char *type = member_text(object, "kty");
     for_each(row, kinds) {
         if (!type || strcmp(type, row->type) != 0)
             continue;
@@ -117,7 +108,7 @@ static bool import(struct json_object *object, struct oauth_key *key)
 /* A text that is kept whole; one that is none, or too long, spoils the key. */
 static bool keep(struct json_object *object, const char *name, char *room, size_t size)
 {
-    const char *text = text_of(object, name);
+    const char *text = member_text(object, name);
     if (!json_member(object, name))
         return true;
     return text && text[0] && snprintf(room, size, "%s", text) < (int) size;

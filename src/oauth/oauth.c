@@ -148,9 +148,8 @@ static void name_caller(const struct oauth *oauth, const struct oauth_token *tok
     (void) snprintf(key->tenant, sizeof key->tenant, "oauth-%.48s", hex);
     (void) crypto_generichash_update(&with_scopes, (const void *) &token->scopes,
                                      sizeof token->scopes);
-    if (token->policies[0])
-        (void) crypto_generichash_update(&with_scopes, (const void *) token->policies,
-                                         strlen(token->policies));
+    (void) crypto_generichash_update(&with_scopes, (const void *) token->policies,
+                                     strlen(token->policies));
     (void) crypto_generichash_final(&with_scopes, hash, sizeof hash);
     (void) sodium_bin2hex(hex, sizeof hex, hash, sizeof hash);
     (void) snprintf(key->id, sizeof key->id, "o%.15s", hex); /* those of keys have digits first */

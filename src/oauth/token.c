@@ -62,20 +62,10 @@ static int read_object(const struct part *part, struct json_object **ret_object,
     return 0;
 }
 
-/* NULL: there is none, or it is no text. */
-static const char *text_of(struct json_object *object, const char *name)
-{
-    struct json_object *value = json_member(object, name);
-    if (!json_object_is_type(value, json_type_string))
-        return NULL;
-    const char *text = json_object_get_string(value);
-    return strlen(text) == (size_t) json_object_get_string_len(value) ? text : NULL;
-}
-
 static bool is_access_token(struct json_object *header)
 {
     static const char *const types[] = { "at+jwt", "application/at+jwt", "JWT" };
-    const char *type = text_of(header, "typ");
+    const char *type = member_text(header, "typ");
     if (!json_member(header, "typ"))
         return true;
     for_each(name, types)
@@ -88,8 +78,8 @@ static int check_signature(const struct oauth *oauth, const struct part parts[PA
                            struct json_object *header, error *err)
 {
     unsigned char signature[PART_MAX];
-    const char *algorithm = text_of(header, "alg");
-    struct oauth_signed said = { algorithm,     text_of(header, "kid"),
+    const char *algorithm = member_text(header, "alg");
+    struct oauth_signed said = { algorithm,     member_text(header, "kid"),
                                  parts[0].text, parts[0].size + 1 + parts[1].size,
                                  signature,     0 };
     if (!algorithm || !is_access_token(header) || (json_member(header, "kid") && !said.id))
@@ -107,7 +97,7 @@ static int check_signature(const struct oauth *oauth, const struct part parts[PA
 static bool is_for(struct json_object *claims, const char *audience)
 {
     struct json_object *value = json_member(claims, "aud");
-    const char *text = text_of(claims, "aud");
+    const char *text = member_text(claims, "aud");
     if (text)
         return strcmp(text, audience) == 0;
     size_t count =
@@ -176,7 +166,6 @@ static int add_scope(const char *word, size_t size, struct oauth_token *token)
     return 0;
 }
 
-/* Fails where a word of it bounds the token, and cannot be kept. */
 static int add_scopes(struct json_object *value, struct oauth_token *token)
 {
     int result = 0;
@@ -200,8 +189,8 @@ static int add_scopes(struct json_object *value, struct oauth_token *token)
 static int check_claims(const struct oauth *oauth, struct json_object *claims,
                         struct oauth_token *token, error *err)
 {
-    const char *issuer = text_of(claims, "iss");
-    const char *subject = text_of(claims, "sub");
+    const char *issuer = member_text(claims, "iss");
+    const char *subject = member_text(claims, "sub");
     if (!issuer || strcmp(issuer, oauth->issuer) != 0)
         return fail(err, ERR_UNAUTHORIZED, "the token is of another issuer");
     if (!is_for(claims, oauth->audience))

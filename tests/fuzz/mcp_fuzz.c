@@ -97,7 +97,7 @@ int __wrap_service_artifact_check(const struct service *service, const struct ca
 static void heard(struct mcp_call *call)
 {
     struct json_object *answer = mcp_answer_to(call, "q");
-    const char *action = mcp_text(answer, "action");
+    const char *action = member_text(answer, "action");
     mcp_tool_text(call, action ? action : "none", false);
 }
 
@@ -119,7 +119,7 @@ static void ask(struct mcp_call *call)
 
 static void echo(struct mcp_call *call)
 {
-    const char *code = mcp_text(call->arguments, "code");
+    const char *code = member_text(call->arguments, "code");
     auto_bytes name = { 0 };
     assert(code && *code);
     mcp_add_name(&name, code, strlen(code));
@@ -205,10 +205,10 @@ static void check_message(const struct mcp_call *call, const char *json, size_t 
     struct json_object *message = NULL;
     error err;
     assert(json_read(json, size, &message, &err) == 0);
-    assert(strcmp(mcp_text(message, "jsonrpc"), "2.0") == 0);
+    assert(strcmp(member_text(message, "jsonrpc"), "2.0") == 0);
     struct json_object *id = json_member(message, "id");
     bool is_answer = json_member(message, "result") || json_member(message, "error");
-    assert(is_answer ? json_object_equal(id, call->id) : mcp_text(message, "method") != NULL);
+    assert(is_answer ? json_object_equal(id, call->id) : member_text(message, "method") != NULL);
     for (size_t i = 0; i < size; i++)
         assert((unsigned char) json[i] >= ' ');
     assert(!memmem(json, size, "\xC2\x85", 2) && !memmem(json, size, "\xE2\x80\xA8", 3));

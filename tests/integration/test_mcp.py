@@ -675,6 +675,41 @@ def test_install_keeps_existing_files(service, tmp_path):
     assert install("--yes").returncode == 125 and config.read_text() == '{"a": 1} // mine'
 
 
+@pytest.mark.parametrize("before", [None, "", "\n", 'model = "x" # mine\n', "\ufeffa = 1\r\n[b]\r\n", "a = '''\n[mcp_servers.x]\n'''\n\n\n",
+                                    "[mcp_servers.other]\ncommand = 'y'\n[mcp_servers.other.env]\nA = \"=#[]\"\n", "[mcp_servers]\n  # none\n",
+                                    "[[t]]\nx = {y = [1,\n 2]}\n"])
+def test_install_adds_a_table_to_the_file_of_codex(service, tmp_path, before):
+    def install(*words):
+        return service.glovebox("mcp", "install", "--client", "codex", *words, env={"HOME": str(tmp_path)})
+    config = tmp_path / ".codex/config.toml"
+    if before is not None:
+        config.parent.mkdir()
+        config.write_bytes(before.encode())
+    assert install().returncode == 125 and config.exists() == (before is not None)
+    assert install("--yes").returncode == 0
+    written = config.read_bytes().decode()
+    assert written.startswith(before or "")
+    assert "\n".join(written.splitlines()[-3:]) == f'[mcp_servers.glovebox]\ncommand = "{BUILD / "glovebox"}"\nargs = ["mcp"]'
+    assert b"already" in install("--yes").stdout and config.read_bytes().decode() == written
+    config.write_bytes((written + "[last]\nc = 3\n").encode())
+    assert install("--yes", "--remove").returncode == 0
+    assert config.read_bytes().decode() == (before or "") + "[last]\nc = 3\n"
+    config.write_bytes(written.encode())
+    assert install("--yes", "--remove").returncode == 0
+    assert config.read_bytes().decode() == (before or "\n")
+    assert b"already" in install("--yes", "--remove").stdout
+
+
+@pytest.mark.parametrize("before", ["mcp_servers = {a = {command = 'x'}}\n", "mcp_servers.a.command = 'x'\n", "[ mcp_servers.'glovebox' ]\ncommand = 'x'\n",
+                                    "[mcp_servers.glovebox]\ncommand = 'mine'\n", "[mcp_servers]\nglovebox = {command = 'x'}\n"])
+def test_install_leaves_a_file_of_codex_that_has_it_otherwise(service, tmp_path, before):
+    config = tmp_path / ".codex/config.toml"
+    config.parent.mkdir()
+    config.write_text(before)
+    done = service.glovebox("mcp", "install", "--client", "codex", "--yes", env={"HOME": str(tmp_path)})
+    assert done.returncode == 125 and b"by hand" in done.stderr and config.read_text() == before, done
+
+
 def test_try_calls_every_tool(service, tmp_path):
     done = service.glovebox("mcp", "try", "--socket", service.socket, "--files", f"{tmp_path}:rw")
     lines = done.stdout.decode().splitlines()

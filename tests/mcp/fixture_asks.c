@@ -63,7 +63,7 @@ static const struct asking *asking_of(const struct mcp_call *call)
 static void tell(struct mcp_call *call, const char *words, struct json_object *answer)
 {
     auto_bytes text = { 0 };
-    const char *action = mcp_text(answer, "action");
+    const char *action = member_text(answer, "action");
     struct json_object *content = json_member(answer, "content");
     bytes_add_text(&text, words);
     if (action)
@@ -81,7 +81,7 @@ static const char *params_of(const struct mcp_call *call, const struct asking *a
     if (asking->params)
         return asking->params;
     bool samples = strcmp(asking->capability, "sampling") == 0;
-    const char *said = mcp_text(call->arguments, samples ? "prompt" : "message");
+    const char *said = member_text(call->arguments, samples ? "prompt" : "message");
     if (samples)
         bytes_add_text(room, "\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\","
                              "\"text\":");

@@ -48,7 +48,7 @@ static void ask_prompt(struct mcp_call *call)
 
 static const char *argument(const struct mcp_call *call, const char *name)
 {
-    const char *text = mcp_text(json_member(call->params, "arguments"), name);
+    const char *text = member_text(json_member(call->params, "arguments"), name);
     return text ? text : "";
 }
 
@@ -76,7 +76,7 @@ static void prompt_with_resource(struct mcp_call *call)
 
 static void prompts_get(struct mcp_call *call)
 {
-    const char *name = mcp_text(call->params, "name");
+    const char *name = member_text(call->params, "name");
     if (name && strcmp(name, "test_simple_prompt") == 0)
         fixture_result(call,
                        "\"messages\":[" USER_TEXT("This is a simple prompt for testing.") "]");
@@ -110,7 +110,7 @@ static void templates_list(struct mcp_call *call)
 
 static void resources_read(struct mcp_call *call)
 {
-    const char *uri = mcp_text(call->params, "uri");
+    const char *uri = member_text(call->params, "uri");
     char id[32];
     char members[512];
     if (uri && strcmp(uri, "test://static-text") == 0) {

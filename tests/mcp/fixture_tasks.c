@@ -223,8 +223,8 @@ static void ask_and_begin(struct mcp_call *call)
     struct json_object *answer = json_member(mcp_answer_to(call, who.name), "content");
     char state[MCP_STATE_SIZE];
     int round = mcp_state_read(call, state);
-    if (round > 0 && mcp_text(answer, "name"))
-        begin_for(call, mcp_text(answer, "name"));
+    if (round > 0 && member_text(answer, "name"))
+        begin_for(call, member_text(answer, "name"));
     else if (round >= 0)
         mcp_ask(call, &who, "name");
 }
@@ -232,7 +232,7 @@ static void ask_and_begin(struct mcp_call *call)
 static void greet(struct mcp_call *call)
 {
     auto_bytes text = { 0 };
-    const char *name = mcp_text(call->arguments, "name");
+    const char *name = member_text(call->arguments, "name");
     bytes_print(&text, "Hello, %s!", name ? name : "");
     mcp_tool_text(call, bytes_text(&text), false);
 }

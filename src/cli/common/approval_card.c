@@ -109,7 +109,7 @@ static bool print_findings(FILE *out, json_object *findings, int line)
     bool is_any = false;
     for (size_t i = 0; i < length_of(findings); i++) {
         json_object *finding = json_object_array_get_idx(findings, i);
-        if (json_object_get_int(answer_member(finding, "line")) != line)
+        if (json_object_get_int(json_member(finding, "line")) != line)
             continue;
         is_any = true;
         if (!out)
@@ -142,11 +142,11 @@ static void print_code(FILE *out, json_object *text, json_object *findings)
 
 static void print_content(FILE *out, const char *name, json_object *content)
 {
-    json_object *text = answer_member(content, "text");
+    json_object *text = json_member(content, "text");
     (void) fprintf(out, "--- ");
     card_print_text(out, name);
     (void) fprintf(out, ", %" PRId64 " bytes%s\n",
-                   json_object_get_int64(answer_member(content, "bytes")),
+                   json_object_get_int64(json_member(content, "bytes")),
                    text ? "" : ": NOT SHOWN (too large, or no text)");
     if (json_object_is_type(text, json_type_string))
         print_code(out, text, NULL);
@@ -154,8 +154,8 @@ static void print_content(FILE *out, const char *name, json_object *content)
 
 static void print_inputs(FILE *out, json_object *card)
 {
-    json_object *files = answer_member(card, "files");
-    json_object *input = answer_member(card, "stdin");
+    json_object *files = json_member(card, "files");
+    json_object *input = json_member(card, "stdin");
     for (size_t i = 0; i < length_of(files); i++) {
         json_object *file = json_object_array_get_idx(files, i);
         print_content(out, answer_text(file, "path"), file);
@@ -168,7 +168,7 @@ static void print_limits(FILE *out, json_object *limits)
 {
     for (size_t i = 0; i < length_of(limits); i++) {
         json_object *limit = json_object_array_get_idx(limits, i);
-        if (json_object_get_boolean(answer_member(limit, "is_above")))
+        if (json_object_get_boolean(json_member(limit, "is_above")))
             (void) fprintf(out, "limit     %s %s; usual is %s\n", answer_text(limit, "name"),
                            answer_text(limit, "asked"), answer_text(limit, "usual"));
     }
@@ -188,7 +188,7 @@ static void print_time_left(FILE *out, json_object *approval)
     char until[TIMESTAMP_SIZE];
     bool is_pending = strcmp(answer_text(approval, "state"), "pending") == 0;
     const char *end = is_pending ? "expires_ms" : "until_ms";
-    int64_t at_ms = json_object_get_int64(answer_member(approval, end));
+    int64_t at_ms = json_object_get_int64(json_member(approval, end));
     int64_t left_s = (at_ms - wall_clock_ms()) / 1000;
     bool is_open = is_pending || strcmp(answer_text(approval, "state"), "approved") == 0;
     if (is_open && left_s > 0)
@@ -221,8 +221,8 @@ static void print_key(FILE *out, json_object *approval, const char *field)
 
 void card_print(FILE *out, json_object *approval)
 {
-    json_object *card = answer_member(approval, "card");
-    json_object *leaves = answer_member(card, "leaves");
+    json_object *card = json_member(approval, "card");
+    json_object *leaves = json_member(card, "leaves");
     print_field(out, "approval", answer_text(approval, "id"));
     print_field(out, "state", answer_text(approval, "state"));
     print_time_left(out, approval);
@@ -233,23 +233,23 @@ void card_print(FILE *out, json_object *approval)
         print_field(out, "reason", answer_text(approval, "reason"));
     if (!card)
         return;
-    print_list(out, "because", answer_member(card, "reasons"));
+    print_list(out, "because", json_member(card, "reasons"));
     if (*answer_text(card, "language"))
         print_field(out, "language", answer_text(card, "language"));
     if (*answer_text(card, "filename"))
         print_field(out, "filename", answer_text(card, "filename"));
-    print_list(out, "network", answer_member(card, "network"));
-    print_limits(out, answer_member(card, "limits"));
+    print_list(out, "network", json_member(card, "network"));
+    print_limits(out, json_member(card, "limits"));
     for (size_t i = 0; i < length_of(leaves); i++)
         print_field(out, i == 0 ? "leaves" : "",
                     json_object_get_string(json_object_array_get_idx(leaves, i)));
-    print_list(out, "variables", answer_member(card, "environment_names"));
-    print_list(out, "command", answer_member(card, "command"));
-    print_list(out, "arguments", answer_member(card, "args"));
-    print_hidden(out, answer_member(card, "hidden_characters"));
-    json_object *findings = answer_member(answer_member(card, "checks"), "findings");
+    print_list(out, "variables", json_member(card, "environment_names"));
+    print_list(out, "command", json_member(card, "command"));
+    print_list(out, "arguments", json_member(card, "args"));
+    print_hidden(out, json_member(card, "hidden_characters"));
+    json_object *findings = json_member(json_member(card, "checks"), "findings");
     (void) print_findings(out, findings, 0);
-    if (json_object_is_type(answer_member(card, "code"), json_type_string))
-        print_code(out, answer_member(card, "code"), findings);
+    if (json_object_is_type(json_member(card, "code"), json_type_string))
+        print_code(out, json_member(card, "code"), findings);
     print_inputs(out, card);
 }

@@ -35,7 +35,7 @@ static int fetch(glb_client *client, const glb_outcome *outcome, json_object **r
 
 static bool allows(json_object *approval, const char *scope)
 {
-    json_object *scopes = answer_member(approval, "scopes");
+    json_object *scopes = json_member(approval, "scopes");
     for (size_t i = 0; scopes && i < json_object_array_length(scopes); i++)
         if (strcmp(json_object_get_string(json_object_array_get_idx(scopes, i)), scope) == 0)
             return true;
@@ -153,7 +153,7 @@ static void tell_what_to_do(json_object *approval)
 {
     const char *id = answer_text(approval, "id");
     int64_t left_s =
-        (json_object_get_int64(answer_member(approval, "expires_ms")) - wall_clock_ms()) / 1000;
+        (json_object_get_int64(json_member(approval, "expires_ms")) - wall_clock_ms()) / 1000;
     (void) complain("policy %s asks a person first; waiting %" PRId64
                     " s at most for %s: glovebox approve %s (or deny)",
                     answer_text(approval, "policy"), left_s > 0 ? left_s : 0, who_decides(approval),

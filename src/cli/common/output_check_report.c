@@ -10,7 +10,7 @@
 
 static const char *text_of(json_object *object, const char *name)
 {
-    const char *text = json_object_get_string(answer_member(object, name));
+    const char *text = json_object_get_string(json_member(object, name));
     return text ? text : "";
 }
 
@@ -20,8 +20,8 @@ void output_check_tell(const glb_outcome *outcome, bool is_verbose)
     if (!json || !strstr(json, "\"gate\":{")) /* in a text its quotes would be escaped */
         return;
     json_object *result = json_tokener_parse(json);
-    json_object *output_check = answer_member(result, "gate");
-    json_object *findings = answer_member(output_check, "findings");
+    json_object *output_check = json_member(result, "gate");
+    json_object *findings = json_member(output_check, "findings");
     const char *verdict = text_of(output_check, "verdict");
     int32_t status = glb_outcome_status(outcome);
     bool has_run = status != GLB_STATUS_DENIED && status != GLB_STATUS_PENDING_APPROVAL;
@@ -31,7 +31,7 @@ void output_check_tell(const glb_outcome *outcome, bool is_verbose)
         (void) complain("%s", withheld);
     } else if (strcmp(verdict, "failed") == 0 && findings) {
         size_t count = json_object_array_length(findings) +
-                       (size_t) json_object_get_int64(answer_member(output_check, "unlisted"));
+                       (size_t) json_object_get_int64(json_member(output_check, "unlisted"));
         if (count > 1)
             (void) snprintf(more, sizeof more, " (and %zu more; --json lists them)", count - 1);
         (void) complain("the output is not what was expected: %s%s",

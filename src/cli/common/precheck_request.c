@@ -48,25 +48,25 @@ int look_connect_private(const char *state, const char *template_name, glb_clien
 
 const char *look_decision(json_object *result)
 {
-    return json_object_get_string(answer_member(answer_member(result, "checks"), "decision"));
+    return json_object_get_string(json_member(json_member(result, "checks"), "decision"));
 }
 
 const char *look_failure(json_object *result)
 {
-    return json_object_get_string(answer_member(answer_member(result, "checks"), "failure"));
+    return json_object_get_string(json_member(json_member(result, "checks"), "failure"));
 }
 
 bool look_finding_at(json_object *result, size_t index, struct look_finding *ret_finding)
 {
-    json_object *findings = answer_member(answer_member(result, "checks"), "findings");
+    json_object *findings = json_member(json_member(result, "checks"), "findings");
     if (!findings || index >= json_object_array_length(findings))
         return false;
     json_object *finding = json_object_array_get_idx(findings, index);
     *ret_finding = (struct look_finding){
-        .rule = json_object_get_string(answer_member(finding, "rule")),
-        .decision = json_object_get_string(answer_member(finding, "decision")),
-        .subject = json_object_get_string(answer_member(finding, "subject")),
-        .line = json_object_get_int(answer_member(finding, "line")),
+        .rule = json_object_get_string(json_member(finding, "rule")),
+        .decision = json_object_get_string(json_member(finding, "decision")),
+        .subject = json_object_get_string(json_member(finding, "subject")),
+        .line = json_object_get_int(json_member(finding, "line")),
     };
     return ret_finding->rule && ret_finding->decision && ret_finding->subject;
 }

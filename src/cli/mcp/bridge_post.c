@@ -96,7 +96,7 @@ void bridge_end_posts(struct bridge *bridge)
  * daemon, which gets the notification. */
 static void cancel(struct bridge *bridge, json_object *message)
 {
-    json_object *id = answer_member(answer_member(message, "params"), "requestId");
+    json_object *id = json_member(json_member(message, "params"), "requestId");
     for (struct post *post = bridge->posts; id && post; post = post->next)
         if (post->id && !bridge->session[0] && json_object_equal(post->id, id))
             post->is_over = true;
@@ -105,8 +105,8 @@ static void cancel(struct bridge *bridge, json_object *message)
 static void write_head(const struct bridge *bridge, const struct post *post, json_object *message,
                        size_t size, struct bytes *out)
 {
-    json_object *meta = answer_member(answer_member(message, "params"), "_meta");
-    json_object *version = answer_member(meta, "io.modelcontextprotocol/protocolVersion");
+    json_object *meta = json_member(json_member(message, "params"), "_meta");
+    json_object *version = json_member(meta, "io.modelcontextprotocol/protocolVersion");
     bytes_add_text(out, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                         "Accept: application/json, text/event-stream\r\n"
                         "Content-Type: application/json\r\n");
@@ -129,14 +129,13 @@ static int open_post(struct bridge *bridge, struct post *post, error *err)
 
 static void read_message(const struct bridge *bridge, struct post *post, json_object *message)
 {
-    json_object *method = answer_member(message, "method");
+    json_object *method = json_member(message, "method");
     const char *name =
         json_object_is_type(method, json_type_string) ? json_object_get_string(method) : "";
-    post->id = *name ? json_object_get(answer_member(message, "id")) : NULL;
+    post->id = *name ? json_object_get(json_member(message, "id")) : NULL;
     post->is_handshake = strcmp(name, "initialize") == 0;
     if (host_files_exports(&bridge->files, message))
-        post->exports =
-            json_object_get(answer_member(answer_member(message, "params"), "arguments"));
+        post->exports = json_object_get(json_member(json_member(message, "params"), "arguments"));
 }
 
 void bridge_send(struct bridge *bridge, const char *line, size_t size)
@@ -148,7 +147,7 @@ void bridge_send(struct bridge *bridge, const char *line, size_t size)
         return;
     post->fd = -1;
     if (json_read_exact(line, size, &message, &err) == 0) {
-        json_object *method = answer_member(message, "method");
+        json_object *method = json_member(message, "method");
         if (json_object_is_type(method, json_type_string) &&
             strcmp(json_object_get_string(method), "notifications/cancelled") == 0)
             cancel(bridge, message);
@@ -257,7 +256,7 @@ static void conclude(struct bridge *bridge, struct post *post)
     }
     json_object *text = json_read(post->body.data, size, &answer, &err) < 0
                             ? NULL
-                            : answer_member(answer_member(answer, "error"), "message");
+                            : json_member(json_member(answer, "error"), "message");
     tell_failure(bridge, post, text ? json_object_get_string(text) : "the daemon gives no answer");
     (void) json_object_put(answer);
 }

@@ -13,20 +13,10 @@
 
 static const char content_name[] = "glovebox/content";
 
-/* NULL: there is none, or it has a NUL. */
-static const char *text_of(json_object *object, const char *name)
-{
-    json_object *value = answer_member(object, name);
-    if (!json_object_is_type(value, json_type_string))
-        return NULL;
-    const char *text = json_object_get_string(value);
-    return strlen(text) == (size_t) json_object_get_string_len(value) ? text : NULL;
-}
-
 static bool is_call_of(json_object *message, const char *tool)
 {
-    const char *method = text_of(message, "method");
-    const char *name = text_of(answer_member(message, "params"), "name");
+    const char *method = member_text(message, "method");
+    const char *name = member_text(json_member(message, "params"), "name");
     return method && name && strcmp(method, "tools/call") == 0 && strcmp(name, tool) == 0;
 }
 
@@ -52,8 +42,8 @@ static json_object *failure_of(const error *err)
 
 bool host_files_import(const struct host_files *files, json_object *message)
 {
-    json_object *params = answer_member(message, "params");
-    const char *file = text_of(answer_member(params, "arguments"), "file");
+    json_object *params = json_member(message, "params");
+    const char *file = member_text(json_member(params, "arguments"), "file");
     auto_bytes bytes = { 0 };
     error err;
     if (files->folder < 0 || !file || !is_call_of(message, "file_import"))
@@ -78,14 +68,14 @@ static int export(const struct host_files *files, json_object *arguments, json_o
                   error *err)
 {
     size_t length = (size_t) json_object_get_string_len(content);
-    const char *path = text_of(arguments, "file");
+    const char *path = member_text(arguments, "file");
     void *bytes = malloc(length + 1);
     if (!bytes)
         return fail(err, ERR_SYSTEM, "no memory for the file");
     int64_t size = base64_decode(json_object_get_string(content), length, bytes);
     const struct host_write order = { .path = path ? path : "",
                                       .replaces = json_object_get_boolean(
-                                          answer_member(arguments, "replace")),
+                                          json_member(arguments, "replace")),
                                       .bytes = bytes,
                                       .size = (size_t) size };
     int result = size < 0 ? fail(err, ERR_PROTOCOL, "the daemon has sent no base64")
@@ -107,8 +97,8 @@ static void replace_result(json_object *result, const error *err)
 
 bool host_files_export(const struct host_files *files, json_object *arguments, json_object *message)
 {
-    json_object *result = answer_member(message, "result");
-    json_object *content = answer_member(result, content_name);
+    json_object *result = json_member(message, "result");
+    json_object *content = json_member(result, content_name);
     error err;
     if (!json_object_is_type(content, json_type_string))
         return false;

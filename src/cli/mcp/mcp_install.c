@@ -23,12 +23,11 @@ struct install_arguments {
     bool yes, remove;
 };
 
+#define HOSTS       "claude-code, claude-desktop, cursor, vscode, codex, gemini, zed or opencode"
 #define FIELD(name) offsetof(struct install_arguments, name)
 
 static const struct option_row rows[] = {
-    { "client", 0, "HOST", VALUES_NONE,
-      "claude-code, claude-desktop, cursor, vscode, gemini, zed or opencode", store_text,
-      FIELD(client) },
+    { "client", 0, "HOST", VALUES_NONE, HOSTS, store_text, FIELD(client) },
     { "remove", 0, NULL, VALUES_NONE, "takes the entry out again", store_switch, FIELD(remove) },
     { "yes", 'y', NULL, VALUES_NONE, "writes without asking", store_switch, FIELD(yes) },
 };
@@ -37,10 +36,11 @@ static const struct option_table table = {
     .verb = "mcp install",
     .examples = "  glovebox mcp install --client cursor\n",
     .usage = "--client HOST [--remove] [--yes]",
-    .more = "Codex has a file in TOML; docs/mcp.md says what to write there.\n",
     .rows = rows,
     .count = COUNT_OF(rows),
 };
+
+#define PLAIN "{\"command\":\"glovebox\",\"args\":[\"mcp\"]}"
 
 /* Where a host keeps its servers: a file below the home folder, an object in it, and the entry. */
 static const struct host {
@@ -48,15 +48,13 @@ static const struct host {
 } hosts[] = {
     { "claude-code", ".claude.json", "mcpServers",
       "{\"type\":\"stdio\",\"command\":\"glovebox\",\"args\":[\"mcp\"]}" },
-    { "claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers",
-      "{\"command\":\"glovebox\",\"args\":[\"mcp\"]}" },
-    { "cursor", ".cursor/mcp.json", "mcpServers", "{\"command\":\"glovebox\",\"args\":[\"mcp\"]}" },
+    { "claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers", PLAIN },
+    { "cursor", ".cursor/mcp.json", "mcpServers", PLAIN },
     { "vscode", ".config/Code/User/mcp.json", "servers",
       "{\"type\":\"stdio\",\"command\":\"glovebox\",\"args\":[\"mcp\"]}" },
-    { "gemini", ".gemini/settings.json", "mcpServers",
-      "{\"command\":\"glovebox\",\"args\":[\"mcp\"]}" },
-    { "zed", ".config/zed/settings.json", "context_servers",
-      "{\"command\":\"glovebox\",\"args\":[\"mcp\"]}" },
+    { "codex", ".codex/config.toml", NULL, NULL }, /* TOML */
+    { "gemini", ".gemini/settings.json", "mcpServers", PLAIN },
+    { "zed", ".config/zed/settings.json", "context_servers", PLAIN },
     { "opencode", ".config/opencode/opencode.json", "mcp",
       "{\"type\":\"local\",\"command\":[\"glovebox\",\"mcp\"]}" },
 };
@@ -163,6 +161,58 @@ static bool change(json_object *root, const struct host *host, json_object *entr
     return true;
 }
 
+/* Codex: a table at the end of its file; nothing else is changed. A file that names one of ours
+ * otherwise could be spoilt by a second. Gives NULL: there is nothing to write. */
+static int change_toml(const char *text, const char *program, bool remove, char **ret_text,
+                       error *err)
+{
+    static const char head[] = "\n[mcp_servers.glovebox]\ncommand = \"",
+                      tail[] = "\"\nargs = [\"mcp\"]\n";
+    const char *from = strstr(text, head);
+    const char *path = from ? from + sizeof head - 1 : text;
+    const char *end = path + strcspn(path, "\"\\\n");
+    bool is_odd = strstr(text, "glovebox") != NULL;
+    if (from && strncmp(end, tail, sizeof tail - 1) == 0) {
+        const char *rest = end + sizeof tail - 1;
+        size_t left = strlen(rest), kept = (size_t) (from - text); /* replace_file() ends a line */
+        kept -= left == 0 && kept > 0 && text[kept - 1] == '\n';
+        left -= left > 0 && rest[left - 1] == '\n';
+        return !remove ? 0
+                       : format_text(ret_text, err, "%.*s%.*s", (int) kept, text, (int) left, rest);
+    }
+    if (remove && !is_odd)
+        return 0;
+    for (const char *at = text; !is_odd && (at = strstr(at, "mcp_servers")); at++)
+        is_odd = at == text || at[-1] != '[' || (at - 1 > text && at[-2] != '\n');
+    if (is_odd)
+        return fail(err, ERR_BAD_REQUEST,
+                    "it names glovebox, or has mcp_servers otherwise than as [mcp_servers.NAME]; "
+                    "change it by hand");
+    return format_text(ret_text, err, "%s%s%s%.*s", text, head, program, (int) sizeof tail - 2,
+                       tail);
+}
+
+static int install_toml(const struct install_arguments *arguments, const char *path,
+                        const char *program, error *err)
+{
+    auto_text text = NULL;
+    auto_text changed = NULL;
+    size_t size = 0;
+    if (access(path, F_OK) == 0 && read_input_file(path, &text, &size, err) < 0)
+        return -1;
+    if (strpbrk(program, "\"\\\n") || (text && strlen(text) != size))
+        return fail(err, ERR_BAD_REQUEST, "%.150s is no text; write the entry by hand", path);
+    if (change_toml(text ? text : "", program, arguments->remove, &changed, err) < 0)
+        return under(err, "%.150s", path);
+    if (!changed)
+        return printf("%s has it so already.\n", path) > 0 ? 0 : -1;
+    (void) printf("%s: %s[mcp_servers.glovebox], command = \"%s\", args = [\"mcp\"]\n", path,
+                  arguments->remove ? "without " : "", program);
+    if (arguments->yes || says_yes("Write it?"))
+        return replace_file(path, changed, 0600, err);
+    return fail(err, ERR_BAD_REQUEST, "nothing was written; say --yes to write it");
+}
+
 static int install(const struct install_arguments *arguments, error *err)
 {
     const struct host *host = find_host(arguments->client);
@@ -171,13 +221,16 @@ static int install(const struct install_arguments *arguments, error *err)
     auto_text program = NULL;
     const char *home = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe): no thread sets variables */
     if (!host)
-        return fail(
-            err, ERR_BAD_REQUEST,
-            "--client is claude-code, claude-desktop, cursor, vscode, gemini, zed or opencode");
+        return fail(err, ERR_BAD_REQUEST,
+                    "--client is claude-code, claude-desktop, cursor, vscode, codex, gemini, zed "
+                    "or opencode");
     if (!home || *home != '/')
         return fail(err, ERR_BAD_REQUEST, "HOME is not set; it says where hosts are configured");
-    if (format_text(&path, err, "%s/%s", home, host->file) < 0 || find_program(&program, err) < 0 ||
-        read_config(path, &root, err) < 0)
+    if (format_text(&path, err, "%s/%s", home, host->file) < 0 || find_program(&program, err) < 0)
+        return -1;
+    if (!host->object)
+        return install_toml(arguments, path, program, err);
+    if (read_config(path, &root, err) < 0)
         return -1;
     int result = 0;
     json_object *entry = make_entry(host, program);

@@ -88,7 +88,7 @@ static int read_answer(struct host *host, json_object **ret_answer, error *err)
             size_t size = (size_t) (end - host->in.data) + 1;
             int result = json_read(host->in.data, size, ret_answer, err);
             bytes_drop(&host->in, size);
-            if (result < 0 || answer_member(*ret_answer, "id"))
+            if (result < 0 || json_member(*ret_answer, "id"))
                 return result;
             (void) json_object_put(*ret_answer);
             continue;
@@ -127,7 +127,7 @@ static void report(struct host *host, bool is_good, const char *tool, const char
 
 static void keep_ids(struct host *host, const struct trial *trial, json_object *result)
 {
-    const char *id = answer_text(answer_member(result, "structuredContent"), "id");
+    const char *id = answer_text(json_member(result, "structuredContent"), "id");
     bool is_session = strcmp(trial->tool, "session_open") == 0;
     if (is_session || strcmp(trial->tool, "run_code") == 0)
         (void) snprintf(host->ids[is_session ? TAKES_SESSION : TAKES_RUN], sizeof host->ids[0],
@@ -147,11 +147,11 @@ static int try_one(struct host *host, const struct trial *trial, error *err)
     json_object *answer = ask(host, "tools/call", bytes_text(&params), err);
     if (!answer)
         return -1;
-    json_object *result = answer_member(answer, "result");
+    json_object *result = json_member(answer, "result");
     const char *text =
-        result ? answer_text(json_object_array_get_idx(answer_member(result, "content"), 0), "text")
-               : answer_text(answer_member(answer, "error"), "message");
-    bool is_error = !result || json_object_get_boolean(answer_member(result, "isError"));
+        result ? answer_text(json_object_array_get_idx(json_member(result, "content"), 0), "text")
+               : answer_text(json_member(answer, "error"), "message");
+    bool is_error = !result || json_object_get_boolean(json_member(result, "isError"));
     report(host,
            is_error == trial->is_refused &&
                strncmp(text, trial->expected, strlen(trial->expected)) == 0,
@@ -195,16 +195,16 @@ static int try(struct host *host, error *err)
         "{\"name\":\"glovebox mcp try\",\"version\":\"" GLOVEBOX_VERSION "\"}}";
     json_object *began = ask(host, "initialize", hello, err);
     json_object *list = began ? ask(host, "tools/list", "{}", err) : NULL;
-    json_object *tools = answer_member(answer_member(list, "result"), "tools");
-    json_object *server = answer_member(answer_member(began, "result"), "serverInfo");
+    json_object *tools = json_member(json_member(list, "result"), "tools");
+    json_object *server = json_member(json_member(began, "result"), "serverInfo");
     int result = -1;
     if (list && !json_object_is_type(tools, json_type_array)) {
         (void) fail(err, ERR_PROTOCOL, "%.160s",
-                    answer_text(answer_member(list, "error"), "message"));
+                    answer_text(json_member(list, "error"), "message"));
     } else if (list) {
         (void) printf("%s %s, revision %s, %zu tools\n", answer_text(server, "name"),
                       answer_text(server, "version"),
-                      answer_text(answer_member(began, "result"), "protocolVersion"),
+                      answer_text(json_member(began, "result"), "protocolVersion"),
                       json_object_array_length(tools));
         result = try_all(host, tools, err);
     }

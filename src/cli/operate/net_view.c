@@ -17,7 +17,7 @@ enum { AMOUNT_SIZE = 24, LINE_SIZE = 2048 };
 
 static int64_t number_of(json_object *object, const char *name)
 {
-    return json_object_get_int64(answer_member(object, name));
+    return json_object_get_int64(json_member(object, name));
 }
 
 static const char *or_dash(const char *text)
@@ -94,13 +94,13 @@ static void print_rule(json_object *rule, bool only_unused, struct tally *tally)
 
 void net_print_rules(json_object *answer, bool only_unused)
 {
-    json_object *policies = answer_member(answer, "policies");
+    json_object *policies = json_member(answer, "policies");
     size_t count = policies ? json_object_array_length(policies) : 0;
     struct tally tally = { 0 };
     char since[TIMESTAMP_SIZE];
     for (size_t i = 0; i < count; i++) {
         json_object *policy = json_object_array_get_idx(policies, i);
-        json_object *rules = answer_member(policy, "rules");
+        json_object *rules = json_member(policy, "rules");
         int64_t refused = number_of(policy, "refused");
         if (only_unused && !has_unused(rules)) {
             tally.rules += rules ? json_object_array_length(rules) : 0;

@@ -43,7 +43,7 @@ const struct option_table *status_option_table(void)
 
 static int64_t count(json_object *answer, const char *name)
 {
-    return json_object_get_int64(answer_member(answer, name));
+    return json_object_get_int64(json_member(answer, name));
 }
 
 static void print(json_object *answer, bool is_ready)
@@ -55,7 +55,7 @@ static void print(json_object *answer, bool is_ready)
     (void) printf("  runs      %" PRId64 " under way, %" PRId64 " of %" PRId64 " wait\n",
                   count(answer, "active"), count(answer, "queued"), count(answer, "queue"));
     (void) printf("  sessions  %" PRId64 "\n", count(answer, "sessions"));
-    json_object *warnings = answer_member(answer, "warnings");
+    json_object *warnings = json_member(answer, "warnings");
     size_t warning_count = warnings ? json_object_array_length(warnings) : 0;
     for (size_t i = 0; i < warning_count; i++)
         (void) printf("  warning   %s\n",
@@ -80,7 +80,7 @@ int command_status(int argc, char **argv)
                                        .max_ms = ANSWER_MS };
     if (outcome < 0 || ask_value(&question, &text, &answer, &err) < 0)
         return complain_of(&err);
-    bool is_ready = json_object_get_boolean(answer_member(answer, "ready"));
+    bool is_ready = json_object_get_boolean(json_member(answer, "ready"));
     if (arguments.json)
         (void) fputs(text, stdout);
     else

@@ -67,7 +67,7 @@ static int ask(const char *place, char **ret_text, json_object **ret_value, erro
         return -1;
     if (ask_value(&sessions, &text, &page, &unheard) == 0)
         (void) json_object_object_add(*ret_value, "live",
-                                      json_object_get(answer_member(page, "sessions")));
+                                      json_object_get(json_member(page, "sessions")));
     (void) json_object_put(page);
     return 0;
 }

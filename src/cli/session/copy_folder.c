@@ -76,7 +76,7 @@ static int list_all(const struct copy *copy, const char *path, json_object **ret
     const struct ask ask = { .method = "POST", .path = address, .body = body };
     int result = ask_daemon(copy->arguments->client, &ask, ret_answer, err);
     (void) json_object_put(body);
-    if (result == 0 && json_object_get_boolean(answer_member(*ret_answer, "truncated"))) {
+    if (result == 0 && json_object_get_boolean(json_member(*ret_answer, "truncated"))) {
         (void) json_object_put(*ret_answer);
         return fail(err, ERR_TOO_LARGE, "'%.100s' has more than %d entries; take it with --tar",
                     path, ENTRIES_MAX);
@@ -107,14 +107,14 @@ static bool is_taken(json_object *entry)
 {
     const char *type = answer_text(entry, "type");
     return (strcmp(type, "file") == 0 || strcmp(type, "folder") == 0) &&
-           !answer_member(entry, "path_base64");
+           !json_member(entry, "path_base64");
 }
 
 static void tell_left_out(json_object *entry)
 {
     (void) complain("left out: '%s': %s", answer_text(entry, "path"),
-                    answer_member(entry, "path_base64") ? "its name is no UTF-8; take it with --tar"
-                                                        : "it is no file and no folder");
+                    json_member(entry, "path_base64") ? "its name is no UTF-8; take it with --tar"
+                                                      : "it is no file and no folder");
 }
 
 int copy_folder_out(const struct copy *copy, const char *path, const char *to, error *err)
@@ -123,7 +123,7 @@ int copy_folder_out(const struct copy *copy, const char *path, const char *to, e
     int result = 0;
     if (list_all(copy, path, &answer, err) < 0)
         return -1;
-    json_object *entries = answer_member(answer, "entries");
+    json_object *entries = json_member(answer, "entries");
     if (mkdir(to, 0755) < 0 && errno != EEXIST)
         result = fail_os(err, "make folder '%.100s'", to);
     auto_fd folder = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

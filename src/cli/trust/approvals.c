@@ -131,7 +131,7 @@ static void print_json(json_object *answer)
 static void print_row(json_object *approval)
 {
     char expires[TIMESTAMP_SIZE];
-    int64_t expires_ms = json_object_get_int64(answer_member(approval, "expires_ms"));
+    int64_t expires_ms = json_object_get_int64(json_member(approval, "expires_ms"));
     (void) printf("%-37s %-8s %-16s %-16s %s\n", answer_text(approval, "id"),
                   answer_text(approval, "state"), answer_text(approval, "asker"),
                   answer_text(approval, "policy"), timestamp_write(expires_ms, expires));
@@ -139,7 +139,7 @@ static void print_row(json_object *approval)
 
 static void print_rows(json_object *answer)
 {
-    json_object *rows = answer_member(answer, "approvals");
+    json_object *rows = json_member(answer, "approvals");
     size_t count = rows ? json_object_array_length(rows) : 0;
     if (count == 0)
         (void) puts("none; those that are decided: glovebox approvals --status all");
@@ -182,7 +182,7 @@ static int search_state(const struct approval_arguments *arguments, struct searc
                         *cursor ? "&cursor=" : "", cursor);
         if (ask(arguments, &asked, &answer, err) < 0)
             return -1;
-        compare_beginnings(search, answer_member(answer, "approvals"));
+        compare_beginnings(search, json_member(answer, "approvals"));
         (void) snprintf(cursor, sizeof cursor, "%s", answer_text(answer, "next_cursor"));
         (void) json_object_put(answer);
     } while (*cursor && search->found < 2);

@@ -23,7 +23,7 @@ static bool answer_decides(const struct mcp_call *call, const char *id)
         service_approval(exchange->service, &exchange->caller, id, &json, &err) < 0 ||
         json_read(bytes_text(&json), json.size, &approval, &err) < 0)
         return false;
-    const char *by = mcp_text(approval, "by");
+    const char *by = member_text(approval, "by");
     bool decides = by && strcmp(by, "terminal") == 0;
     (void) json_object_put(approval);
     return decides;
@@ -102,8 +102,8 @@ static void decide(struct mcp_call *call, const char *id, const char *word)
 int mcp_approval_hear(struct mcp_call *call, const char *id)
 {
     struct json_object *answer = mcp_answer_to(call, question_name);
-    const char *action = mcp_text(answer, "action");
-    const char *decision = mcp_text(json_member(answer, "content"), "decision");
+    const char *action = member_text(answer, "action");
+    const char *decision = member_text(json_member(answer, "content"), "decision");
     bool is_accepted = action && strcmp(action, "accept") == 0;
     char text[320];
     call->work.has_asked = true;

@@ -14,15 +14,15 @@ static void take(char *room, size_t size, const char *text)
 
 void mcp_claim_client(struct client_claim *claim, struct json_object *info)
 {
-    take(claim->client, sizeof claim->client, mcp_text(info, "name"));
-    take(claim->version, sizeof claim->version, mcp_text(info, "version"));
+    take(claim->client, sizeof claim->client, member_text(info, "name"));
+    take(claim->version, sizeof claim->version, member_text(info, "version"));
 }
 
 void mcp_claim(struct mcp_call *call)
 {
     struct client_claim *claim = &call->claim;
-    const char *parent = mcp_text(call->meta, "traceparent");
-    const char *state = mcp_text(call->meta, "tracestate");
+    const char *parent = member_text(call->meta, "traceparent");
+    const char *state = member_text(call->meta, "tracestate");
     if (call->era == ERA_STATELESS)
         mcp_claim_client(claim, json_member(call->meta, MCP_META "clientInfo"));
     else if (call->client)

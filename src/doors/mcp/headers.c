@@ -103,7 +103,7 @@ int mcp_headers_check(struct mcp_call *call)
     if (check(call, "MCP-Protocol-Version", call->version) < 0 ||
         check(call, "Mcp-Method", call->method_name) < 0)
         return -1;
-    return member ? check(call, "Mcp-Name", mcp_text(call->params, member)) : 0;
+    return member ? check(call, "Mcp-Name", member_text(call->params, member)) : 0;
 }
 
 /* Arguments that the schema names x-mcp-header. A number or a truth stands there as in JSON. */
@@ -128,7 +128,7 @@ static int check_schema(struct mcp_call *call, struct json_object *schema)
         return 0;
     json_object_object_foreach(properties, argument, property)
     {
-        const char *header = mcp_text(property, "x-mcp-header");
+        const char *header = member_text(property, "x-mcp-header");
         if (header && check_argument(call, argument, header) < 0)
             return -1;
     }

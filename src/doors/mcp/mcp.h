@@ -191,7 +191,6 @@ void mcp_calls_forget_client(const struct mcp_client *client);
  */
 
 int mcp_message_read(struct mcp_call *call, struct json_reader *body);
-const char *mcp_text(struct json_object *object, const char *name); /* NULL: there is none */
 
 /* --- headers.c ----------------------------------------------------------------------------------
  */

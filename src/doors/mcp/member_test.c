@@ -20,7 +20,7 @@ TEST(only_a_text_without_nul_is_a_text)
     };
     for_each(fact, facts) {
         struct json_object *value = json_tokener_parse(fact->json);
-        const char *text = mcp_text(value, "a");
+        const char *text = member_text(value, "a");
         expect(fact->text ? text && strcmp(text, fact->text) == 0 : !text, "%s", fact->json);
         (void) json_object_put(value);
     }

@@ -41,7 +41,7 @@ static int read_envelope(struct mcp_call *call)
                       "batches are not served; send each message by itself");
     if (!json_object_is_type(call->root, json_type_object))
         return refuse(call, MCP_INVALID_REQUEST, "a message is a JSON object");
-    const char *version = mcp_text(call->root, "jsonrpc");
+    const char *version = member_text(call->root, "jsonrpc");
     bool has_id = json_object_object_get_ex(call->root, "id", &id);
     if (has_id && !id_is_good(id))
         return refuse(call, MCP_INVALID_REQUEST,
@@ -49,7 +49,7 @@ static int read_envelope(struct mcp_call *call)
     call->id = id;
     if (!version || strcmp(version, "2.0") != 0)
         return refuse(call, MCP_INVALID_REQUEST, "'jsonrpc' must be \"2.0\"");
-    call->method_name = mcp_text(call->root, "method");
+    call->method_name = member_text(call->root, "method");
     if (!call->method_name && json_member(call->root, "method"))
         return refuse(call, MCP_INVALID_REQUEST, "'method' is a text");
     bool is_answer =
@@ -124,7 +124,7 @@ static int read_handshake(struct mcp_call *call)
     call->era = ERA_HANDSHAKE;
     call->version = version ? handshake_version(version) : handshake_versions[2];
     if (call->method_name && strcmp(call->method_name, "initialize") == 0) {
-        const char *asked = mcp_text(call->params, "protocolVersion");
+        const char *asked = member_text(call->params, "protocolVersion");
         if (!asked)
             return refuse(call, MCP_INVALID_PARAMS, "initialize has a 'protocolVersion', a text");
         call->version = handshake_version(asked);
@@ -165,6 +165,6 @@ int mcp_message_read(struct mcp_call *call, struct json_reader *body)
     const char *said = exchange_header(call->exchange, "MCP-Protocol-Version");
     bool is_marked = json_member(call->meta, MCP_META "protocolVersion") != NULL;
     if (is_marked || (said && strcmp(said, MCP_NEWEST) == 0))
-        return read_stateless(call, mcp_text(call->meta, MCP_META "protocolVersion"));
+        return read_stateless(call, member_text(call->meta, MCP_META "protocolVersion"));
     return read_handshake(call);
 }

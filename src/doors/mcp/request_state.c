@@ -126,7 +126,7 @@ int mcp_state_read(struct mcp_call *call, char ret_text[MCP_STATE_SIZE])
 {
     struct sealed state;
     struct json_object *given = json_member(call->params, "requestState");
-    const char *text = mcp_text(call->params, "requestState");
+    const char *text = member_text(call->params, "requestState");
     ret_text[0] = '\0';
     if (!given || call->era != ERA_STATELESS)
         return 0;

@@ -92,7 +92,7 @@ static void tell_file(struct mcp_call *call, const char *uri, const struct artif
 static void open_file(struct mcp_call *call)
 {
     struct exchange *exchange = call->exchange;
-    const char *uri = mcp_text(call->params, "uri");
+    const char *uri = member_text(call->params, "uri");
     struct artifact_file file = { .fd = -1 };
     error err;
     call->proceed = NULL;
@@ -109,7 +109,7 @@ static void open_file(struct mcp_call *call)
 void mcp_resources_read(struct mcp_call *call)
 {
     struct exchange *exchange = call->exchange;
-    const char *uri = mcp_text(call->params, "uri");
+    const char *uri = member_text(call->params, "uri");
     struct artifact_check *check = NULL;
     error err;
     if (!uri) {
@@ -149,7 +149,7 @@ void mcp_artifact_checked(struct mcp_call *call)
     if (call->work.check)
         return;
     if (call->work.is_damaged)
-        unknown(call, mcp_text(call->params, "uri"));
+        unknown(call, member_text(call->params, "uri"));
     else
         open_file(call);
 }

@@ -66,16 +66,17 @@ static void add_fault(struct bytes *text, struct json_object *result)
 {
     struct json_object *fault = json_member(result, "error");
     struct json_object *limit = json_member(result, "limit");
-    const char *trace = mcp_text(fault, "traceback");
+    const char *trace = member_text(fault, "traceback");
     if (trace && *trace) {
         add_line(text, trace);
     } else if (fault) {
         add_line(text, "");
-        bytes_print(text, "%s: %s", mcp_text(fault, "name") ? mcp_text(fault, "name") : "error",
-                    mcp_text(fault, "value") ? mcp_text(fault, "value") : "");
+        bytes_print(text, "%s: %s",
+                    member_text(fault, "name") ? member_text(fault, "name") : "error",
+                    member_text(fault, "value") ? member_text(fault, "value") : "");
     }
-    if (mcp_text(limit, "message"))
-        add_line(text, mcp_text(limit, "message"));
+    if (member_text(limit, "message"))
+        add_line(text, member_text(limit, "message"));
 }
 
 static void add_denials(struct bytes *text, struct json_object *result)
@@ -83,7 +84,7 @@ static void add_denials(struct bytes *text, struct json_object *result)
     struct json_object *list = json_member(result, "denials");
     size_t count = list ? json_object_array_length(list) : 0;
     for (size_t i = 0; i < count && i < DENIALS_MAX; i++) {
-        const char *message = mcp_text(json_object_array_get_idx(list, i), "message");
+        const char *message = member_text(json_object_array_get_idx(list, i), "message");
         if (!message)
             continue;
         add_line(text, "[denied: ");
@@ -97,7 +98,7 @@ static void add_denials(struct bytes *text, struct json_object *result)
 
 static void add_file(struct bytes *text, struct json_object *file)
 {
-    const char *path = mcp_text(file, "path") ? mcp_text(file, "path") : "?";
+    const char *path = member_text(file, "path") ? member_text(file, "path") : "?";
     mcp_add_name(text, path, strlen(path));
 }
 
@@ -129,10 +130,10 @@ static void add_page(struct bytes *text, const struct mcp_call *call, const char
 static void add_place(struct bytes *text, const struct mcp_call *call, struct json_object *result)
 {
     const struct mcp_work *work = &call->work;
-    const char *status = mcp_text(result, "status");
-    const char *approval = mcp_text(result, "approval");
+    const char *status = member_text(result, "status");
+    const char *approval = member_text(result, "approval");
     struct json_object *exit_code = json_member(result, "exit_code");
-    const char *session = mcp_text(json_member(result, "cell"), "session");
+    const char *session = member_text(json_member(result, "cell"), "session");
     bool is_pending = status && strcmp(status, "pending_approval") == 0;
     if (!session && work->session[0])
         session = work->session; /* nothing of it has run there */
@@ -140,8 +141,8 @@ static void add_place(struct bytes *text, const struct mcp_call *call, struct js
     bytes_print(text, "%s", status ? status : "?");
     if (exit_code && json_object_get_int64(exit_code) != 0)
         bytes_print(text, ", exit code %" PRId64, json_object_get_int64(exit_code));
-    if (mcp_text(result, "signal"))
-        bytes_print(text, ", %s", mcp_text(result, "signal"));
+    if (member_text(result, "signal"))
+        bytes_print(text, ", %s", member_text(result, "signal"));
     if (session)
         bytes_print(text, "; session %s%s keeps variables and files", session,
                     work->is_mine ? " (yours)" : "");
@@ -190,7 +191,7 @@ static void write_images(struct json_object *result, struct bytes *out)
         const char *base64 = NULL;
         const char *mime = NULL;
         for_each(kind, kinds)
-            if (!base64 && (base64 = mcp_text(data, *kind)))
+            if (!base64 && (base64 = member_text(data, *kind)))
                 mime = *kind;
         if (!base64)
             continue;
@@ -206,7 +207,7 @@ static void write_images(struct json_object *result, struct bytes *out)
 static void write_links(struct json_object *result, struct bytes *out)
 {
     struct json_object *list = json_member(result, "artifacts");
-    const char *run = mcp_text(result, "id");
+    const char *run = member_text(result, "id");
     size_t count = list ? json_object_array_length(list) : 0;
     for (size_t i = 0; i < count && i < LINKS_MAX && run; i++) {
         struct json_object *file = json_object_array_get_idx(list, i);
@@ -214,12 +215,12 @@ static void write_links(struct json_object *result, struct bytes *out)
         auto_bytes uri = { 0 };
         add_file(&name, file);
         bytes_print(&uri, "glovebox://artifacts/%s",
-                    mcp_text(file, "sha256") ? mcp_text(file, "sha256") : "");
+                    member_text(file, "sha256") ? member_text(file, "sha256") : "");
         json_open(out, '{');
         json_string_field(out, "type", "resource_link");
         json_string_field(out, "uri", bytes_text(&uri));
         json_string_field(out, "name", bytes_text(&name));
-        json_string_field(out, "mimeType", mcp_text(file, "mime"));
+        json_string_field(out, "mimeType", member_text(file, "mime"));
         json_count_field(out, "size", count_of(file, "bytes"));
         json_close(out, '}');
     }
@@ -228,7 +229,7 @@ static void write_links(struct json_object *result, struct bytes *out)
 /* A failure is something that the model can do about: the program's own, a limit, a refusal. */
 static bool is_failure(struct json_object *result)
 {
-    const char *status = mcp_text(result, "status");
+    const char *status = member_text(result, "status");
     struct json_object *exit_code = json_member(result, "exit_code");
     return !status || strcmp(status, "ok") != 0 ||
            (exit_code && json_object_get_int64(exit_code) != 0);

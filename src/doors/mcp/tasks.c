@@ -65,7 +65,7 @@ void mcp_task_answer(struct mcp_call *call, const struct mcp_task *task)
  * been answered. */
 static int find(struct mcp_call *call, struct mcp_task *task)
 {
-    const char *id = mcp_text(call->params, "taskId");
+    const char *id = member_text(call->params, "taskId");
     memset(task, 0, sizeof *task);
     if (!mcp_may_be_task(call)) {
         mcp_fail_needs_tasks(call);

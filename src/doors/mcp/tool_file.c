@@ -90,8 +90,8 @@ static int begin_task(struct mcp_call *call, const struct file_order *wanted)
     error err;
     if (path)
         bytes_add(&name, json_object_get_string(path), (size_t) json_object_get_string_len(path));
-    else if (mcp_text(call->arguments, "file"))
-        bytes_add_text(&name, last_name(mcp_text(call->arguments, "file")));
+    else if (member_text(call->arguments, "file"))
+        bytes_add_text(&name, last_name(member_text(call->arguments, "file")));
     order.waker = (struct waker){ mcp_call_wake, call };
     order.session = call->work.session;
     order.path = &name;
@@ -212,7 +212,7 @@ static const char content_name[] = "glovebox/content";
 
 void mcp_file_import(struct mcp_call *call)
 {
-    const char *failure = mcp_text(call->params, "glovebox/failure");
+    const char *failure = member_text(call->params, "glovebox/failure");
     struct json_object *content = json_member(call->params, content_name);
     error err;
     if (failure) {
@@ -296,7 +296,7 @@ static void encode(struct mcp_work *work, bool is_end)
 static void tell_export(struct mcp_call *call)
 {
     struct mcp_work *work = &call->work;
-    const char *file = mcp_text(call->arguments, "file");
+    const char *file = member_text(call->arguments, "file");
     auto_bytes text = { 0 };
     encode(work, true);
     bytes_print(&text, "%" PRIu64 " bytes are in ", work->written);

@@ -10,7 +10,7 @@ const struct property mcp_policy_arguments[] = {
 void mcp_policy_explain(struct mcp_call *call)
 {
     struct exchange *exchange = call->exchange;
-    struct tool_words words = { .policy = mcp_text(call->arguments, "policy") };
+    struct tool_words words = { .policy = member_text(call->arguments, "policy") };
     error err;
     if (service_tool_words(exchange->service, &exchange->caller, &words, &err) < 0)
         mcp_tool_fail(call, &err);

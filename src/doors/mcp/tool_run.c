@@ -106,7 +106,7 @@ static void conclude(struct mcp_call *call)
     bool is_pending = watch_status(watch) == RUN_PENDING_APPROVAL && !watch_is_lost(watch);
     if (is_pending &&
         json_read(watch_result(watch)->data, watch_result(watch)->size, &result, &err) == 0) {
-        bool asks = mcp_approval_ask(call, mcp_text(result, "approval"));
+        bool asks = mcp_approval_ask(call, member_text(result, "approval"));
         (void) json_object_put(result);
         if (asks) {
             call->proceed = answered;
@@ -216,8 +216,8 @@ static void run_cell(struct mcp_call *call)
 {
     struct mcp_work *work = &call->work;
     struct exchange *exchange = call->exchange;
-    const char *command = mcp_text(call->arguments, "command");
-    const char *language = mcp_text(call->arguments, "language");
+    const char *command = member_text(call->arguments, "command");
+    const char *language = member_text(call->arguments, "language");
     struct cell_starter own = { { start_cell, exchange->service, &exchange->caller },
                                 work->session,
                                 command    ? "bash"
@@ -248,9 +248,9 @@ static struct json_object *shell_of(const char *command)
 /* Python runs as a cell does, so that figures and the last value come back. */
 static bool is_cell(const struct mcp_call *call)
 {
-    const char *language = mcp_text(call->arguments, "language");
-    return !mcp_text(call->arguments, "command") &&
-           (!language || strcmp(language, "python") == 0) && !mcp_text(call->arguments, "stdin");
+    const char *language = member_text(call->arguments, "language");
+    return !member_text(call->arguments, "command") &&
+           (!language || strcmp(language, "python") == 0) && !member_text(call->arguments, "stdin");
 }
 
 static void run_alone(struct mcp_call *call)
@@ -258,7 +258,7 @@ static void run_alone(struct mcp_call *call)
     struct exchange *exchange = call->exchange;
     struct run_order order = { .watcher = watcher_of(call, true),
                                .json = json_object_new_object() };
-    const char *command = mcp_text(call->arguments, "command");
+    const char *command = member_text(call->arguments, "command");
     struct watch *watch = NULL;
     error err;
     copy(call, "code", order.json, "code");
@@ -270,7 +270,7 @@ static void run_alone(struct mcp_call *call)
     add_limits(call, order.json);
     if (command)
         (void) json_object_object_add(order.json, "command", shell_of(command));
-    else if (!mcp_text(call->arguments, "language"))
+    else if (!member_text(call->arguments, "language"))
         (void) json_object_object_add(order.json, "language", json_object_new_string("python"));
     if (is_cell(call))
         (void) json_object_object_add(order.json, "mode", json_object_new_string("cell"));
@@ -327,8 +327,8 @@ static struct watch *find(struct mcp_call *call, error *err)
 {
     struct exchange *exchange = call->exchange;
     const struct watcher watcher = watcher_of(call, false);
-    return service_watch(exchange->service, &exchange->caller, mcp_text(call->arguments, "run_id"),
-                         &watcher, err);
+    return service_watch(exchange->service, &exchange->caller,
+                         member_text(call->arguments, "run_id"), &watcher, err);
 }
 
 static void tell_state(struct mcp_call *call)

@@ -153,8 +153,8 @@ static void use_own(struct mcp_call *call)
 
 void mcp_session_use(struct mcp_call *call, void (*then)(struct mcp_call *call))
 {
-    const char *id = mcp_text(call->arguments, "session_id");
-    const char *own = mcp_text(call->arguments, "session");
+    const char *id = member_text(call->arguments, "session_id");
+    const char *own = member_text(call->arguments, "session");
     error err;
     call->work.then = then;
     if (id && own) {
@@ -235,6 +235,6 @@ static void await_copies(struct mcp_call *call)
 void mcp_session_close(struct mcp_call *call)
 {
     (void) snprintf(call->work.session, sizeof call->work.session, "%s",
-                    mcp_text(call->arguments, "session_id"));
+                    member_text(call->arguments, "session_id"));
     await_copies(call);
 }

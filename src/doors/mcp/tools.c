@@ -151,7 +151,7 @@ static const struct mcp_tool *find_tool(const struct mcp_call *call, const char 
 void mcp_tools_call(struct mcp_call *call)
 {
     error err;
-    const char *name = mcp_text(call->params, "name");
+    const char *name = member_text(call->params, "name");
     call->tool = name ? find_tool(call, name) : NULL;
     call->arguments = json_member(call->params, "arguments");
     if (!call->tool) {
