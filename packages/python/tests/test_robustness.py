@@ -739,3 +739,44 @@ def test_forked_processes_do_not_end_the_sandbox_of_their_parent(server):
         sandbox.commands.run("for i in 1 2 3; do echo $i; sleep 0.2; done", on_stdout=on_stdout)
         assert "".join(seen) == "1\n2\n3\n" and sandbox.files.read("a") == "1"
     assert not sandbox.is_running()
+
+
+USUAL = b"HTTP/1.1 200 OK\r\nDate: now\r\ncontent-length: 2\r\nX: y\r\n\r\n{}"
+
+
+@pytest.mark.parametrize("answer, body", [
+    (USUAL, b"{}"), (USUAL.replace(b"200 OK", b"201 Created"), b"{}"), (USUAL.replace(b": 2", b": 0")[:-2], b""),
+    *[(USUAL.replace(b": 2", b": 0")[:length], None) for length in range(len(USUAL) - 2)],
+    *[(USUAL[:length], None) for length in range(len(USUAL))], (USUAL + b"H", None), (USUAL.replace(b": 2", b": 02"), None),
+    *[(USUAL.replace(b"X: y", other), None) for other in (b"Connection: close", b"Transfer-Encoding: chunked", b"Content-Length: 2",
+                                                          b"Content-Length: 3")],
+    *[(USUAL.replace(b"200 OK", other), None) for other in (b"100 Continue", b"204 No Content", b"404 Not Found", b"2000 OK")],
+    (USUAL.replace(b"1.1", b"1.0"), None), (USUAL.replace(b"content-length: 2", b"A: b"), None)])
+def test_only_an_answer_that_came_whole_takes_the_short_way(answer, body):
+    assert _http.whole_body(answer) == body
+
+
+@FLAVOURS
+@pytest.mark.parametrize("cut", [1, 20, len(answer(END)) - 5])
+async def test_an_answer_to_a_run_that_comes_in_two_pieces_is_read(name, cut):
+    whole = answer(END)
+
+    def handle(connection, request):
+        connection.sendall(whole[:cut])
+        time.sleep(0.02)
+        connection.sendall(whole[cut:])
+    with Peer(handle) as peer:
+        for _ in range(2):
+            assert await call(name, peer, "POST", "/v1/runs", {}) == END
+
+
+@FLAVOURS
+async def test_an_answer_with_an_error_is_raised_and_the_connection_kept(name):
+    body = json.dumps({"error": {"code": "busy", "message": "later"}}).encode()
+    with Peer(lambda connection, request: connection.sendall(
+            b"HTTP/1.1 429 Too Many\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))) as peer:
+        client = flavour(name, peer)
+        for _ in range(2):
+            with pytest.raises(glovebox.RateLimitException, match="later"):
+                await client.run("1")
+        assert peer.accepted == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Dict, Optional
 
-from ._http import check_header, url_parts
+from ._http import USER_AGENT, Hidden, check_header, url_parts
 from .errors import InvalidArgumentException
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Endpoint:
     """A Unix socket, or host and port with or without TLS. repr() never shows the key."""
 
-    __slots__ = ("socket", "host", "port", "tls", "prefix", "is_private", "_key", "_ca", "_context")
+    __slots__ = ("socket", "host", "port", "tls", "prefix", "is_private", "_key", "_ca", "_context", "_head")
 
     def __init__(self, *, socket: Optional[str] = None, url: Optional[str] = None, api_key: Optional[str] = None,
                  ca: Optional[str] = None, is_private: bool = False) -> None:
@@ -30,6 +30,7 @@ class Endpoint:
         check_header("Authorization", api_key or "")
         self._key = api_key
         self._context: Optional["ssl.SSLContext"] = None
+        self._head: Optional[Hidden] = None
 
     @property
     def authority(self) -> str:
@@ -51,6 +52,15 @@ class Endpoint:
 
     def authorization(self) -> Dict[str, str]:
         return {"Authorization": f"Bearer {self._key}"} if self._key else {}
+
+    def head(self) -> Hidden:
+        """What stands in a request with a body of JSON between its target and the size of the body; written once."""
+        if self._head is None:
+            check_header("Host", self.authority)
+            lines = ["", f"Host: {self.authority}", f"User-Agent: {USER_AGENT}", "Content-Type: application/json"]
+            lines += [f"{name}: {value}" for name, value in self.authorization().items()]
+            self._head = Hidden((" HTTP/1.1" + "\r\n".join(lines) + "\r\nContent-Length: ").encode("latin-1"))
+        return self._head
 
     def url(self, path: str) -> str:
         """The URL of a path of this server, where it has one."""

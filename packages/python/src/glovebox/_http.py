@@ -12,6 +12,7 @@ from .errors import ProtocolError
 
 HEAD_MAX = 64 * 1024  # bytes of an answer's head, and of one line of chunk sizes or trailers
 BODY_MAX = 256 * 1024 * 1024  # bytes of an answer that is read whole: no result is larger
+USER_AGENT = "glovebox-python"
 EVENT_MAX = 64 * 1024 * 1024  # bytes of one event: a result with all its outputs
 
 
@@ -218,6 +219,18 @@ class Reader:
         data = bytes(self._buffer)
         self._buffer.clear()
         return data
+
+
+def whole_body(answer: bytes) -> Optional[bytes]:
+    """The body of an answer that came in one piece and keeps the connection; None of any other, which is Reader's."""
+    first, end, body = answer.partition(b"\r\n\r\n")
+    lines = first.lower()
+    parts = lines.split(b"\r\ncontent-length: ")
+    if not end or len(parts) != 2 or not lines.startswith((b"http/1.1 200 ", b"http/1.1 201 ")):
+        return None
+    if b"\r\ntransfer-encoding" in lines or b"\r\nconnection" in lines:
+        return None
+    return body if parts[1].partition(b"\r\n")[0] == b"%d" % len(body) else None
 
 
 def _hex(digits: bytes) -> int:
