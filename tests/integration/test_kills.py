@@ -24,9 +24,10 @@ def service(tmp_path_factory):
 
 @pytest.mark.parametrize("what", ["zygote", "holder", "spawner", "gloveboxd"])
 def test_killed_programs_restart_and_every_caller_gets_an_error(service, what):
-    took, load = kills.kill_once(service, what)
+    took, slots, load = kills.kill_once(service, what)
     assert not load.wrong, load.wrong
     assert took != float("inf"), "it did not come back"
+    assert slots != float("inf"), "slots stay in use"
     assert load.told["ok"] > 0
     if what in ("zygote", "holder"):
         assert load.told["hung up"] == 0, load.told
