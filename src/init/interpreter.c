@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -343,6 +344,13 @@ static bool driver_speaks(struct sandbox *sandbox, struct program *driver)
     return true;
 }
 
+/* A message of no bytes reads like the end of the other side, and is none. */
+static bool has_hung_up(int control)
+{
+    struct pollfd ends = { .fd = control, .events = POLLRDHUP };
+    return poll(&ends, 1, 0) != 0;
+}
+
 bool interpreter_speaks(struct sandbox *sandbox, struct program *interpreter)
 {
     static struct frame frame;
@@ -361,11 +369,14 @@ bool interpreter_speaks(struct sandbox *sandbox, struct program *interpreter)
     ssize_t got = recvmsg(interpreter->control, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
-    if (got <= 0) { /* waitpid() reports its end */
+    int listener = got < 0 ? -1 : listener_of(&message);
+    /* waitpid() reports its end. */
+    if (got < 0 || (got == 0 && has_hung_up(interpreter->control))) {
+        if (listener >= 0)
+            (void) close(listener);
         forget_interpreter(sandbox, interpreter);
         return false;
     }
-    int listener = listener_of(&message);
     if ((size_t) got < sizeof frame.head || frame.head.size > (size_t) got - sizeof frame.head ||
         (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
         if (listener >= 0)

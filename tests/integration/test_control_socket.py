@@ -40,6 +40,9 @@ WORDS = {
     "a first word after the last": ("refused()\nfor _ in range(40): talk.send(result(1000))\n"
                                     "talk.sendmsg([frame(75, struct.pack('<Ii', 1, 0))], rights(1))\n"
                                     "os.kill(os.getpid(), 9)", "error", None),
+    "its own end behind a message of no bytes": ("talk.send(b'')\ntalk.sendmsg([b''], rights(1))\ntalk.send(executed(7))\ntime.sleep(9)",
+                                                 "error", 7),
+    "its own end behind the end of its words": ("talk.shutdown(socket.SHUT_WR)\ntime.sleep(1)", "ok", 0),
     "results without end": ("while True: talk.send(result(60000))", "limit", None),
     "a message of many keys, again and again": (
         "def say(text):\n  body = text.encode()\n  for at in range(0, len(body), 60000):\n    piece = body[at:at + 60000]\n"
