@@ -146,7 +146,7 @@ static void count(uv_timer_t *timer)
 static void count_slots(struct pool *pool)
 {
     uint32_t all = pool->spawner->hello.slots;
-    pool->slots = all > pool->stuck ? all - pool->stuck : 1;
+    pool->slots = all > pool->stuck ? all - pool->stuck : 0;
 }
 
 static void on_hello(void *context)

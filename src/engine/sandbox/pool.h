@@ -43,7 +43,7 @@ struct pooled;
 struct pool {
     struct spawner_link *spawner;
     uint32_t slots;    /* that may be in use at once; 0 until the spawner has said hello. Without
-                          those that are stuck */
+                          those that are stuck; 0, too, where all are */
     uint32_t stuck;    /* whose processes would not go, until they do */
     uint32_t in_use;   /* being built, parked, leased, or on their way out */
     uint32_t idle;     /* of them ready and waiting */

@@ -398,6 +398,10 @@ TEST(a_stuck_slot_is_not_counted_until_it_is_back)
     expect(pool.stuck == 0 && pool.slots == SLOTS, "%u slots", pool.slots);
     released(1, SPAWN_IS_BACK);
     expect(pool.stuck == 0 && pool.slots == SLOTS, "told twice: %u slots", pool.slots);
+    for (unsigned i = 0; i < SLOTS; i++)
+        released(i, 1);
+    expect(pool.slots == 0, "all are stuck: %u slots", pool.slots);
+    expect(lease(&small, false, &ticket, &parked) == POOL_FULL, "no more is asked for");
     close_pool();
 }
 

@@ -30,7 +30,13 @@ void service_load(const struct service *service, struct service_load *ret_load)
 int service_check_health(const struct service *service, error *err)
 {
     const struct runs *runs = service->runs;
-    if (!runs->pool->spawner->is_open || runs->pool->slots == 0)
+    const struct pool *pool = runs->pool;
+    if (pool->spawner->is_open && pool->slots == 0 && pool->stuck > 0)
+        return fail(err, ERR_UNAVAILABLE,
+                    "all %u sandbox slots hold processes that cannot be ended; the log has them as "
+                    "sandbox.leftovers, and each slot serves again once they are gone",
+                    pool->stuck);
+    if (!pool->spawner->is_open || pool->slots == 0)
         return fail(err, ERR_UNAVAILABLE, "glovebox-spawner is not there; it starts by itself");
     return runs->receipts ? receipts_have_room(runs->receipts, err) : 0;
 }
