@@ -107,19 +107,22 @@ static int read_config(const char *path, json_object **ret_root, error *err)
 
 /* A host has a PATH of its own, often the system's alone: a program elsewhere is named by its path.
  */
-static int find_program(char **ret_program, error *err)
+static char *find_program(error *err)
 {
     static const char *const folders[] = { "/usr/local/bin/", "/usr/bin/", "/bin/" };
     char path[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (length < 0)
-        return fail_os(err, "find this program: read /proc/self/exe");
+    if (length < 0) {
+        (void) fail_os(err, "find this program: read /proc/self/exe");
+        return NULL;
+    }
     path[length] = '\0';
     const char *name = path;
     for_each(folder, folders)
         if (strncmp(path, *folder, strlen(*folder)) == 0 && !strchr(path + strlen(*folder), '/'))
             name = path + strlen(*folder);
-    return format_text(ret_program, err, "%s", name);
+    char *program = NULL;
+    return format_text(&program, err, "%s", name) < 0 ? NULL : program;
 }
 
 /* What a host is told; the caller puts it. */
@@ -226,7 +229,8 @@ static int install(const struct install_arguments *arguments, error *err)
                     "or opencode");
     if (!home || *home != '/')
         return fail(err, ERR_BAD_REQUEST, "HOME is not set; it says where hosts are configured");
-    if (format_text(&path, err, "%s/%s", home, host->file) < 0 || find_program(&program, err) < 0)
+    program = find_program(err);
+    if (!program || format_text(&path, err, "%s/%s", home, host->file) < 0)
         return -1;
     if (!host->object)
         return install_toml(arguments, path, program, err);

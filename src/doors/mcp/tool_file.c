@@ -86,12 +86,13 @@ static int begin_task(struct mcp_call *call, const struct file_order *wanted)
     struct file_order order = *wanted;
     struct exchange *exchange = call->exchange;
     struct json_object *path = json_member(call->arguments, "path");
+    const char *file = member_text(call->arguments, "file");
     auto_bytes name = { 0 };
     error err;
     if (path)
         bytes_add(&name, json_object_get_string(path), (size_t) json_object_get_string_len(path));
-    else if (member_text(call->arguments, "file"))
-        bytes_add_text(&name, last_name(member_text(call->arguments, "file")));
+    else if (file)
+        bytes_add_text(&name, last_name(file));
     order.waker = (struct waker){ mcp_call_wake, call };
     order.session = call->work.session;
     order.path = &name;
@@ -300,7 +301,8 @@ static void tell_export(struct mcp_call *call)
     auto_bytes text = { 0 };
     encode(work, true);
     bytes_print(&text, "%" PRIu64 " bytes are in ", work->written);
-    mcp_add_name(&text, file, strlen(file));
+    if (file)
+        mcp_add_name(&text, file, strlen(file));
     bytes_add_text(&text, " of the user's folder; ");
     add_place(&text, call);
     open_content(call, &text);
