@@ -258,21 +258,3 @@ void limit_sentence(enum limit_id id, uint64_t granted, uint64_t used, uint64_t 
     (void) snprintf(text, size, "%s%s%s%s; output so far and files in /workspace are kept; %s",
                     sentences[id].before, limit, sentences[id].after, spent, ask);
 }
-
-int limits_check(const struct limits *limits, const struct limits *max, error *err)
-{
-    for_each(row, limit_rows) {
-        enum limit_id id = (enum limit_id)(row - limit_rows);
-        uint64_t value = limit_get(limits, id);
-        if (check_bounds(id, value, err) < 0)
-            return -1;
-        if (limit_exceeds(id, value, limit_get(max, id))) {
-            char asked[32], maximum[32];
-            limit_print(id, value, asked, sizeof asked);
-            limit_print(id, limit_get(max, id), maximum, sizeof maximum);
-            return fail(err, ERR_LIMIT, "limit %s of %s is above the maximum of %s", row->name,
-                        asked, maximum);
-        }
-    }
-    return 0;
-}

@@ -68,7 +68,3 @@ bool limit_exceeds(enum limit_id id, uint64_t value, uint64_t bound);
  * `maximum` is the policy's; `used` what was used, in the row's unit, 0 if it is not known. */
 void limit_sentence(enum limit_id id, uint64_t granted, uint64_t used, uint64_t maximum, char *text,
                     size_t size);
-
-/* Checks that every limit lies within the row's bounds and is not above `most`.
- * Fails  ERR_LIMIT  for the first that does not. */
-int limits_check(const struct limits *limits, const struct limits *max, error *err);

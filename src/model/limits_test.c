@@ -203,27 +203,6 @@ TEST(zero_is_the_max_where_it_means_not_limited)
     expect(limit_may_be_off(LIMIT_cpus) && !limit_may_be_off(LIMIT_output), "which may be off");
 }
 
-TEST(limits_are_checked_against_a_maximum)
-{
-    struct limits limits, max;
-    limits_init(&limits);
-    limits_init(&max);
-    error err = { 0 };
-    expect(limits_check(&limits, &max, &err) == 0, "defaults: %s", err.text);
-    limits.memory = 512 * MiB;
-    expect(limits_check(&limits, &max, &err) < 0, "memory above the maximum passes");
-    expect(strcmp(err.text, "limit memory of 512 MiB is above the maximum of 256 MiB") == 0, "'%s'",
-           err.text);
-    max.memory = GiB;
-    expect(limits_check(&limits, &max, &err) == 0, "memory: %s", err.text);
-    max.cpus = 500;
-    expect(limits_check(&limits, &max, &err) < 0, "processors without limit pass");
-    limits.cpus = 500;
-    expect(limits_check(&limits, &max, &err) == 0, "cpus: %s", err.text);
-    limits.inodes = 0;
-    expect(limits_check(&limits, &max, &err) < 0, "a limit below its bound passes");
-}
-
 TEST(a_sentence_says_what_happened_and_what_to_do)
 {
     static const struct {
@@ -257,5 +236,4 @@ TEST(a_sentence_says_what_happened_and_what_to_do)
 TESTS(CASE(a_limit_is_read_with_its_unit), CASE(a_limit_is_written_for_people),
       CASE(every_row_is_whole), CASE(a_limit_is_found_by_each_of_its_names),
       CASE(a_limit_keeps_its_bounds), CASE(zero_is_the_max_where_it_means_not_limited),
-      CASE(limits_are_checked_against_a_maximum),
       CASE(a_sentence_says_what_happened_and_what_to_do))
