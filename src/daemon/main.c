@@ -82,8 +82,7 @@ static struct daemon {
     bool is_ending;
 } daemon_ = { .templates = { .changed = template_watch_told, .context = &daemon_.template_watch } };
 
-/* --- the end ------------------------------------------------------------------------------------
- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 /* Cancels what runs; the loop ends by itself when the last handle has been closed. */
 static void end(void)
@@ -162,8 +161,7 @@ static void on_pool_changed(void *context)
     sessions_proceed(&daemon_.sessions);
 }
 
-/* --- the beginning ------------------------------------------------------------------------------
- */
+/* --- the beginning ---------------------------------------------------------------------------- */
 
 static int open_loop(error *err)
 {

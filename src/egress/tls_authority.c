@@ -34,8 +34,7 @@ struct tls_authority {
     char text[TLS_AUTHORITY_TEXT];
 };
 
-/* --- what both kinds of certificate have -------------------------------------------------------
- */
+/* --- what both kinds of certificate have ------------------------------------------------------ */
 
 struct extension {
     int kind;
@@ -91,8 +90,7 @@ static X509 *draft(EVP_PKEY *key, uint32_t life_s)
     return NULL;
 }
 
-/* --- the authority -----------------------------------------------------------------------------
- */
+/* --- the authority ---------------------------------------------------------------------------- */
 
 /* "critical,permitted;DNS:api.example.org,…": no name but the policy's, and no address. A name
  * stands for those below it as well (RFC 5280 section 4.2.1.10); the rules are narrower. */
@@ -199,8 +197,7 @@ uint64_t tls_authority_made(const struct tls_authority *authority)
     return authority->made;
 }
 
-/* --- certificates of hosts ---------------------------------------------------------------------
- */
+/* --- certificates of hosts -------------------------------------------------------------------- */
 
 static X509 *certify(const struct tls_authority *authority, const char *name)
 {

@@ -52,8 +52,7 @@ struct tls_intercept {
     struct piece up, down;
 };
 
-/* --- what all share ----------------------------------------------------------------------------
- */
+/* --- what all share --------------------------------------------------------------------------- */
 
 /* A client that offers protocols gets HTTP/1.1 or an alert: no other is read here. */
 /* NOLINTNEXTLINE(readability-function-size): OpenSSL's parameters */
@@ -89,8 +88,7 @@ int interceptions_open(uv_loop_t *loop, struct interceptions **ret_interceptions
     return 0;
 }
 
-/* --- bytes -------------------------------------------------------------------------------------
- */
+/* --- bytes ------------------------------------------------------------------------------------ */
 
 enum step { STEP_DONE, STEP_WAITS, STEP_FAILS };
 
@@ -226,8 +224,7 @@ static enum step pass_down(struct tls_intercept *tls_intercept)
     return STEP_WAITS;
 }
 
-/* --- the loop ----------------------------------------------------------------------------------
- */
+/* --- the loop --------------------------------------------------------------------------------- */
 
 static void outer_is_ready(uv_poll_t *poll, int status, int events);
 static void inner_is_ready(uv_poll_t *poll, int status, int events);
@@ -296,8 +293,7 @@ static void inner_is_ready(uv_poll_t *poll, int status, int events)
     outer_is_ready(poll, status, events);
 }
 
-/* --- beginning and end -------------------------------------------------------------------------
- */
+/* --- beginning and end ------------------------------------------------------------------------ */
 
 static bool take_handshake(struct handshakes *handshakes)
 {

@@ -130,8 +130,7 @@ void json_text_quote(struct bytes *out, const char *text, size_t size, enum json
     bytes_add(out, "\"", 1);
 }
 
-/* --- in pieces ----------------------------------------------------------------------------------
- */
+/* --- in pieces -------------------------------------------------------------------------------- */
 
 void json_quote_begin(struct json_quote *quote, struct bytes *out)
 {

@@ -54,8 +54,7 @@ static void write_out(struct json_copy *copy, const void *data, size_t size)
         bytes_add(&copy->text, data, size);
 }
 
-/* --- values -------------------------------------------------------------------------------------
- */
+/* --- values ----------------------------------------------------------------------------------- */
 
 static void end_value(struct json_copy *copy)
 {
@@ -201,8 +200,7 @@ static void begin_value(struct json_copy *copy, char byte)
     }
 }
 
-/* --- texts --------------------------------------------------------------------------------------
- */
+/* --- texts ------------------------------------------------------------------------------------ */
 
 static void write_point(struct json_copy *copy, uint32_t point)
 {
@@ -332,8 +330,7 @@ static size_t take_text(struct json_copy *copy, const char *data, size_t size)
     return at + 1;
 }
 
-/* --- the machine --------------------------------------------------------------------------------
- */
+/* --- the machine ------------------------------------------------------------------------------ */
 
 static bool is_blank(char byte)
 {

@@ -55,8 +55,7 @@ struct key_store {
     unsigned char secret[crypto_generichash_KEYBYTES];
 };
 
-/* --- opening ------------------------------------------------------------------------------------
- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 /* The process that makes it first decides; all others read what it made. */
 static int load_secret(struct key_store *store, const char *folder, error *err)
@@ -128,8 +127,7 @@ void key_store_close(struct key_store *store)
     free(store);
 }
 
-/* --- statements ---------------------------------------------------------------------------------
- */
+/* --- statements ------------------------------------------------------------------------------- */
 
 static void bind_text(sqlite3_stmt *statement, int at, const char *text)
 {
@@ -151,8 +149,7 @@ static int finish(struct key_store *store, sqlite3_stmt *statement, const char *
     return sqlite3_changes(store->database.file);
 }
 
-/* --- keys ---------------------------------------------------------------------------------------
- */
+/* --- keys ------------------------------------------------------------------------------------- */
 
 static void hash_secret(const struct key_store *store, const char *id,
                         const unsigned char secret[API_KEY_SECRET_SIZE],
@@ -286,8 +283,7 @@ int key_store_revoke(struct key_store *store, const char *id, error *err)
     return changed > 0 ? 0 : changed < 0 ? -1 : explain_nothing(store, id, err);
 }
 
-/* --- checking -----------------------------------------------------------------------------------
- */
+/* --- checking --------------------------------------------------------------------------------- */
 
 static bool is_same(sqlite3_stmt *statement, int column,
                     const unsigned char hash[API_KEY_HASH_SIZE])
@@ -346,8 +342,7 @@ int key_store_find(struct key_store *store, const char *id, struct api_key *ret_
                   : fail(err, ERR_UNAUTHORIZED, "key %.20s is not known here", id);
 }
 
-/* --- use ----------------------------------------------------------------------------------------
- */
+/* --- use -------------------------------------------------------------------------------------- */
 
 int key_store_load_use(struct key_store *store, const char *id, int64_t day, uint64_t *ret_cpu_ms,
                        error *err)

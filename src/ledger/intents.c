@@ -219,8 +219,7 @@ void intents_strike(struct intents *intents, unsigned slot)
     intents->open_count--;
 }
 
-/* --- after a death ------------------------------------------------------------------------------
- */
+/* --- after a death ---------------------------------------------------------------------------- */
 
 /* An execution that a slot holds open. */
 struct open_run {

@@ -222,8 +222,7 @@ int key_open(int folder, struct signing_key *ret_key, error *err)
                : write_public(folder, &ret_key->public, err);
 }
 
-/* --- the next one -------------------------------------------------------------------------------
- */
+/* --- the next one ----------------------------------------------------------------------------- */
 
 static const char next_name[] = "key.next";
 

@@ -34,8 +34,7 @@ static int read_hash(void *context, uint64_t position, struct merkle_hash *ret, 
     return 0;
 }
 
-/* --- one writer at a time -----------------------------------------------------------------------
- */
+/* --- one writer at a time --------------------------------------------------------------------- */
 
 /* A writer holds it for less than a millisecond, or as long as a busy machine keeps it from its
  * processor. One that was stopped must not stop us: it is waited for once, then a tenth of that. */
@@ -86,8 +85,7 @@ void ledger_unlock(struct ledger *ledger)
     ledger->is_locked = false;
 }
 
-/* --- space --------------------------------------------------------------------------------------
- */
+/* --- space ------------------------------------------------------------------------------------ */
 
 static void fill_reserve(struct ledger *ledger)
 {
@@ -146,8 +144,7 @@ static bool use_reserve(struct ledger *ledger)
     return ledger->reserve >= 0 && ftruncate(ledger->reserve, 0) == 0;
 }
 
-/* --- a record -----------------------------------------------------------------------------------
- */
+/* --- a record --------------------------------------------------------------------------------- */
 
 /* Everything in the old segment is on disk before the new one begins: only the newest is torn ever.
  */
@@ -276,8 +273,7 @@ int ledger_commit(struct ledger *ledger, const char *type, const struct bytes *p
     return result;
 }
 
-/* --- opening and closing ------------------------------------------------------------------------
- */
+/* --- opening and closing ---------------------------------------------------------------------- */
 
 static int open_files(struct ledger *ledger, int folder, error *err)
 {

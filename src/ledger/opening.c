@@ -17,8 +17,7 @@ _Static_assert(crypto_secretbox_KEYBYTES == OPENING_KEY_SIZE &&
                    (int) SHA256_SIZE == (int) OPENING_KEY_SIZE,
                "one size of keys and hashes");
 
-/* --- the secret ---------------------------------------------------------------------------------
- */
+/* --- the secret ------------------------------------------------------------------------------- */
 
 /* Under its name in one step: of two daemons that begin at once both have the same. */
 static int make_secret(int folder, error *err)
@@ -58,8 +57,7 @@ int opening_secret_read(int folder, struct opening_key *ret_secret, error *err)
     return 0;
 }
 
-/* --- commitments --------------------------------------------------------------------------------
- */
+/* --- commitments ------------------------------------------------------------------------------ */
 
 static void derive(const struct opening_key *key, const char *group, const char *name,
                    struct opening_key *ret)
@@ -98,8 +96,7 @@ void opening_mask(const struct opening_key *item, const char *hex, char ret_hex[
     (void) sodium_bin2hex(ret_hex, OPENING_HEX_SIZE, hash, sizeof hash);
 }
 
-/* --- what is sealed -----------------------------------------------------------------------------
- */
+/* --- what is sealed --------------------------------------------------------------------------- */
 
 enum { BOX_SIZE = SEALED_SIZE + crypto_secretbox_MACBYTES, LENGTH_SIZE = 4 };
 

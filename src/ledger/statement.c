@@ -11,8 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- parts --------------------------------------------------------------------------------------
- */
+/* --- parts ------------------------------------------------------------------------------------ */
 
 /* What is left of a list when its receipt must be short, or memory for its rows was missing. */
 static bool is_unknown(const struct receipt_facts *facts, const void *rows, size_t count)
@@ -392,8 +391,7 @@ void statement_memory_done(struct statement_memory *memory)
     bytes_done(&memory->granted);
 }
 
-/* --- wholes -------------------------------------------------------------------------------------
- */
+/* --- wholes ----------------------------------------------------------------------------------- */
 
 static size_t write_predicate(struct lists *lists, const struct receipt_facts *facts,
                               const struct fact_place *machine, const struct statement_place *place)

@@ -17,8 +17,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-/* --- the tree over them -------------------------------------------------------------------------
- */
+/* --- the tree over them ----------------------------------------------------------------------- */
 
 static int read_tree(void *context, uint64_t position, struct merkle_hash *ret, error *err)
 {
@@ -138,8 +137,7 @@ static void compare_ends(struct checking *checking)
         checking_problem(checking, "tree", "holds hashes of records that are not there");
 }
 
-/* --- the whole ----------------------------------------------------------------------------------
- */
+/* --- the whole -------------------------------------------------------------------------------- */
 
 static void read_heads(struct checking *checking)
 {

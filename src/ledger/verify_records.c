@@ -42,8 +42,7 @@ void checking_range_problem(const struct checking *checking, uint64_t first, uin
     checking_problem(checking, what, why);
 }
 
-/* --- where the records lie ----------------------------------------------------------------------
- */
+/* --- where the records lie -------------------------------------------------------------------- */
 
 static int add_record(struct checking *checking, const struct record *record, error *err)
 {
@@ -158,8 +157,7 @@ int verify_walk_segments(struct checking *checking, error *err)
     return result;
 }
 
-/* --- what they hash to --------------------------------------------------------------------------
- */
+/* --- what they hash to ------------------------------------------------------------------------ */
 
 static bool after(const char **at, const char *end, const char *words)
 {

@@ -108,8 +108,7 @@ static void grow_pause(struct delivery *delivery)
         delivery->pause_ms = max;
 }
 
-/* --- how an attempt ends ------------------------------------------------------------------------
- */
+/* --- how an attempt ends ---------------------------------------------------------------------- */
 
 static void free_transfer(struct delivery *delivery)
 {
@@ -194,8 +193,7 @@ void delivery_transfer_ended(void *context, CURLcode result)
     end_attempt(delivery, result == CURLE_OK ? (unsigned) status : 0, cause);
 }
 
-/* --- one attempt --------------------------------------------------------------------------------
- */
+/* --- one attempt ------------------------------------------------------------------------------ */
 
 /* NOLINTNEXTLINE(readability-non-const-parameter): as libcurl has it */
 static size_t ignore_answer(char *data, size_t one, size_t count, void *context)
@@ -283,8 +281,7 @@ static void attempt(struct delivery *delivery)
         (void) resolver_ask(notify->resolver, place->host, addresses_came, delivery);
 }
 
-/* --- turns --------------------------------------------------------------------------------------
- */
+/* --- turns ------------------------------------------------------------------------------------ */
 
 static struct delivery *next_in_turn(const struct notify *notify)
 {

@@ -32,8 +32,7 @@ struct place {
  * Fails  ERR_BAD_REQUEST  `what` is named. */
 int place_read(const char *what, const char *text, struct place *ret_place, error *err);
 
-/* --- sign.c: https://www.standardwebhooks.com ---------------------------------------------------
- */
+/* --- sign.c: https://www.standardwebhooks.com ------------------------------------------------- */
 
 struct webhook_secrets {
     unsigned count; /* while one is exchanged for another, both sign */
@@ -52,8 +51,7 @@ int webhook_secrets_read(const char *text, size_t size, const char *path,
 void webhook_sign(const struct webhook_secrets *secrets, const struct notify_event *event,
                   int64_t time_s, char ret_text[SIGNED_MAX]);
 
-/* --- delivery.c: attempts, until it is there or time to give up ---------------------------------
- */
+/* --- delivery.c: attempts, until it is there or time to give up ------------------------------- */
 
 struct notify {
     uv_loop_t loop;
@@ -89,15 +87,13 @@ bool deliveries_are_done(const struct notify *notify); /* nothing is under way *
 
 void delivery_transfer_ended(void *context, CURLcode result);
 
-/* --- traces.c: spans, many in one request ------------------------------------------------------
- */
+/* --- traces.c: spans, many in one request ----------------------------------------------------- */
 
 int traces_open(struct notify *notify, error *err);
 void traces_add(struct notify *notify, const struct notify_event *event);
 void traces_flush(struct notify *notify); /* what waits for company goes out now */
 
-/* --- link.c -------------------------------------------------------------------------------------
- */
+/* --- link.c ----------------------------------------------------------------------------------- */
 
 int link_open(struct notify *notify, int socket, error *err);
 void link_tell(struct notify *notify, const struct notify_outcome *outcome);

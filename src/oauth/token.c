@@ -91,8 +91,7 @@ static int check_signature(const struct oauth *oauth, const struct part parts[PA
     return oauth_verify(&oauth->keys, &said, err);
 }
 
-/* --- claims -------------------------------------------------------------------------------------
- */
+/* --- claims ----------------------------------------------------------------------------------- */
 
 static bool is_for(struct json_object *claims, const char *audience)
 {

@@ -30,8 +30,7 @@ const char *policy_on_fault_name(enum policy_on_fault on_fault)
     return on_fault_names[on_fault];
 }
 
-/* --- YAML as JSON -------------------------------------------------------------------------------
- */
+/* --- YAML as JSON ----------------------------------------------------------------------------- */
 
 /* As RFC 8259 has it: what YAML alone takes for a number or a truth stays a text. */
 static bool is_number(const char *text)
@@ -195,8 +194,7 @@ static int convert(const struct yaml *yaml, const struct yaml_node *value,
     return result;
 }
 
-/* --- complaints ---------------------------------------------------------------------------------
- */
+/* --- complaints ------------------------------------------------------------------------------- */
 
 static const struct yaml_node *step_into(const struct yaml *yaml, const struct yaml_node *at,
                                          const char *name, size_t length)
@@ -237,8 +235,7 @@ static const struct yaml_node *node_of(const struct yaml *yaml, const struct yam
     return found;
 }
 
-/* --- the key ------------------------------------------------------------------------------------
- */
+/* --- the key ---------------------------------------------------------------------------------- */
 
 static int read_on_fault(const struct yaml *yaml, const struct yaml_node *value,
                          struct policy_expect *expect, int *ret_line, error *err)

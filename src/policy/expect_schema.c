@@ -41,8 +41,7 @@ static void leave(struct walk *walk, size_t before)
     walk->place[before] = '\0';
 }
 
-/* --- plain values -------------------------------------------------------------------------------
- */
+/* --- plain values ----------------------------------------------------------------------------- */
 
 static bool is_number(struct json_object *value)
 {
@@ -204,8 +203,7 @@ static int take_reference(struct walk *walk, struct json_object *value)
     return 0;
 }
 
-/* --- schemas in schemas -------------------------------------------------------------------------
- */
+/* --- schemas in schemas ----------------------------------------------------------------------- */
 
 /* NOLINTNEXTLINE(misc-no-recursion): DEPTH_MAX */
 static int take_schemas(struct walk *walk, struct json_object *value, unsigned depth)

@@ -91,8 +91,7 @@ int __wrap_service_artifact_check(const struct service *service, const struct ca
     return fail(err, ERR_NOT_FOUND, "no artifact %.80s", hash);
 }
 
-/* --- a tool that asks, and one whose arguments stand in headers too ------------------------------
- */
+/* --- a tool that asks, and one whose arguments stand in headers too --------------------------- */
 
 static void heard(struct mcp_call *call)
 {
@@ -174,8 +173,7 @@ static const struct mcp_catalogue catalogue = { .name = "fuzz",
                                                 .capabilities = "",
                                                 .tasks = &tasks };
 
-/* --- one message --------------------------------------------------------------------------------
- */
+/* --- one message ------------------------------------------------------------------------------ */
 
 /* Gives  where the body begins. */
 static size_t read_headers(const uint8_t *data, size_t size)

@@ -16,8 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { TEXT_MAX = 16384, WORDS_MAX = 8 };
 
-/* --- scrub: the plain way to say the same, with the whole text at hand ---------------------------
- */
+/* --- scrub: the plain way to say the same, with the whole text at hand ------------------------ */
 
 static void cover(char *text, size_t size, const char *origin, const struct redact_word *word)
 {
@@ -65,8 +64,7 @@ static void try_scrub(const uint8_t *data, size_t size)
     assert(got == left && memcmp(clean, expected, left) == 0);
 }
 
-/* --- answer_head --------------------------------------------------------------------------------
- */
+/* --- answer_head ------------------------------------------------------------------------------ */
 
 static const struct egress_endpoint endpoint = {
     .name = "api",
@@ -132,8 +130,7 @@ static void try_answer(const uint8_t *data, size_t size)
     }
 }
 
-/* --- endpoint_url -------------------------------------------------------------------------------
- */
+/* --- endpoint_url ----------------------------------------------------------------------------- */
 
 static void try_url(const uint8_t *data, size_t size)
 {

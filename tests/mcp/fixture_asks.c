@@ -133,8 +133,7 @@ static void ask(struct mcp_call *call)
     call->proceed = answered;
 }
 
-/* --- more than one round, more than one question ------------------------------------------------
- */
+/* --- more than one round, more than one question ---------------------------------------------- */
 
 static void ask_twice(struct mcp_call *call)
 {

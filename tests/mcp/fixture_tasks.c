@@ -160,8 +160,7 @@ static void cancel(struct mcp_call *call, const struct mcp_task *task)
 
 const struct mcp_task_source fixture_tasks = { find, tell, update, cancel };
 
-/* --- the tools ----------------------------------------------------------------------------------
- */
+/* --- the tools -------------------------------------------------------------------------------- */
 
 static int64_t duration_ms(const struct mcp_call *call)
 {

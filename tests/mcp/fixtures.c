@@ -19,8 +19,7 @@ void fixture_result(struct mcp_call *call, const char *members)
     mcp_result_close(call);
 }
 
-/* --- answered at once ---------------------------------------------------------------------------
- */
+/* --- answered at once ------------------------------------------------------------------------- */
 
 static const struct {
     const char *name, *members;
@@ -52,8 +51,7 @@ static void answer(struct mcp_call *call)
             fixture_result(call, row->members);
 }
 
-/* --- steps --------------------------------------------------------------------------------------
- */
+/* --- steps ------------------------------------------------------------------------------------ */
 
 static void write_step(struct mcp_call *call, bool is_log)
 {
@@ -99,8 +97,7 @@ static void take_steps(struct mcp_call *call)
     step(call);
 }
 
-/* --- all of it ----------------------------------------------------------------------------------
- */
+/* --- all of it -------------------------------------------------------------------------------- */
 
 static const char schema_2020[] =
     "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\",\"$defs\":{"

@@ -31,8 +31,7 @@ static bool fails(unsigned of_100)
            world->clock_us <= world->faults.until_us && chance(100) < of_100;
 }
 
-/* --- messages -----------------------------------------------------------------------------------
- */
+/* --- messages --------------------------------------------------------------------------------- */
 
 static bool is_interrupted(bool sends)
 {
@@ -62,8 +61,7 @@ ssize_t __wrap_sendmsg(int socket, const struct msghdr *message, int flags)
     return is_interrupted(true) ? -1 : __real_sendmsg(socket, message, flags);
 }
 
-/* --- memory -------------------------------------------------------------------------------------
- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 static bool is_missing(void)
 {

@@ -55,8 +55,7 @@ static void check_refusal(const char *what, const error *err)
         finding("%s failed: %s", what, err->text);
 }
 
-/* --- watching -----------------------------------------------------------------------------------
- */
+/* --- watching --------------------------------------------------------------------------------- */
 
 static void close_watch(struct client_watch *row)
 {
@@ -132,8 +131,7 @@ static void keep_watch(struct client_watch *row, struct watch *watch)
         on_woken(row);
 }
 
-/* --- beginning ----------------------------------------------------------------------------------
- */
+/* --- beginning -------------------------------------------------------------------------------- */
 
 struct cell_starter {
     struct run_starter starter;
@@ -231,8 +229,7 @@ static void order_again(void)
         send_order(order);
 }
 
-/* --- what is another's --------------------------------------------------------------------------
- */
+/* --- what is another's ------------------------------------------------------------------------ */
 
 static void look_at_run(void)
 {
@@ -314,8 +311,7 @@ static void get_artifact(void)
                 text);
 }
 
-/* --- what has begun -----------------------------------------------------------------------------
- */
+/* --- what has begun --------------------------------------------------------------------------- */
 
 static void cancel_something(void)
 {
@@ -391,8 +387,7 @@ static void use_session(void)
     }
 }
 
-/* --- all of them --------------------------------------------------------------------------------
- */
+/* --- all of them ------------------------------------------------------------------------------ */
 
 void clients_act(void)
 {

@@ -27,8 +27,7 @@ EXPORTED int nanosleep(const struct timespec *wanted, struct timespec *left);
 bool sim_is_on;
 uv_loop_t *sim_loop;
 
-/* --- the clock ----------------------------------------------------------------------------------
- */
+/* --- the clock -------------------------------------------------------------------------------- */
 
 int clock_gettime(clockid_t clock, struct timespec *at)
 {
@@ -69,8 +68,7 @@ int epoll_wait(int fd, struct epoll_event *events, int max, int timeout)
     return epoll_pwait(fd, events, max, timeout, NULL);
 }
 
-/* --- steps --------------------------------------------------------------------------------------
- */
+/* --- steps ------------------------------------------------------------------------------------ */
 
 void sim_op(void)
 {
@@ -111,8 +109,7 @@ void sim_after(int64_t us, void (*call)(void *context), void *context)
     (void) uv_timer_start(&after->timer, on_after, (uint64_t) us / 1000, 0);
 }
 
-/* --- threads ------------------------------------------------------------------------------------
- */
+/* --- threads ---------------------------------------------------------------------------------- */
 
 struct work {
     uv_timer_t timer;
@@ -156,8 +153,7 @@ int uv_queue_work(uv_loop_t *loop, uv_work_t *request, uv_work_cb work, uv_after
     return 0;
 }
 
-/* --- chance -------------------------------------------------------------------------------------
- */
+/* --- chance ----------------------------------------------------------------------------------- */
 
 static const char *name_of_random(void)
 {

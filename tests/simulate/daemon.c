@@ -41,8 +41,7 @@ int __real_idempotency_keep(struct idempotency *idempotency, const struct idempo
 int __wrap_idempotency_keep(struct idempotency *idempotency, const struct idempotency_entry *replay,
                             const struct replayed *replayed, error *err);
 
-/* --- in place of the door -----------------------------------------------------------------------
- */
+/* --- in place of the door --------------------------------------------------------------------- */
 
 static int no_door;
 
@@ -81,8 +80,7 @@ int __wrap_confine_daemon(error *err)
     return 0;
 }
 
-/* --- what is looked at, and where bugs are planted ----------------------------------------------
- */
+/* --- what is looked at, and where bugs are planted -------------------------------------------- */
 
 int __wrap_run_note(struct run *run, const struct run_request *request, error *err)
 {
@@ -125,8 +123,7 @@ int __wrap_idempotency_keep(struct idempotency *idempotency, const struct idempo
     return kept;
 }
 
-/* --- its life -----------------------------------------------------------------------------------
- */
+/* --- its life --------------------------------------------------------------------------------- */
 
 static _Noreturn void live(void)
 {

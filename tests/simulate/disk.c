@@ -68,8 +68,7 @@ bool is_faulty(unsigned of_100)
     return true;
 }
 
-/* --- what the disk has --------------------------------------------------------------------------
- */
+/* --- what the disk has ------------------------------------------------------------------------ */
 
 static size_t allocate(size_t size)
 {
@@ -165,8 +164,7 @@ void changes_are_on_disk(void)
     }
 }
 
-/* --- names --------------------------------------------------------------------------------------
- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 /* Those of SQLite, whose own calls are not simulated. */
 bool is_left_out(const char *name)
@@ -197,8 +195,7 @@ unsigned bury(const char *place)
     return link(path, grave) == 0 ? ++disk->grave_count : 0;
 }
 
-/* --- the power cut ------------------------------------------------------------------------------
- */
+/* --- the power cut ---------------------------------------------------------------------------- */
 
 static void undo(const struct change *change)
 {

@@ -45,8 +45,7 @@ int __wrap_fstatvfs64(int fd, struct statvfs *ret);
 int __wrap_fsync(int fd);
 int __wrap_fdatasync(int fd);
 
-/* --- faults -------------------------------------------------------------------------------------
- */
+/* --- faults ----------------------------------------------------------------------------------- */
 
 static bool is_full(void)
 {
@@ -65,8 +64,7 @@ static size_t shortened(size_t size)
     return size > 1 && is_faulty(world->faults.is_short) ? 1 + chance(size - 1) : size;
 }
 
-/* --- syncs --------------------------------------------------------------------------------------
- */
+/* --- syncs ------------------------------------------------------------------------------------ */
 
 static int sync_file(int fd)
 {
@@ -100,8 +98,7 @@ int __wrap_fdatasync(int fd)
     return sync_file(fd);
 }
 
-/* --- names --------------------------------------------------------------------------------------
- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 /* False: it does not lie in the state folder. */
 static bool place_of(int folder, const char *name, char ret_place[NAME_ROOM])
@@ -243,8 +240,7 @@ int __wrap_mkdirat(int folder, const char *name, mode_t mode)
     return make_folder(folder, name, mode);
 }
 
-/* --- bytes --------------------------------------------------------------------------------------
- */
+/* --- bytes ------------------------------------------------------------------------------------ */
 
 static ssize_t put(int fd, const void *data, size_t size, off_t at)
 {

@@ -10,8 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* --- frames of an init --------------------------------------------------------------------------
- */
+/* --- frames of an init ------------------------------------------------------------------------ */
 
 static void on_later(void *context)
 {
@@ -60,8 +59,7 @@ static void say_measured(struct slot *slot, enum agent_kind kind, uint32_t id)
     say(slot, kind, id, &measured, sizeof measured);
 }
 
-/* --- files that are collected -------------------------------------------------------------------
- */
+/* --- files that are collected ----------------------------------------------------------------- */
 
 static void collect(struct slot *slot, const struct later *later)
 {
@@ -85,8 +83,7 @@ static void stop_and_collect(struct slot *slot, const struct later *later)
     collect(slot, later);
 }
 
-/* --- programs -----------------------------------------------------------------------------------
- */
+/* --- programs --------------------------------------------------------------------------------- */
 
 static void say_output(struct slot *slot, uint32_t id)
 {
@@ -179,8 +176,7 @@ static void run_code(struct slot *slot, uint32_t id, const void *text, size_t si
     in_a_while(slot, some_time_us(), id, act);
 }
 
-/* --- what gloveboxd asks of an init -------------------------------------------------------------
- */
+/* --- what gloveboxd asks of an init ----------------------------------------------------------- */
 
 static void interrupt(struct slot *slot, const struct agent_frame *frame,
                       const unsigned char *payload)

@@ -26,8 +26,7 @@ struct slot {
     uint32_t collect_id, executed;
 };
 
-/* --- spawner.c ----------------------------------------------------------------------------------
- */
+/* --- spawner.c -------------------------------------------------------------------------------- */
 
 struct slot *slot_at(unsigned index);
 unsigned slot_index(const struct slot *slot);
@@ -35,8 +34,7 @@ int64_t some_time_us(void);
 void end_stream(struct slot *slot);
 void break_down(struct slot *slot); /* its init has gone, and all that it held */
 
-/* --- init.c -------------------------------------------------------------------------------------
- */
+/* --- init.c ----------------------------------------------------------------------------------- */
 
 /* What happens later happens to the sandbox of that generation only. */
 struct later {

@@ -125,8 +125,7 @@ struct places {
 };
 extern struct places places;
 
-/* --- world.c ------------------------------------------------------------------------------------
- */
+/* --- world.c ---------------------------------------------------------------------------------- */
 
 uint64_t chance(uint64_t below); /* 0 … below - 1, by the seed */
 bool one_in(unsigned count);
@@ -143,8 +142,7 @@ void world_answered(const char *id, unsigned caller, const char *result, size_t 
 void world_daemon_ends(enum ending ending);
 bool order_in(const void *data, size_t size, unsigned *ret_order, enum behaviour *ret_behaviour);
 
-/* --- clock.c ------------------------------------------------------------------------------------
- */
+/* --- clock.c ---------------------------------------------------------------------------------- */
 
 extern bool sim_is_on; /* calls are simulated, in the daemon's process */
 void clock_begin(void);
@@ -154,43 +152,37 @@ extern uv_loop_t *sim_loop;
 void sim_op(void); /* one step more; may be the last */
 enum { EXIT_DIED = 42, EXIT_FOUND = 43 };
 
-/* --- call_faults.c ------------------------------------------------------------------------------
- */
+/* --- call_faults.c ---------------------------------------------------------------------------- */
 
 /* What plays spawner, init and clients is no part of gloveboxd: its calls do not fail. */
 extern bool sim_is_outside;
 void *__real_calloc(size_t count, size_t size);
 
-/* --- disk.c -------------------------------------------------------------------------------------
- */
+/* --- disk.c ----------------------------------------------------------------------------------- */
 
 void disk_map(void);   /* once, before processes are forked */
 void disk_begin(void); /* of a seed */
 void disk_cut(void);   /* after a power cut, when no process has a file open any more */
 
-/* --- spawner.c ----------------------------------------------------------------------------------
- */
+/* --- spawner.c -------------------------------------------------------------------------------- */
 
 int spawner_begin(void);     /* gives the daemon's end of the socket */
 void spawner_start(void);    /* the loop exists */
 unsigned spawner_used(void); /* slots */
 bool spawner_has_gone(void);
 
-/* --- life.c -------------------------------------------------------------------------------------
- */
+/* --- life.c ----------------------------------------------------------------------------------- */
 
 void life_begin(void); /* the daemon has begun */
 
-/* --- daemon.c -----------------------------------------------------------------------------------
- */
+/* --- daemon.c --------------------------------------------------------------------------------- */
 
 /* Runs one daemon to its end, in a process of its own. */
 void daemon_run(void);
 int gloveboxd_main(int argc, char **argv);
 extern struct service *sim_service;
 
-/* --- verify.c -----------------------------------------------------------------------------------
- */
+/* --- verify.c --------------------------------------------------------------------------------- */
 
 /* After the last daemon: the log is whole, and has one receipt for each run. */
 void verify_log(void);

@@ -79,8 +79,7 @@ void break_down(struct slot *slot)
     tell_spawner(SPAWN_LOST, &name, sizeof name, NULL, 0);
 }
 
-/* --- slots --------------------------------------------------------------------------------------
- */
+/* --- slots ------------------------------------------------------------------------------------ */
 
 struct order {
     struct spawn_build build;

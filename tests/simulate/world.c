@@ -20,8 +20,7 @@
 struct world *world;
 struct places places;
 
-/* --- chance: xoshiro256** -----------------------------------------------------------------------
- */
+/* --- chance: xoshiro256** --------------------------------------------------------------------- */
 
 static uint64_t rotate(uint64_t value, int bits)
 {
@@ -61,8 +60,7 @@ void fill_random(void *to, size_t size)
     }
 }
 
-/* --- what is told -------------------------------------------------------------------------------
- */
+/* --- what is told ----------------------------------------------------------------------------- */
 
 static void add_to_hash(const char *text, size_t size)
 {
@@ -106,8 +104,7 @@ const char *tenant_of(unsigned caller)
     return tenants[caller];
 }
 
-/* --- the model ----------------------------------------------------------------------------------
- */
+/* --- the model -------------------------------------------------------------------------------- */
 
 bool order_in(const void *data, size_t size, unsigned *ret_order, enum behaviour *ret_behaviour)
 {

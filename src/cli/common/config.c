@@ -75,8 +75,7 @@ int config_read(const struct config_flags *flags, struct settings *ret_settings,
     return 0;
 }
 
-/* --- the verb -----------------------------------------------------------------------------------
- */
+/* --- the verb --------------------------------------------------------------------------------- */
 
 struct config_arguments {
     const char *file;

@@ -261,8 +261,7 @@ int log_key_read(const struct log_arguments *arguments, int folder, struct publi
     return 0;
 }
 
-/* --- receipts -----------------------------------------------------------------------------------
- */
+/* --- receipts --------------------------------------------------------------------------------- */
 
 void found_receipt_done(struct found_receipt *found)
 {
@@ -344,8 +343,7 @@ int receipt_find(const struct log_arguments *arguments, const char *name,
     return fail(err, ERR_NOT_FOUND, "no receipt has the id %s", name);
 }
 
-/* --- words --------------------------------------------------------------------------------------
- */
+/* --- words ------------------------------------------------------------------------------------ */
 
 json_object *member_at(json_object *object, const char *path)
 {

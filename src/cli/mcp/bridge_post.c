@@ -89,8 +89,7 @@ void bridge_end_posts(struct bridge *bridge)
     posts_clean(bridge);
 }
 
-/* --- there --------------------------------------------------------------------------------------
- */
+/* --- there ------------------------------------------------------------------------------------ */
 
 /* A stateless call is cancelled by closing its connection. One of a handshake is cancelled by the
  * daemon, which gets the notification. */
@@ -181,8 +180,7 @@ void post_write(struct post *post)
         bytes_done(&post->request), post->request = (struct bytes){ 0 }, post->sent = 0;
 }
 
-/* --- and back -----------------------------------------------------------------------------------
- */
+/* --- and back --------------------------------------------------------------------------------- */
 
 /* Of a result that brings a file the host gets the rest. */
 static void tell_message(struct bridge *bridge, const struct post *post, const char *json,

@@ -116,8 +116,7 @@ int host_file_read(const struct host_files *files, const char *path, struct byte
     return read_all(file, path, out, err);
 }
 
-/* --- writing ------------------------------------------------------------------------------------
- */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 /* Names that begin with a dot are settings of other programs (.git/config, .envrc), and "..". */
 static int check_names(const char *path, error *err)

@@ -59,8 +59,7 @@ const struct option_table *net_option_table(void)
     return &table;
 }
 
-/* --- rules --------------------------------------------------------------------------------------
- */
+/* --- rules ------------------------------------------------------------------------------------ */
 
 static int print_rules(const struct net_arguments *arguments, error *err)
 {
@@ -78,8 +77,7 @@ static int print_rules(const struct net_arguments *arguments, error *err)
     return 0;
 }
 
-/* --- tail ---------------------------------------------------------------------------------------
- */
+/* --- tail ------------------------------------------------------------------------------------- */
 
 static int on_event(void *context, const char *name, const char *data, error *err)
 {

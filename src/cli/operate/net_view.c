@@ -56,8 +56,7 @@ static void put_line(const char *line)
     terminal_write(&terminal, shown, used);
 }
 
-/* --- rules --------------------------------------------------------------------------------------
- */
+/* --- rules ------------------------------------------------------------------------------------ */
 
 struct tally {
     size_t rules, unused;
@@ -125,8 +124,7 @@ void net_print_rules(json_object *answer, bool only_unused)
             tally.unused > 0 ? "; a rule that is not used is better removed from its policy" : "");
 }
 
-/* --- connections --------------------------------------------------------------------------------
- */
+/* --- connections ------------------------------------------------------------------------------ */
 
 /* "GET api.example.org:80/repos/x". */
 static void write_place(json_object *event, char *text, size_t size)

@@ -56,8 +56,7 @@ struct report {
     struct policy_use policies[POLICIES_MAX];
 };
 
-/* --- reading ------------------------------------------------------------------------------------
- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 static struct policy_use *policy_use_of(struct report *report, const char *name)
 {
@@ -155,8 +154,7 @@ static int count_record(void *context, const struct record *record, error *err)
     return 0;
 }
 
-/* --- judging ------------------------------------------------------------------------------------
- */
+/* --- judging ---------------------------------------------------------------------------------- */
 
 /* What so many per cent of the runs stayed within, in per cent of what they were granted. */
 static unsigned share_of(const struct limit_use *use, unsigned per_cent)
@@ -205,8 +203,7 @@ static bool is_worth_a_line(const struct limit_use *use)
     return use->measured > 0 || use->hits > 0;
 }
 
-/* --- telling ------------------------------------------------------------------------------------
- */
+/* --- telling ---------------------------------------------------------------------------------- */
 
 static void print_words(const struct policy_use *policy, enum limit_id id)
 {
@@ -310,8 +307,7 @@ static void print_json(const struct report *report)
     (void) json_object_put(whole);
 }
 
-/* --- the verb -----------------------------------------------------------------------------------
- */
+/* --- the verb --------------------------------------------------------------------------------- */
 
 #define FIELD(name) offsetof(struct report, name)
 

@@ -91,8 +91,7 @@ const struct option_table *replay_option_table(void)
     return &table;
 }
 
-/* --- what is run --------------------------------------------------------------------------------
- */
+/* --- what is run ------------------------------------------------------------------------------ */
 
 static int add_pair(struct replay *replay, const char *flag, const char *value, error *err)
 {
@@ -196,8 +195,7 @@ static int plan_run(struct replay *replay, struct words *words, error *err)
                               err);
 }
 
-/* --- again --------------------------------------------------------------------------------------
- */
+/* --- again ------------------------------------------------------------------------------------ */
 
 static int failed_call(int32_t code, error *err)
 {
@@ -250,8 +248,7 @@ static int run_again(struct replay *replay, error *err)
                : open_found(replay, &replay->again, NULL, err);
 }
 
-/* --- is it the same that came out? --------------------------------------------------------------
- */
+/* --- is it the same that came out? ------------------------------------------------------------ */
 
 static const char *spelled(json_object *value)
 {

@@ -156,8 +156,7 @@ static int check_pair(const struct look *source, const struct look *target, cons
     return 0;
 }
 
-/* --- in -----------------------------------------------------------------------------------------
- */
+/* --- in --------------------------------------------------------------------------------------- */
 
 static int open_source(const char *word, int *ret_file, error *err)
 {
@@ -221,8 +220,7 @@ static int copy_all_in(struct copy *copy, error *err)
     return 0;
 }
 
-/* --- out ----------------------------------------------------------------------------------------
- */
+/* --- out -------------------------------------------------------------------------------------- */
 
 static int copy_file_out(const struct copy *copy, const char *path, const char *to, mode_t mode,
                          error *err)

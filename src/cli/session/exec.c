@@ -53,8 +53,7 @@ static int status_of(const char *json, char process[SESSION_NAME_SIZE])
     return status;
 }
 
-/* --- exec ---------------------------------------------------------------------------------------
- */
+/* --- exec ------------------------------------------------------------------------------------- */
 
 struct showing {
     struct terminal out, err;
@@ -126,8 +125,7 @@ int session_exec(struct session_arguments *arguments, error *err)
     return showing.out.failed || showing.err.failed ? 128 + SIGPIPE : status;
 }
 
-/* --- shell --------------------------------------------------------------------------------------
- */
+/* --- shell ------------------------------------------------------------------------------------ */
 
 struct shell {
     struct screen screen;

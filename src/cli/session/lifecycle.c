@@ -9,8 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- sessions by name ---------------------------------------------------------------------------
- */
+/* --- sessions by name ------------------------------------------------------------------------- */
 
 const char *text_of(json_object *object, const char *key)
 {
@@ -88,8 +87,7 @@ int session_named(const struct session_arguments *arguments, const char *word,
                 search.found ? "more than one session" : "no session that is alive", word);
 }
 
-/* --- new, list, show, kill ----------------------------------------------------------------------
- */
+/* --- new, list, show, kill -------------------------------------------------------------------- */
 
 int session_begin(const struct session_arguments *arguments, char **ret_json, error *err)
 {

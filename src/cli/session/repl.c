@@ -64,8 +64,7 @@ const struct option_table *repl_option_table(void)
     return &table;
 }
 
-/* --- an entry -----------------------------------------------------------------------------------
- */
+/* --- an entry --------------------------------------------------------------------------------- */
 
 static void add_line_end(struct repl *repl)
 {
@@ -141,8 +140,7 @@ static bool is_farewell(const char *entry, int *ret_status)
     return false;
 }
 
-/* --- the end from outside -----------------------------------------------------------------------
- */
+/* --- the end from outside --------------------------------------------------------------------- */
 
 static volatile sig_atomic_t stopped_by; /* the signal */
 static int stop_event = -1;
@@ -177,8 +175,7 @@ static int watch_signals(error *err)
     return 0;
 }
 
-/* --- the session --------------------------------------------------------------------------------
- */
+/* --- the session ------------------------------------------------------------------------------ */
 
 static int find_session(struct repl *repl, error *err)
 {

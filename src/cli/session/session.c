@@ -14,8 +14,7 @@
 
 #define FIELD(name) offsetof(struct session_arguments, name)
 
-/* --- the command line ---------------------------------------------------------------------------
- */
+/* --- the command line ------------------------------------------------------------------------- */
 
 static int take_time(void *into, const struct option_row *row, const char *value, error *err)
 {
@@ -141,8 +140,7 @@ int library_failed(int32_t code, error *err)
     return fail(err, (enum error_code) code, "%s", glb_error_text());
 }
 
-/* --- dispatch -----------------------------------------------------------------------------------
- */
+/* --- dispatch --------------------------------------------------------------------------------- */
 
 enum { WORDS_ANY = INT_MAX };
 

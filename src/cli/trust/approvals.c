@@ -149,8 +149,7 @@ static void print_rows(json_object *answer)
         print_row(json_object_array_get_idx(rows, i));
 }
 
-/* --- which one ----------------------------------------------------------------------------------
- */
+/* --- which one -------------------------------------------------------------------------------- */
 
 enum { ID_SIZE = 37 }; /* "apr_", 32 hex digits and the end */
 
@@ -214,8 +213,7 @@ static int find_id(const struct approval_arguments *arguments, const char *word,
     return 0;
 }
 
-/* --- the verbs ----------------------------------------------------------------------------------
- */
+/* --- the verbs -------------------------------------------------------------------------------- */
 
 static int list(const struct approval_arguments *arguments, const char *word, error *err)
 {

@@ -37,8 +37,7 @@ static const struct verb {
     { "rotate-key", rotate_key },
 };
 
-/* --- tail, search -------------------------------------------------------------------------------
- */
+/* --- tail, search ----------------------------------------------------------------------------- */
 
 struct looking {
     const struct log_arguments *arguments;
@@ -128,8 +127,7 @@ static int tail(const struct log_arguments *arguments, int folder, error *err)
     return segments_each(folder, size > count ? size - count : 0, tail_record, &looking, err);
 }
 
-/* --- copies -------------------------------------------------------------------------------------
- */
+/* --- copies ----------------------------------------------------------------------------------- */
 
 static int copy_file(int from, int to, const char *name, error *err)
 {

@@ -32,8 +32,7 @@ static const struct verb {
     answer *answer;
 } verbs[] = { { "show", show }, { "verify", verify }, { "export", export_receipt } };
 
-/* --- show ---------------------------------------------------------------------------------------
- */
+/* --- show ------------------------------------------------------------------------------------- */
 
 static const struct line {
     const char *title, *path;
@@ -120,8 +119,7 @@ static int show(const struct log_arguments *arguments, struct found_receipt *fou
     return 0;
 }
 
-/* --- verify -------------------------------------------------------------------------------------
- */
+/* --- verify ----------------------------------------------------------------------------------- */
 
 static void print_signer(const struct receipt_keys *keys, const struct receipt_standing *standing)
 {
@@ -203,8 +201,7 @@ static int verify(const struct log_arguments *arguments, struct found_receipt *f
     return 0;
 }
 
-/* --- export -------------------------------------------------------------------------------------
- */
+/* --- export ----------------------------------------------------------------------------------- */
 
 /* A checkpoint is signed for many records at once, a moment after they were written. */
 static int wait_for_checkpoint(int folder, const struct public_key *key, uint64_t index,

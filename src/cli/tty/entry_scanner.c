@@ -11,8 +11,7 @@
 
 enum { DEPTH_MAX = 256 };
 
-/* --- python -------------------------------------------------------------------------------------
- */
+/* --- python ----------------------------------------------------------------------------------- */
 
 /* Steps over a text literal of Python that begins at `at`. Gives its end, or NULL if it has none.
  */
@@ -78,8 +77,7 @@ static bool python_is_whole(const char *entry)
     return !is_block || empty_lines(entry) > 0;
 }
 
-/* --- the others ---------------------------------------------------------------------------------
- */
+/* --- the others ------------------------------------------------------------------------------- */
 
 struct manner {
     const char *language;

@@ -43,8 +43,7 @@ struct editor {
 static char line[LINE_MAX];  /* what is being typed */
 static char fresh[LINE_MAX]; /* the new line, while an old one is looked at */
 
-/* --- the history --------------------------------------------------------------------------------
- */
+/* --- the history ------------------------------------------------------------------------------ */
 
 static void push(struct line_reader *reader, const char *text)
 {
@@ -98,8 +97,7 @@ void line_close(struct line_reader *reader)
     *reader = (struct line_reader){ 0 };
 }
 
-/* --- drawing ------------------------------------------------------------------------------------
- */
+/* --- drawing ---------------------------------------------------------------------------------- */
 
 static bool begins_character(char byte)
 {
@@ -149,8 +147,7 @@ static void draw(const struct editor *editor)
     (void) !write(STDOUT_FILENO, out, used < (int) sizeof out ? (size_t) used : sizeof out - 1);
 }
 
-/* --- keys ---------------------------------------------------------------------------------------
- */
+/* --- keys ------------------------------------------------------------------------------------- */
 
 /* False: the terminal is gone. */
 static bool wait_for_keys(struct line_reader *reader)
@@ -263,8 +260,7 @@ static size_t word_before(size_t at)
     return at;
 }
 
-/* --- words that were typed before ---------------------------------------------------------------
- */
+/* --- words that were typed before ------------------------------------------------------------- */
 
 static bool is_of_word(char byte)
 {

@@ -23,8 +23,7 @@ enum {
     HANDLES = 7,    /* of libuv, besides those of listeners */
 };
 
-/* --- the loop -----------------------------------------------------------------------------------
- */
+/* --- the loop --------------------------------------------------------------------------------- */
 
 static void on_timer(uv_timer_t *timer);
 static void on_idle(uv_idle_t *idle);
@@ -82,8 +81,7 @@ static void on_check(uv_check_t *check)
         run_mhd(http);
 }
 
-/* --- connections --------------------------------------------------------------------------------
- */
+/* --- connections ------------------------------------------------------------------------------ */
 
 static void on_connection(void *context, struct MHD_Connection *mhd, void **socket_context,
                           enum MHD_ConnectionNotificationCode what)
@@ -211,8 +209,7 @@ int http_listen(struct http *http, int socket, error *err)
     return 0;
 }
 
-/* --- the whole ----------------------------------------------------------------------------------
- */
+/* --- the whole -------------------------------------------------------------------------------- */
 
 PRINTF(2, 0) static void on_log(void *context, const char *format, va_list values)
 {

@@ -22,8 +22,7 @@ enum {
 /* Bodies of all requests together. */
 static const uint64_t bodies_max = UINT64_C(1) << 30;
 
-/* --- what is admitted ---------------------------------------------------------------------------
- */
+/* --- what is admitted ------------------------------------------------------------------------- */
 
 static int check_header_size(const struct exchange *exchange, error *err)
 {
@@ -243,8 +242,7 @@ static int admit(struct exchange *exchange, const char *target, error *err)
     return 0;
 }
 
-/* --- from header to handler ---------------------------------------------------------------------
- */
+/* --- from header to handler ------------------------------------------------------------------- */
 
 /* A client's own name for its request is kept if it is harmless in logs. */
 static void name_request(struct exchange *exchange)

@@ -181,8 +181,7 @@ void exchange_fail(struct exchange *exchange, const error *cause)
     exchange_queue(exchange, (unsigned) row->http_status, response, "application/json");
 }
 
-/* --- streams ------------------------------------------------------------------------------------
- */
+/* --- streams ---------------------------------------------------------------------------------- */
 
 struct stream {
     struct exchange *exchange;

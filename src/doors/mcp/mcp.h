@@ -166,8 +166,7 @@ struct mcp_call {
     struct json_object *client_answer; /* to it */
 };
 
-/* --- call.c -------------------------------------------------------------------------------------
- */
+/* --- call.c ----------------------------------------------------------------------------------- */
 
 /* NULL: no memory. */
 struct mcp_call *mcp_call_new(struct exchange *exchange, const struct mcp_catalogue *catalogue);
@@ -187,13 +186,11 @@ struct mcp_call *mcp_call_find(const struct mcp_call *asker, struct json_object 
 struct mcp_call *mcp_call_of_server_request(const struct mcp_call *asker, const char *id);
 void mcp_calls_forget_client(const struct mcp_client *client);
 
-/* --- message.c: is it a message, and of which era? Fails with what has been answered. ------------
- */
+/* --- message.c: is it a message, and of which era? Fails with what has been answered. --------- */
 
 int mcp_message_read(struct mcp_call *call, struct json_reader *body);
 
-/* --- headers.c ----------------------------------------------------------------------------------
- */
+/* --- headers.c -------------------------------------------------------------------------------- */
 
 /* Do the headers say what the body says? -1: that has been answered. */
 int mcp_headers_check(struct mcp_call *call);
@@ -201,8 +198,7 @@ int mcp_header_check_version(struct mcp_call *call, const char *version);
 int mcp_header_check_arguments(struct mcp_call *call);
 const char *mcp_header_of(const char *argument); /* what x-mcp-header says of it; NULL: nothing */
 
-/* --- reply.c ------------------------------------------------------------------------------------
- */
+/* --- reply.c ---------------------------------------------------------------------------------- */
 
 /* An object that the caller fills. */
 struct bytes *mcp_result_open(struct mcp_call *call, const char *type);
@@ -220,8 +216,7 @@ void mcp_progress(struct mcp_call *call, const char *message);
 void mcp_write_id(const struct mcp_call *call, struct bytes *out);
 void mcp_write_server(const struct mcp_call *call, struct bytes *out);
 
-/* --- methods.c, tools.c -------------------------------------------------------------------------
- */
+/* --- methods.c, tools.c ----------------------------------------------------------------------- */
 
 void mcp_dispatch(struct mcp_call *call);
 const struct mcp_method *mcp_method_find(const struct mcp_call *call);
@@ -243,8 +238,7 @@ void mcp_output_schema_write(const char *name, struct bytes *out);
 /* Fails with a sentence that names the argument. */
 int mcp_arguments_check(const struct mcp_tool *tool, struct json_object *arguments, error *err);
 
-/* --- clients.c ----------------------------------------------------------------------------------
- */
+/* --- clients.c -------------------------------------------------------------------------------- */
 
 enum mcp_client_kind {
     CLIENT_HANDSHAKE, /* known by Mcp-Session-Id */
@@ -282,22 +276,19 @@ void mcp_client_end(struct mcp_client *client, const struct exchange *exchange);
 void mcp_client_remember_session(const struct mcp_call *call, const char *session);
 void mcp_client_answered(struct mcp_call *call);
 
-/* --- claim.c ------------------------------------------------------------------------------------
- */
+/* --- claim.c ---------------------------------------------------------------------------------- */
 
 /* Puts what the client says of itself and its call into call->exchange->caller. */
 void mcp_claim(struct mcp_call *call);
 void mcp_claim_client(struct client_claim *claim, struct json_object *info);
 
-/* --- tool_session.c: the session of a call ------------------------------------------------------
- */
+/* --- tool_session.c: the session of a call ---------------------------------------------------- */
 
 /* Finds or begins the session that the arguments name, work.session; `then` is called when it
  * stands. */
 void mcp_session_use(struct mcp_call *call, void (*then)(struct mcp_call *call));
 
-/* --- request_state.c, ask.c, approval.c ----------------------------------------------------------
- */
+/* --- request_state.c, ask.c, approval.c ------------------------------------------------------- */
 
 enum { MCP_STATE_SIZE = 128 };
 
@@ -332,8 +323,7 @@ bool mcp_approval_ask(struct mcp_call *call, const char *id);
 /* 0: the call may be tried again; -1: it is answered. */
 int mcp_approval_hear(struct mcp_call *call, const char *id);
 
-/* --- tasks.c, run_tasks.c -----------------------------------------------------------------------
- */
+/* --- tasks.c, run_tasks.c --------------------------------------------------------------------- */
 
 /* May this call be answered with a task? */
 bool mcp_may_be_task(const struct mcp_call *call);
@@ -347,8 +337,7 @@ extern const struct mcp_task_source mcp_run_tasks;
 /* Answers the call with a task, its run; false: there is no room for one. */
 bool mcp_run_becomes_task(struct mcp_call *call);
 
-/* --- run_content.c ------------------------------------------------------------------------------
- */
+/* --- run_content.c ---------------------------------------------------------------------------- */
 
 /* Writes the members of a tool's result that tells how a run ended. */
 void mcp_run_tell(struct mcp_call *call, const struct watch *watch);

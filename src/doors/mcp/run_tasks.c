@@ -195,8 +195,7 @@ bool mcp_run_becomes_task(struct mcp_call *call)
     return true;
 }
 
-/* --- what is asked of them ----------------------------------------------------------------------
- */
+/* --- what is asked of them -------------------------------------------------------------------- */
 
 static struct run_task *find_kept(const struct mcp_call *call, const char *id)
 {

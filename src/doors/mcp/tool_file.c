@@ -130,8 +130,7 @@ static void open_content(struct mcp_call *call, struct bytes *text)
     mcp_content_text(out, bytes_text(text), text->size);
 }
 
-/* --- file_write ---------------------------------------------------------------------------------
- */
+/* --- file_write ------------------------------------------------------------------------------- */
 
 static int read_content(struct mcp_call *call, error *err)
 {
@@ -380,8 +379,7 @@ void mcp_file_read(struct mcp_call *call)
         mcp_session_use(call, begin_read);
 }
 
-/* --- file_list ----------------------------------------------------------------------------------
- */
+/* --- file_list -------------------------------------------------------------------------------- */
 
 static void tell_list(struct mcp_call *call)
 {

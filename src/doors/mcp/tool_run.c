@@ -55,8 +55,7 @@ const struct property mcp_run_status_arguments[] = {
 
 static void begin(struct mcp_call *call);
 
-/* --- following one ------------------------------------------------------------------------------
- */
+/* --- following one ---------------------------------------------------------------------------- */
 
 static void on_woken(void *context)
 {
@@ -175,8 +174,7 @@ static void followed(struct mcp_call *call, struct watch *watch, const error *er
     follow(call);
 }
 
-/* --- beginning one ------------------------------------------------------------------------------
- */
+/* --- beginning one ---------------------------------------------------------------------------- */
 
 struct cell_starter {
     struct run_starter starter;
@@ -320,8 +318,7 @@ void mcp_python_code(struct mcp_call *call)
     mcp_session_use(call, run);
 }
 
-/* --- one that there is --------------------------------------------------------------------------
- */
+/* --- one that there is ------------------------------------------------------------------------ */
 
 static struct watch *find(struct mcp_call *call, error *err)
 {

@@ -72,8 +72,7 @@ static void write_definitions(const char *text, struct bytes *out)
     bytes_add_text(out, "}");
 }
 
-/* --- of arguments -------------------------------------------------------------------------------
- */
+/* --- of arguments ----------------------------------------------------------------------------- */
 
 static void write_arguments(const struct mcp_tool *tool, struct bytes *out)
 {
@@ -115,8 +114,7 @@ void mcp_input_schema_write(const struct mcp_tool *tool, struct bytes *out)
     out->failed |= text.failed;
 }
 
-/* --- of results ---------------------------------------------------------------------------------
- */
+/* --- of results ------------------------------------------------------------------------------- */
 
 static void write_output_schema(const char *name, struct bytes *out)
 {
@@ -162,8 +160,7 @@ void mcp_output_schema_write(const char *name, struct bytes *out)
     out->failed |= written[i].text.failed;
 }
 
-/* --- arguments against their rows ---------------------------------------------------------------
- */
+/* --- arguments against their rows ------------------------------------------------------------- */
 
 /* " 1..255": -1 where there is none. */
 static void read_bounds(const char *type, int64_t *min, int64_t *max)

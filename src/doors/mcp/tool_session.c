@@ -20,8 +20,7 @@ const struct property mcp_session_id_arguments[] = {
 };
 /* clang-format on */
 
-/* --- a new one ----------------------------------------------------------------------------------
- */
+/* --- a new one -------------------------------------------------------------------------------- */
 
 static void on_made(struct mcp_call *call)
 {
@@ -82,8 +81,7 @@ static struct json_object *request_of(const struct mcp_call *call)
     return request;
 }
 
-/* --- one that there is --------------------------------------------------------------------------
- */
+/* --- one that there is ------------------------------------------------------------------------ */
 
 static void await_standing(struct mcp_call *call)
 {
@@ -171,8 +169,7 @@ void mcp_session_use(struct mcp_call *call, void (*then)(struct mcp_call *call))
     }
 }
 
-/* --- the tools ----------------------------------------------------------------------------------
- */
+/* --- the tools -------------------------------------------------------------------------------- */
 
 static void tell(struct mcp_call *call, const char *state)
 {

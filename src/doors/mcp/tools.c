@@ -62,8 +62,7 @@ void mcp_tool_fail(struct mcp_call *call, const error *cause)
     mcp_tool_text(call, text, true);
 }
 
-/* --- tools/list ---------------------------------------------------------------------------------
- */
+/* --- tools/list ------------------------------------------------------------------------------- */
 
 static void write_hints(const struct mcp_tool *tool, bool has_network, struct bytes *out)
 {
@@ -136,8 +135,7 @@ void mcp_tools_list(struct mcp_call *call)
     bytes_done(&words.text);
 }
 
-/* --- tools/call ---------------------------------------------------------------------------------
- */
+/* --- tools/call ------------------------------------------------------------------------------- */
 
 static const struct mcp_tool *find_tool(const struct mcp_call *call, const char *name)
 {

@@ -11,8 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* --- out ----------------------------------------------------------------------------------------
- */
+/* --- out -------------------------------------------------------------------------------------- */
 
 static ssize_t read_flow(struct exchange *exchange, char *bytes, size_t size)
 {
@@ -182,8 +181,7 @@ void file_get_watch(struct exchange *exchange)
         exchange_stream(exchange, read_changes);
 }
 
-/* --- in -----------------------------------------------------------------------------------------
- */
+/* --- in --------------------------------------------------------------------------------------- */
 
 ssize_t file_take_upload(struct exchange *exchange, const char *data, size_t size, error *err)
 {

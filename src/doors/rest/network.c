@@ -15,8 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- rules --------------------------------------------------------------------------------------
- */
+/* --- rules ------------------------------------------------------------------------------------ */
 
 static void write_rule(const struct network_rule_use *rule, struct bytes *json)
 {
@@ -63,8 +62,7 @@ static void get_rules(struct exchange *exchange)
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
-/* --- connections --------------------------------------------------------------------------------
- */
+/* --- connections ------------------------------------------------------------------------------ */
 
 struct view {
     struct connection_watch *watch;

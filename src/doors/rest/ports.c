@@ -31,8 +31,7 @@ struct call {
     bool is_raw, is_chunked, body_ended;
 };
 
-/* --- who may ------------------------------------------------------------------------------------
- */
+/* --- who may ---------------------------------------------------------------------------------- */
 
 /* One token for all ports of a session: the id of the key that asked for it, and its signature. */
 static void write_token(const char *key, const char *session, struct bytes *out)
@@ -96,8 +95,7 @@ static void get_token(struct exchange *exchange)
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
-/* --- the request --------------------------------------------------------------------------------
- */
+/* --- the request ------------------------------------------------------------------------------ */
 
 static const char of_paths[] = PERCENT_PATH ":@!$&'()*+,;=";
 
@@ -213,8 +211,7 @@ static ssize_t take_body(struct exchange *exchange, const char *data, size_t siz
     return (ssize_t) size;
 }
 
-/* --- the answer ---------------------------------------------------------------------------------
- */
+/* --- the answer ------------------------------------------------------------------------------- */
 
 static ssize_t read_answer(struct exchange *exchange, char *bytes, size_t size)
 {

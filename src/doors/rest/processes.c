@@ -56,8 +56,7 @@ static struct view *join(struct exchange *exchange, struct process *process, uin
     return view;
 }
 
-/* --- events -------------------------------------------------------------------------------------
- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 static void write_output(const struct process_event *event, struct bytes *out)
 {
@@ -121,8 +120,7 @@ static ssize_t read_events(struct exchange *exchange, char *bytes, size_t size)
     return (ssize_t) chunked_text_take(&view->event, bytes, size);
 }
 
-/* --- starting -----------------------------------------------------------------------------------
- */
+/* --- starting --------------------------------------------------------------------------------- */
 
 static void answer_process(struct exchange *exchange, const struct process *process,
                            unsigned status)
@@ -231,8 +229,7 @@ static void post_process(struct exchange *exchange)
     answer_started(exchange);
 }
 
-/* --- one that runs ------------------------------------------------------------------------------
- */
+/* --- one that runs ---------------------------------------------------------------------------- */
 
 static struct process *exchange_process(struct exchange *exchange)
 {

@@ -12,8 +12,7 @@
 
 enum { WAIT_MAX_S = 300, PAGE = 100, PAGE_MAX = 1000 };
 
-/* --- beginning one ------------------------------------------------------------------------------
- */
+/* --- beginning one ---------------------------------------------------------------------------- */
 
 static int submit(struct exchange *exchange, error *err)
 {
@@ -37,8 +36,7 @@ static void post_run(struct exchange *exchange)
         exchange_tell_run(exchange);
 }
 
-/* --- one that there is --------------------------------------------------------------------------
- */
+/* --- one that there is ------------------------------------------------------------------------ */
 
 static struct watch *watch_run(struct exchange *exchange, error *err)
 {
@@ -97,8 +95,7 @@ static void get_run_events(struct exchange *exchange)
         exchange_tell_events(exchange);
 }
 
-/* --- all of them --------------------------------------------------------------------------------
- */
+/* --- all of them ------------------------------------------------------------------------------ */
 
 static void write_row(void *context, const struct run_row *row)
 {

@@ -121,8 +121,7 @@ static void post_resume(struct exchange *exchange)
     session_answer(exchange, session, MHD_HTTP_OK);
 }
 
-/* --- lists --------------------------------------------------------------------------------------
- */
+/* --- lists ------------------------------------------------------------------------------------ */
 
 static void get_sessions(struct exchange *exchange)
 {

@@ -15,8 +15,7 @@
 
 enum { DISPLAY_DATA_MAX = 256 * 1024, INPUTS_SHOWN_MAX = 256 * 1024, HIDDEN_MAX = 20 };
 
-/* --- characters that show as something else, or not at all --------------------------------------
- */
+/* --- characters that show as something else, or not at all ------------------------------------ */
 
 /* Lists them by line, so that hidden characters are visible. */
 static void write_hidden(const struct bytes *text, struct bytes *out)
@@ -44,8 +43,7 @@ static void write_hidden(const struct bytes *text, struct bytes *out)
     json_close(out, ']');
 }
 
-/* --- what goes in -------------------------------------------------------------------------------
- */
+/* --- what goes in ----------------------------------------------------------------------------- */
 
 static void read_whole(const struct payload *content, struct bytes *out)
 {
@@ -135,8 +133,7 @@ static void write_inputs(const struct run_request *request, size_t *room, struct
     json_close(out, ']');
 }
 
-/* --- what is asked for, and what can leave ------------------------------------------------------
- */
+/* --- what is asked for, and what can leave ---------------------------------------------------- */
 
 static void write_reasons(uint32_t reasons, struct bytes *out)
 {
@@ -246,8 +243,7 @@ int approval_card_write(const struct run *run, const struct run_request *request
     return 0;
 }
 
-/* --- the binding --------------------------------------------------------------------------------
- */
+/* --- the binding ------------------------------------------------------------------------------ */
 
 static void add(crypto_generichash_state *state, const void *data, size_t size)
 {

@@ -125,8 +125,7 @@ void approval_store_close(struct approval_store *store)
     free(store);
 }
 
-/* --- rows ---------------------------------------------------------------------------------------
- */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 static void bind_text(sqlite3_stmt *statement, int at, const char *text)
 {

@@ -20,8 +20,7 @@ enum {
 };
 static const int64_t day_ms = INT64_C(24) * 3600 * 1000;
 
-/* --- telling ------------------------------------------------------------------------------------
- */
+/* --- telling ---------------------------------------------------------------------------------- */
 
 void approvals_listen(struct approvals *approvals, struct approval_listener *listener)
 {
@@ -77,8 +76,7 @@ int approval_audit(struct approvals *approvals, const char *event, const struct 
     return audit_write(approvals->receipts, event, fields, err);
 }
 
-/* --- time ---------------------------------------------------------------------------------------
- */
+/* --- time ------------------------------------------------------------------------------------- */
 
 static void on_timer(uv_timer_t *timer);
 
@@ -183,8 +181,7 @@ void approvals_close(struct approvals *approvals)
     free(approvals);
 }
 
-/* --- whose word it is ---------------------------------------------------------------------------
- */
+/* --- whose word it is ------------------------------------------------------------------------- */
 
 void approvals_key_name(const struct approvals *approvals, const char *id,
                         char ret_name[API_KEY_NAME_SIZE])
@@ -233,8 +230,7 @@ static int check_lapsed(struct approvals *approvals, struct approval *approval, 
                : 1;
 }
 
-/* --- asking -------------------------------------------------------------------------------------
- */
+/* --- asking ----------------------------------------------------------------------------------- */
 
 /* Is it good for what is asked now? */
 static int check_fits(const struct approval *approval, const struct approval *asked, error *err)
@@ -402,8 +398,7 @@ bool approvals_cover(struct approvals *approvals, const struct approval *place)
     return find_reach(approvals, &now, &found, &unused) == 1;
 }
 
-/* --- showing ------------------------------------------------------------------------------------
- */
+/* --- showing ---------------------------------------------------------------------------------- */
 
 struct seen_listing {
     const struct approvals *approvals;

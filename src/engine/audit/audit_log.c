@@ -25,8 +25,7 @@ void fact_hash(const void *data, size_t size, char ret_sha256[SHA256_TEXT_SIZE])
     sha256_text_of(data, size, ret_sha256);
 }
 
-/* --- what stays the same ------------------------------------------------------------------------
- */
+/* --- what stays the same ---------------------------------------------------------------------- */
 
 static int hash_filter(struct receipts *receipts, const struct receipts_settings *settings,
                        size_t index, error *err)
@@ -86,8 +85,7 @@ static int learn_machine(struct receipts *receipts, const struct receipts_settin
     return 0;
 }
 
-/* --- groups -------------------------------------------------------------------------------------
- */
+/* --- groups ----------------------------------------------------------------------------------- */
 
 static void retire_old(struct receipts *receipts)
 {
@@ -195,8 +193,7 @@ static int start_thread(struct receipts *receipts, uv_loop_t *loop, error *err)
     return 0;
 }
 
-/* --- opening and closing ------------------------------------------------------------------------
- */
+/* --- opening and closing ---------------------------------------------------------------------- */
 
 static int open_folder(const char *state, int *ret_folder, error *err)
 {
@@ -300,8 +297,7 @@ void receipts_close(struct receipts *receipts)
     free(receipts);
 }
 
-/* --- its state ---------------------------------------------------------------------------------
- */
+/* --- its state -------------------------------------------------------------------------------- */
 
 uint64_t receipts_free_bytes(const struct receipts *receipts)
 {

@@ -101,8 +101,7 @@ int egress_route_hear_authority(struct egress_route *route, const struct egress_
     return 0;
 }
 
-/* --- opening -------------------------------------------------------------------------------------
- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 /* Of an amount that the policy allows, 0 for any. */
 static uint64_t left_of(uint64_t max, uint64_t used)
@@ -183,8 +182,7 @@ int egress_route_open(struct network *network, const struct egress_route_terms *
     return done;
 }
 
-/* --- ways that are kept -------------------------------------------------------------------------
- */
+/* --- ways that are kept ----------------------------------------------------------------------- */
 
 int egress_route_keep(struct network *network, const struct egress_route_terms *terms,
                       struct egress_route **ret_route, error *err)
@@ -256,8 +254,7 @@ void egress_route_forget(struct egress_route *route)
     route->failure = route->network ? NULL : route->failure;
 }
 
-/* --- the end of a way ---------------------------------------------------------------------------
- */
+/* --- the end of a way ------------------------------------------------------------------------- */
 
 void egress_route_send_close(const struct egress_route *route)
 {

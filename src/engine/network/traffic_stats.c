@@ -13,8 +13,7 @@ enum { NO_RULE = UINT8_MAX, SERIES_MAX = 256 /* of one family of metrics */ };
 
 _Static_assert((int) TRAFFIC_RULES_MAX < (int) NO_RULE, "a number of a rule is one byte");
 
-/* --- counts -------------------------------------------------------------------------------------
- */
+/* --- counts ----------------------------------------------------------------------------------- */
 
 static struct traffic_policy *find_policy(const struct traffic *traffic, const char *name)
 {
@@ -109,8 +108,7 @@ static void count(const struct traffic_source *source, const struct egress_recor
     }
 }
 
-/* --- the last connections -----------------------------------------------------------------------
- */
+/* --- the last connections --------------------------------------------------------------------- */
 
 const char *traffic_kind_name(enum traffic_kind kind)
 {
@@ -214,8 +212,7 @@ void traffic_done(struct traffic *traffic)
     *traffic = (struct traffic){ 0 };
 }
 
-/* --- metrics ------------------------------------------------------------------------------------
- */
+/* --- metrics ---------------------------------------------------------------------------------- */
 
 static uint64_t connections_of(const struct traffic_rule *rule)
 {

@@ -15,8 +15,7 @@ enum { LABELS_MAX = 40, BUCKETS = 16 };
 
 enum kind { COUNTER, TIME, GAUGE, HISTOGRAM };
 
-/* --- labels -------------------------------------------------------------------------------------
- */
+/* --- labels ----------------------------------------------------------------------------------- */
 
 static const char *word_of_status(unsigned index)
 {
@@ -145,8 +144,7 @@ _Static_assert((int) EGRESS_REASONS <= (int) LABELS_MAX && (int) LIMITS <= (int)
                    (int) RUN_STATUSES <= (int) LABELS_MAX,
                "every word of a label has its place");
 
-/* --- families -----------------------------------------------------------------------------------
- */
+/* --- families --------------------------------------------------------------------------------- */
 
 static const struct family {
     const char *name;
@@ -196,8 +194,7 @@ void metric_observe(enum metric metric, unsigned label, int64_t time_us)
         }
 }
 
-/* --- text ---------------------------------------------------------------------------------------
- */
+/* --- text ------------------------------------------------------------------------------------- */
 
 static void print_label(const struct labels *label, unsigned index, const char *more,
                         struct bytes *out)

@@ -35,8 +35,7 @@ struct notify_client {
 
 static struct notify_client *tracing; /* NULL: spans go nowhere */
 
-/* --- how it went --------------------------------------------------------------------------------
- */
+/* --- how it went ------------------------------------------------------------------------------ */
 
 static const enum metric metric_of[NOTIFY_PLACES] = { [NOTIFY_WEBHOOK] = METRIC_WEBHOOKS,
                                                       [NOTIFY_WITNESS] = METRIC_WITNESS,
@@ -193,8 +192,7 @@ void notify_client_close(struct notify_client *notify_client)
     free(notify_client);
 }
 
-/* --- telling ------------------------------------------------------------------------------------
- */
+/* --- telling ---------------------------------------------------------------------------------- */
 
 static bool hand_over(const struct notify_client *notify_client, enum notify_kind kind,
                       const struct notify_event *event, enum notify_place place)

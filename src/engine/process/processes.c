@@ -39,8 +39,7 @@ void process_order(struct process *process, enum agent_kind kind, const void *pa
     session_flush(process->session);
 }
 
-/* --- life ---------------------------------------------------------------------------------------
- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static void process_free(struct process *process)
 {
@@ -268,8 +267,7 @@ static void on_session_ended(void *context, const error *why)
     become_ended(process, session);
 }
 
-/* --- starting -----------------------------------------------------------------------------------
- */
+/* --- starting --------------------------------------------------------------------------------- */
 
 void process_next_id(const struct processes *processes, char ret_id[PROCESS_ID_SIZE])
 {

@@ -33,8 +33,7 @@ void helper_run_policy_init(struct policy *policy, const char *name)
     (void) snprintf(policy->name, sizeof policy->name, "%s", name);
 }
 
-/* --- what it has said ---------------------------------------------------------------------------
- */
+/* --- what it has said ------------------------------------------------------------------------- */
 
 static void tell(struct run *outer, const struct run *inner, helper_run_told *told)
 {
@@ -63,8 +62,7 @@ static void tell(struct run *outer, const struct run *inner, helper_run_told *to
     told(outer, &answer);
 }
 
-/* --- its run ------------------------------------------------------------------------------------
- */
+/* --- its run ---------------------------------------------------------------------------------- */
 
 static void helper_run_free(struct helper_run *helper_run)
 {

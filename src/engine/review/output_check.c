@@ -22,8 +22,7 @@
 
 static const char runs_as[] = "python";
 
-/* --- before the run -----------------------------------------------------------------------------
- */
+/* --- before the run --------------------------------------------------------------------------- */
 
 static const struct policy *policy_of_gate(void)
 {
@@ -118,8 +117,7 @@ int output_check_prepare(struct run *run, const struct run_request *request, err
     return find_place(run, output_check->place, err);
 }
 
-/* --- the run of it ------------------------------------------------------------------------------
- */
+/* --- the run of it ---------------------------------------------------------------------------- */
 
 /* What all expectations say of artifacts, counted through; NULL behind the last. */
 static struct json_object *wish_at(const struct output_check *output_check, uint32_t index)
@@ -234,8 +232,7 @@ void output_check_free(struct run *run)
     run->output_check = NULL;
 }
 
-/* --- telling ------------------------------------------------------------------------------------
- */
+/* --- telling ---------------------------------------------------------------------------------- */
 
 /* The caller's own words for what is missing, the program's for what is there. */
 static const char *path_of(const struct run *run, const struct output_check_finding *finding)

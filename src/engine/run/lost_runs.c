@@ -101,8 +101,7 @@ bool lost_runs_never_began(const struct lost_runs *lost_runs, const char *id, ui
     return lost_runs && log_size >= lost_runs->first && !find(lost_runs, id);
 }
 
-/* --- what a record says -------------------------------------------------------------------------
- */
+/* --- what a record says ----------------------------------------------------------------------- */
 
 static const char *text(struct json_object *object, const char *name)
 {

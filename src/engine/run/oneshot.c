@@ -17,8 +17,7 @@ enum { LOG_LOOK_MS = 5, LOADING_LEFT_MS = 15000 }; /* so much of its time is not
 enum { AROUND_S = 120 }; /* the longest that a run may last before and after its code */
 enum { EXIT_NOT_FOUND = 127, EXIT_NOT_EXECUTABLE = 126 }; /* as shells tell it */
 
-/* --- the end ------------------------------------------------------------------------------------
- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static void read_counters(struct run *run)
 {
@@ -84,8 +83,7 @@ static void on_timed_out(struct run *run)
         run_bound_state(run);
 }
 
-/* --- ending a program ---------------------------------------------------------------------------
- */
+/* --- ending a program ------------------------------------------------------------------------- */
 
 static void stop(struct run *run)
 {
@@ -156,8 +154,7 @@ static void begin_shutdown(struct run *run)
     send_collect(run);
 }
 
-/* --- what the sandbox says ----------------------------------------------------------------------
- */
+/* --- what the sandbox says -------------------------------------------------------------------- */
 
 /* The interpreter is there and warm: it gets the code, and answers when the code has ended. */
 static void execute_code(struct run *run)
@@ -374,8 +371,7 @@ static void on_broken(void *context, const error *cause)
     lose(context, cause);
 }
 
-/* --- the beginning ------------------------------------------------------------------------------
- */
+/* --- the beginning ---------------------------------------------------------------------------- */
 
 static void on_leased(void *context, struct sandbox *sandbox, enum run_start start,
                       const error *cause)

@@ -58,8 +58,7 @@ static struct {
     char group[64]; /* directory of counters of every sandbox */
 } fake;
 
-/* --- the clock ----------------------------------------------------------------------------------
- */
+/* --- the clock -------------------------------------------------------------------------------- */
 
 int64_t __wrap_now_us(void);
 int64_t __wrap_now_ms(void);
@@ -93,8 +92,7 @@ bool __wrap_deadline_has_passed(deadline end)
     return end.at_ms <= fake.clock_us / 1000;
 }
 
-/* --- the spawner --------------------------------------------------------------------------------
- */
+/* --- the spawner ------------------------------------------------------------------------------ */
 
 static inline void fake_say(unsigned slot, enum agent_kind kind, uint32_t id, const void *payload,
                             size_t size);
@@ -179,8 +177,7 @@ static inline bool fake_serve_spawner(void)
     return true;
 }
 
-/* --- init ---------------------------------------------------------------------------------------
- */
+/* --- init ------------------------------------------------------------------------------------- */
 
 static inline void fake_keep_frame(unsigned slot, const struct agent_frame *frame,
                                    const unsigned char *payload)
@@ -245,8 +242,7 @@ static inline void fake_send(unsigned slot, const struct agent_frame *frame, con
             "init speaks");
 }
 
-/* --- time and turns -----------------------------------------------------------------------------
- */
+/* --- time and turns --------------------------------------------------------------------------- */
 
 /* Everything goes on until nothing more happens. */
 static inline void fake_turn(void)

@@ -21,8 +21,7 @@ enum { COUNT_EVERY_MS = 1000, BUILDING_MAX = 2 };
  * slower and none sooner, and the queue, which is fair and bounded, would never see them. */
 enum { AWAITED_PER_PROCESSOR = 2 };
 
-/* --- parking ------------------------------------------------------------------------------------
- */
+/* --- parking ---------------------------------------------------------------------------------- */
 
 /* Half of the slots are never taken by sandboxes that only wait. */
 static bool may_park(const struct pool *pool)
@@ -140,8 +139,7 @@ static void count(uv_timer_t *timer)
     pool_refill_soon(pool);
 }
 
-/* --- the spawner --------------------------------------------------------------------------------
- */
+/* --- the spawner ------------------------------------------------------------------------------ */
 
 static void count_slots(struct pool *pool)
 {
@@ -245,8 +243,7 @@ void pool_close(struct pool *pool)
     pool_end_builds(pool);
 }
 
-/* --- leases -------------------------------------------------------------------------------------
- */
+/* --- leases ----------------------------------------------------------------------------------- */
 
 /* Bytes that are compared: what is not set is zero, padding included. */
 static void order_of(const struct lease *lease, struct spawn_build *order)

@@ -31,8 +31,7 @@ struct pooled {
     struct pooled *next;
 };
 
-/* --- pool.c -------------------------------------------------------------------------------------
- */
+/* --- pool.c ----------------------------------------------------------------------------------- */
 
 /* The oldest; one that is primed only if there is no other. Of any shape, if none is named. */
 struct pooled *pool_first_to_go(const struct pool *pool, const struct pool_class *pool_class);
@@ -40,8 +39,7 @@ struct pooled *pool_first_to_go(const struct pool *pool, const struct pool_class
 /* Looks in a moment whether sandboxes are to be parked. */
 void pool_refill_soon(struct pool *pool);
 
-/* --- pool_build.c -------------------------------------------------------------------------------
- */
+/* --- pool_build.c ----------------------------------------------------------------------------- */
 
 /* Orders a sandbox of the spawner. Takes the ticket, and frees it where this fails. */
 int pool_build(struct pool *pool, const struct spawn_build *order,
@@ -57,8 +55,7 @@ void pool_slot_freed(struct pool *pool);
 void pool_leave_parking(struct pool *pool, struct pooled *row); /* it is taken, or goes */
 void pool_unlist(struct pool *pool, struct pooled *row);
 
-/* --- prewarm.c ----------------------------------------------------------------------------------
- */
+/* --- prewarm.c -------------------------------------------------------------------------------- */
 
 void prewarm_open(struct pool *pool, uv_loop_t *loop);
 

@@ -251,8 +251,7 @@ static bool queue_is_full(const struct accounts *accounts, const struct account 
            account->turn.queued >= overload_share(account->turn.active, accounts->busy, 1);
 }
 
-/* --- slots --------------------------------------------------------------------------------------
- */
+/* --- slots ------------------------------------------------------------------------------------ */
 
 static int count_one(void *context, const struct api_key *key)
 {
@@ -327,8 +326,7 @@ int account_refuse_slot(struct accounts *accounts, struct account *account, erro
     return refuse(account, ERR_BUSY, BUSY_RETRY_S, err);
 }
 
-/* --- admission ----------------------------------------------------------------------------------
- */
+/* --- admission -------------------------------------------------------------------------------- */
 
 static int refuse_log(struct account *account, const struct rate_quota *quota, uint32_t wait_s,
                       error *err)

@@ -260,8 +260,7 @@ void file_answers_done(struct file_task *task)
     bytes_done(&task->bytes);
 }
 
-/* --- taking it ----------------------------------------------------------------------------------
- */
+/* --- taking it -------------------------------------------------------------------------------- */
 
 bool file_task_next_entry(struct file_task *task, struct file_entry *ret_entry)
 {

@@ -30,8 +30,7 @@ int service_approval_is_pending(const struct service *service, const struct call
     return 0;
 }
 
-/* --- a page of them -----------------------------------------------------------------------------
- */
+/* --- a page of them --------------------------------------------------------------------------- */
 
 struct page {
     struct approvals *approvals;
@@ -88,8 +87,7 @@ int service_list_approvals(const struct service *service, const struct caller *c
     return -1;
 }
 
-/* --- a decision ---------------------------------------------------------------------------------
- */
+/* --- a decision ------------------------------------------------------------------------------- */
 
 static int read_scope(const char *name, uint32_t *ret_reach, error *err)
 {
@@ -127,8 +125,7 @@ int service_decide_approval(const struct service *service, const struct caller *
     return approval_write(service->approvals, &approval, true, out, err);
 }
 
-/* --- waiting ------------------------------------------------------------------------------------
- */
+/* --- waiting ---------------------------------------------------------------------------------- */
 
 struct approval_wait {
     const struct service *service;

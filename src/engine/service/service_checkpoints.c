@@ -38,8 +38,7 @@ int service_checkpoint_remove(struct session *session, const char *name, struct 
     return 0;
 }
 
-/* --- waiting ------------------------------------------------------------------------------------
- */
+/* --- waiting ---------------------------------------------------------------------------------- */
 
 static struct checkpoint_wait *wait_new(const struct waker *waker, error *err)
 {
@@ -100,8 +99,7 @@ void checkpoint_wait_done(struct checkpoint_wait *wait)
     free(wait);
 }
 
-/* --- making -------------------------------------------------------------------------------------
- */
+/* --- making ----------------------------------------------------------------------------------- */
 
 static void on_checkpoint(void *user, struct session_checkpoint *checkpoint, const error *why)
 {
@@ -153,8 +151,7 @@ int service_checkpoint_make(const struct checkpoint_asker *asker, struct json_ob
     return hand_over(wait, make(wait, asker->caller, asker->session, request, err), ret_wait);
 }
 
-/* --- going back ---------------------------------------------------------------------------------
- */
+/* --- going back ------------------------------------------------------------------------------- */
 
 static void on_rolled_back(void *user, const error *why)
 {

@@ -61,8 +61,7 @@ static void look(const struct service *service, const struct transport_figures *
         metric_set(METRIC_SESSIONS, state, sessions_count(service->sessions, state));
 }
 
-/* --- by key -------------------------------------------------------------------------------------
- */
+/* --- by key ----------------------------------------------------------------------------------- */
 
 struct key_writer {
     enum metric metric;

@@ -16,8 +16,7 @@ _Static_assert((int) NETWORK_RULE_SIZE == (int) NETWORK_RULE_TEXT &&
                    (int) CONNECTIONS_KEPT == (int) TRAFFIC_KEPT,
                "as network_policy.h and traffic_stats.h have it");
 
-/* --- rules --------------------------------------------------------------------------------------
- */
+/* --- rules ------------------------------------------------------------------------------------ */
 
 void service_each_network_use(const struct service *service,
                               void (*each)(void *context, const struct network_use *use),
@@ -58,8 +57,7 @@ void network_use_rule(const struct network_use *use, unsigned index,
     ret_rule->last_ms = used->last_ms;
 }
 
-/* --- connections --------------------------------------------------------------------------------
- */
+/* --- connections ------------------------------------------------------------------------------ */
 
 struct connection_watch {
     const struct service *service;

@@ -15,8 +15,7 @@
 _Static_assert((int) PROCESS_FEED_MAX == (int) PROCESS_INPUT_MAX, "what a program takes");
 _Static_assert((int) PROCESS_SIZE_MAX == (int) PROCESS_TERMINAL_MAX, "what a terminal takes");
 
-/* --- starting -----------------------------------------------------------------------------------
- */
+/* --- starting --------------------------------------------------------------------------------- */
 
 static int start_new(struct service *service, const struct caller *caller,
                      const struct process_order *order, struct process **ret_process, error *err)
@@ -81,8 +80,7 @@ int service_process_look(const struct process *process, error *err)
     return -1;
 }
 
-/* --- one that there is --------------------------------------------------------------------------
- */
+/* --- one that there is ------------------------------------------------------------------------ */
 
 int service_process_find(const struct service *service, const struct session *session,
                          const char *name, struct process **ret_process, error *err)
@@ -194,8 +192,7 @@ void service_process_write(const struct process *process, struct bytes *out)
     json_close(out, '}');
 }
 
-/* --- what it tells ------------------------------------------------------------------------------
- */
+/* --- what it tells ---------------------------------------------------------------------------- */
 
 struct process_watch {
     struct process *process;

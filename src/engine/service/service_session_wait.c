@@ -49,8 +49,7 @@ void session_wait_done(struct session_wait *wait, bool is_abandoned)
     free(wait);
 }
 
-/* --- a new one ----------------------------------------------------------------------------------
- */
+/* --- a new one -------------------------------------------------------------------------------- */
 
 static void on_made(void *context, struct session *session)
 {
@@ -80,8 +79,7 @@ struct session *session_wait_session(const struct session_wait *wait)
     return wait->session;
 }
 
-/* --- one that requests come too early for -------------------------------------------------------
- */
+/* --- one that requests come too early for ----------------------------------------------------- */
 
 static bool has_to_wait(const struct session *session, enum awaits awaits)
 {

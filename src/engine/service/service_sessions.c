@@ -22,8 +22,7 @@ int service_session_look(const struct service *service, const struct caller *cal
     return sessions_look(service->sessions, caller->account, id, ret_session, err);
 }
 
-/* --- beginning ----------------------------------------------------------------------------------
- */
+/* --- beginning -------------------------------------------------------------------------------- */
 
 static int create_session(struct service *service, const struct caller *caller,
                           const struct session_order *order, struct session **ret_session,
@@ -132,8 +131,7 @@ int service_session_begin(struct service *service, const struct caller *caller,
                          : create_session(service, caller, order, ret_session, err);
 }
 
-/* --- one that is there --------------------------------------------------------------------------
- */
+/* --- one that is there ------------------------------------------------------------------------ */
 
 void service_session_write(struct session *session, struct bytes *out)
 {
@@ -182,8 +180,7 @@ void service_session_delete(struct session *session)
     session_end(session, END_DELETED, &why);
 }
 
-/* --- lists --------------------------------------------------------------------------------------
- */
+/* --- lists ------------------------------------------------------------------------------------ */
 
 /* Whether `escaped` says `text`, with %XX for any of its bytes. */
 static bool says(const char *escaped, size_t length, const char *text, size_t size)

@@ -27,8 +27,7 @@ struct watch {
     struct bytes scratch; /* of the last event, where the run does not keep it as it is given */
 };
 
-/* --- its life -----------------------------------------------------------------------------------
- */
+/* --- its life --------------------------------------------------------------------------------- */
 
 static void on_changed(void *context, struct run *run)
 {
@@ -141,8 +140,7 @@ const struct bytes *watch_result(const struct watch *watch)
     return watch->run ? &watch->run->result : &watch->lost_result;
 }
 
-/* --- positions ----------------------------------------------------------------------------------
- */
+/* --- positions -------------------------------------------------------------------------------- */
 
 enum { GAVE_STARTED = 1, GAVE_ERROR = 2, GAVE_END = 4 };
 
@@ -182,8 +180,7 @@ int watch_seek(struct watch *watch, const char *position, error *err)
     return 0;
 }
 
-/* --- events -------------------------------------------------------------------------------------
- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 const char *run_event_name(enum run_event_kind kind)
 {

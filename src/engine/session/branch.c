@@ -27,8 +27,7 @@ struct branching {
     struct stream_copy stream_copy; /* of a checkpoint */
 };
 
-/* --- what it is to be ---------------------------------------------------------------------------
- */
+/* --- what it is to be ------------------------------------------------------------------------- */
 
 /* A session that is read lives on until that is over: one branch after the other would keep it. */
 static int check_stays(const struct session *session, error *err)
@@ -167,8 +166,7 @@ static int begin(struct session *session, const struct session_source *source, e
     return -1;
 }
 
-/* --- the way ------------------------------------------------------------------------------------
- */
+/* --- the way ---------------------------------------------------------------------------------- */
 
 static void give_up(struct branching *branching, const error *cause)
 {
@@ -220,8 +218,7 @@ void branch_note_files(const struct capture *copy, struct bytes *texts)
                     0);
 }
 
-/* --- while it is filled -------------------------------------------------------------------------
- */
+/* --- while it is filled ----------------------------------------------------------------------- */
 
 static struct session *parent_of(const struct session *session)
 {

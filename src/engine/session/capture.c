@@ -89,8 +89,7 @@ static int on_frame(void *from, const struct agent_frame *frame, const unsigned 
     return 0;
 }
 
-/* --- the line -----------------------------------------------------------------------------------
- */
+/* --- the line --------------------------------------------------------------------------------- */
 
 int capture_check(const struct context *context, error *err)
 {
@@ -177,8 +176,7 @@ void capture_abandon(struct capture *copy)
     }
 }
 
-/* --- what the context says ----------------------------------------------------------------------
- */
+/* --- what the context says -------------------------------------------------------------------- */
 
 /* What JSON reads is UTF-8, and answers are written as JSON again. One is read: code that plays our
  * interpreter may send them as fast as it can. */

@@ -20,8 +20,7 @@ enum {
     EXIT_NOT_WRITTEN = 126,
 };
 
-/* --- the end ------------------------------------------------------------------------------------
- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static void leave_queue(struct context *context, struct run *run)
 {
@@ -111,8 +110,7 @@ void cell_end_unwritten(struct run *run, const error *why)
     context_proceed(context);
 }
 
-/* --- the beginning ------------------------------------------------------------------------------
- */
+/* --- the beginning ---------------------------------------------------------------------------- */
 
 /* Its receipt may be written when its session is long forgotten: after its output was compared, or
  * the disk or the log was waited for. */
@@ -185,8 +183,7 @@ void cell_begin(struct run *run)
     run_notify(run);
 }
 
-/* --- stopping -----------------------------------------------------------------------------------
- */
+/* --- stopping --------------------------------------------------------------------------------- */
 
 static void signal_context(struct context *context, uint32_t number)
 {
@@ -278,8 +275,7 @@ static const struct group_directories *groups_of(const struct run *run)
     return sandbox_groups(run->cell->context->session->sandbox);
 }
 
-/* --- what its context says ----------------------------------------------------------------------
- */
+/* --- what its context says -------------------------------------------------------------------- */
 
 static void ended(struct run *run, bool with_context)
 {

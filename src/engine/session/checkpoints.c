@@ -17,8 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- the end ------------------------------------------------------------------------------------
- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static void close_files(void *user)
 {
@@ -131,8 +130,7 @@ static void end(struct session *session, const error *why)
     }
 }
 
-/* --- the making ---------------------------------------------------------------------------------
- */
+/* --- the making ------------------------------------------------------------------------------- */
 
 int session_checkpoint_tell_log(const struct session *session,
                                 const struct session_checkpoint *checkpoint, const char *kind,
@@ -295,8 +293,7 @@ int session_checkpoint_make(struct session *session, const struct session_checkp
     return result;
 }
 
-/* --- the finding --------------------------------------------------------------------------------
- */
+/* --- the finding ------------------------------------------------------------------------------ */
 
 static int no_such_mark(const struct session *session, const char *name, error *err)
 {

@@ -20,8 +20,7 @@ static int on_frame(void *from, const struct agent_frame *frame, const unsigned 
     return context_on_frame(from, frame, payload, err);
 }
 
-/* --- the interpreter ----------------------------------------------------------------------------
- */
+/* --- the interpreter -------------------------------------------------------------------------- */
 
 /* The one that came with the sandbox is there and warm. */
 static int take_parked_interpreter(struct context *context, error *err)
@@ -122,8 +121,7 @@ void context_proceed(struct context *context)
     cell_begin(run);
 }
 
-/* --- what the interpreter says ------------------------------------------------------------------
- */
+/* --- what the interpreter says ---------------------------------------------------------------- */
 
 /* A background thread or a child that prints on: the next cell tells it, as a notebook would. */
 static void keep_between(struct context *context, const struct agent_frame *frame,
@@ -254,8 +252,7 @@ void context_kill(struct context *context)
     session_flush(context->session);
 }
 
-/* --- what doors ask -----------------------------------------------------------------------------
- */
+/* --- what doors ask --------------------------------------------------------------------------- */
 
 int context_interrupt(struct context *context, error *err)
 {

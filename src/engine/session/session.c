@@ -27,8 +27,7 @@ bool session_is_running(const struct session *session)
     return session->state == SESSION_RUNNING;
 }
 
-/* --- operations ---------------------------------------------------------------------------------
- */
+/* --- operations ------------------------------------------------------------------------------- */
 
 static struct session_operation *operation_of(const struct session *session, uint32_t id)
 {
@@ -183,8 +182,7 @@ static void on_broken(void *context, const error *cause)
     session_end(context, END_LOST, cause);
 }
 
-/* --- use and deadlines --------------------------------------------------------------------------
- */
+/* --- use and deadlines ------------------------------------------------------------------------ */
 
 void session_touch(struct session *session)
 {
@@ -204,8 +202,7 @@ void session_let_go(struct session *session)
     session_touch(session);
 }
 
-/* --- listeners ----------------------------------------------------------------------------------
- */
+/* --- listeners -------------------------------------------------------------------------------- */
 
 void session_tell(struct session *session)
 {
@@ -230,8 +227,7 @@ void session_unlisten(struct session *session, struct session_listener *listener
         }
 }
 
-/* --- life ---------------------------------------------------------------------------------------
- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 void session_ready(struct session *session)
 {

@@ -14,8 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- the table ----------------------------------------------------------------------------------
- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 void sessions_list(struct sessions *sessions, struct session *session)
 {
@@ -171,8 +170,7 @@ int sessions_enter(const struct sessions *sessions, const struct account *accoun
     return 0;
 }
 
-/* --- opening and closing ------------------------------------------------------------------------
- */
+/* --- opening and closing ---------------------------------------------------------------------- */
 
 /* What an earlier daemon left. */
 static void remember(void *context, const struct tombstone *tombstone)
@@ -290,8 +288,7 @@ void sessions_close(struct sessions *sessions)
     uv_close((uv_handle_t *) &sessions->timer, NULL);
 }
 
-/* --- what other folders may know ----------------------------------------------------------------
- */
+/* --- what other folders may know -------------------------------------------------------------- */
 
 enum session_state session_state(const struct session *session)
 {

@@ -223,8 +223,7 @@ const char *session_end_name(enum session_end end);
 const char *session_end_kept(enum session_end end); /* what is left of it, in a sentence */
 enum session_end session_end_of(const char *name);
 
-/* --- contexts: contexts.h has the inside view ----------------------------------------------------
- */
+/* --- contexts: contexts.h has the inside view ------------------------------------------------- */
 
 int context_request_read(struct json_object *json, bool is_cell,
                          struct context_request *ret_request, error *err);

@@ -60,8 +60,7 @@ static bool note(int fd, const struct session *session, bool has_ended)
     return add_line(fd, &line);
 }
 
-/* --- the other file -----------------------------------------------------------------------------
- */
+/* --- the other file --------------------------------------------------------------------------- */
 
 /* The file that was written anew is brought to disk beside the loop; then the old one is emptied.
  */

@@ -28,8 +28,7 @@ int blob_damaged(struct blob_store *store, struct blob *blob, error *err)
     return -1;
 }
 
-/* --- to the disk --------------------------------------------------------------------------------
- */
+/* --- to the disk ------------------------------------------------------------------------------ */
 
 static void sync_next(struct blob_store *store);
 
@@ -130,8 +129,7 @@ void blobs_leave(struct blob_store *store)
         uv_close((uv_handle_t *) &store->timer, NULL);
 }
 
-/* --- checked ------------------------------------------------------------------------------------
- */
+/* --- checked ---------------------------------------------------------------------------------- */
 
 struct blob_check {
     struct blob_store *store;

@@ -97,8 +97,7 @@ TEST(blobs_in_memory)
     try_store(NULL);
 }
 
-/* --- shares -------------------------------------------------------------------------------------
- */
+/* --- shares ----------------------------------------------------------------------------------- */
 
 static bool has(struct blob_store *store, const char *owner, const char *name)
 {
@@ -165,8 +164,7 @@ TEST(a_blob_larger_than_the_store_takes_nothing_of_others)
     free(text);
 }
 
-/* --- a folder -----------------------------------------------------------------------------------
- */
+/* --- a folder --------------------------------------------------------------------------------- */
 
 static const struct blob_bounds plenty = { 100 * BLOCK, 100 };
 static const char abc[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";

@@ -68,8 +68,7 @@ static uint32_t hash_of(const char *text, size_t size)
     return number;
 }
 
-/* --- the table ----------------------------------------------------------------------------------
- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 static uint32_t *bucket_of(struct idempotency *idempotency, const unsigned char name[NAME_SIZE])
 {
@@ -133,8 +132,7 @@ static void forget_old(struct idempotency *idempotency)
     }
 }
 
-/* --- the file -----------------------------------------------------------------------------------
- */
+/* --- the file --------------------------------------------------------------------------------- */
 
 static off_t place_of(uint32_t index)
 {
@@ -297,8 +295,7 @@ void idempotency_give_back(struct idempotency *idempotency)
     idempotency_file_unlock(&idempotency->file);
 }
 
-/* --- keys ---------------------------------------------------------------------------------------
- */
+/* --- keys ------------------------------------------------------------------------------------- */
 
 int idempotency_check_key(const char *key, error *err)
 {

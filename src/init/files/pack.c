@@ -334,8 +334,7 @@ int begin_pack(struct sandbox *sandbox, const struct frame *in, error *err)
     return 0;
 }
 
-/* --- into a pipe --------------------------------------------------------------------------------
- */
+/* --- into a pipe ------------------------------------------------------------------------------ */
 
 static short wants_room(const struct operation *operation)
 {

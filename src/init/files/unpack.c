@@ -230,8 +230,7 @@ int begin_unpack(struct sandbox *sandbox, const struct frame *in, error *err)
     return 0;
 }
 
-/* --- from a pipe --------------------------------------------------------------------------------
- */
+/* --- from a pipe ------------------------------------------------------------------------------ */
 
 static short wants_bytes(const struct operation *operation)
 {

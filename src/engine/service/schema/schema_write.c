@@ -13,8 +13,7 @@
 
 enum { TYPE_MAX = 160 };
 
-/* --- types --------------------------------------------------------------------------------------
- */
+/* --- types ------------------------------------------------------------------------------------ */
 
 static void write_reference(struct bytes *out, const char *name)
 {
@@ -206,8 +205,7 @@ void schema_type_write(struct bytes *out, const char *type, const char *text)
     json_close(out, '}');
 }
 
-/* --- schemas ------------------------------------------------------------------------------------
- */
+/* --- schemas ---------------------------------------------------------------------------------- */
 
 static void write_properties(struct bytes *out, const struct property *fields)
 {
