@@ -64,12 +64,10 @@ void template_watch_told(void *context, int index, const char *name, const error
     struct template_watch *watch = context;
     const struct template *template = index < 0 ? NULL : watch->templates->list[index];
     error err;
-    if (!template && strcmp(watch->refusal, cause->text) != 0) {
-        (void) snprintf(watch->refusal, sizeof watch->refusal, "%s", cause->text);
+    if (!template) {
         log_event(TEMPLATE_REFUSED, TEXT("template", name), TEXT("cause", cause->text));
-    }
-    if (!template)
         return;
+    }
     if (template->is_retired) {
         log_event(TEMPLATE_RETIRED, TEXT("template", name), TEXT("digest", template->digest));
         (void) pool_forget(watch->pool, template->index);
@@ -81,7 +79,6 @@ void template_watch_told(void *context, int index, const char *name, const error
         look_in(watch, RETIRED_EVERY_MS);
         return;
     }
-    watch->refusal[0] = '\0';
     log_event(TEMPLATE_ADDED, TEXT("template", name), TEXT("digest", template->digest));
     template_watch_keep(watch);
 }

@@ -19,9 +19,8 @@ struct template_watch {
     int spawner; /* its socket */
     uv_fs_event_t folder;
     uv_timer_t look;
-    bool has_changed;                        /* the folder, since it was looked at */
-    char refusal[sizeof((error *) 0)->text]; /* told last: once, not with each look */
-    bool is_blind; /* the kernel watches no folder for us: it is looked at every few seconds */
+    bool has_changed; /* the folder, since it was looked at */
+    bool is_blind;    /* the kernel watches no folder for us: it is looked at every few seconds */
     bool is_open;
 };
 

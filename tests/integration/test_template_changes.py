@@ -229,3 +229,32 @@ def test_a_link_to_a_template_elsewhere_is_listed_and_removed(glovebox, template
     assert done.returncode == 0, done.stderr
     assert not os.path.lexists(templates.folder / "linked") and not list(templates.folder.glob(".leaving*"))
     assert (templates.source / "usr").is_dir(), "what it led to stays"
+
+
+def test_those_that_cannot_be_read_are_logged_once_and_stand_in_status(glovebox, templates):
+    for name in ("broken", "empty"):
+        templates.build(name, 1, manifest="{ not json" if name == "broken" else "")
+
+    def warned():
+        return {name: [line for line in serving.call("GET", "/v1/status").json["warnings"] if f"template '{name}'" in line]
+                for name in ("broken", "empty", "minimal")}
+
+    def refused(name):
+        return serving.log.read_text().count(f"template={name} ")
+    with Serving(glovebox, tcp=False) as serving:
+        assert [len(lines) for lines in warned().values()] == [1, 1, 0], warned()
+        for number in (2, 3):
+            templates.build("stays", number)
+            until(lambda number=number: template_of(serving, "stays") == templates.digest(number))
+        assert (refused("broken"), refused("empty")) == (1, 1), serving.log.read_text()
+
+        templates.build("minimal", 4, manifest=json.dumps({"digest": 7}))
+        until(lambda: warned()["minimal"])
+        ready = serving.call("GET", "/readyz")
+        assert ready.status == 503 and b"template 'minimal': " in ready.body and b"manifest.json" in ready.body, ready.body
+        templates.build("broken", 5)
+        shutil.rmtree(templates.folder / "empty")
+        shutil.rmtree(templates.folder / "minimal")
+        until(lambda: not any(warned().values()))
+        assert template_of(serving, "broken") == templates.digest(5)
+        assert b"is not built" in serving.call("GET", "/readyz").body

@@ -2,8 +2,8 @@
 #include "engine/catalog/templates.h"
 
 #include "base/cleanup.h"
+#include "base/table.h"
 #include "model/languages.h"
-#include "policy/policy.h"
 #include "json/reader.h"
 
 #include <dirent.h>
@@ -232,6 +232,32 @@ static int list_names(const char *folder, char (*names)[POLICY_NAME_SIZE], error
     return count;
 }
 
+const struct template_fault *templates_fault(const struct templates *templates, const char *name)
+{
+    for_each(fault, templates->faults)
+        if (strncmp(fault->name, name, sizeof fault->name - 1) == 0)
+            return fault;
+    return NULL;
+}
+
+/* One that another look found with the same cause was told. */
+static void refuse(struct templates *templates, const char *name, const error *cause)
+{
+    const struct template_fault *known = templates_fault(templates, name);
+    if (!known)
+        known = templates_fault(templates, "");
+    if (known) {
+        struct template_fault *fault = &templates->faults[known - templates->faults];
+        bool is_new = strcmp(fault->cause.text, cause->text) != 0;
+        (void) snprintf(fault->name, sizeof fault->name, "%s", name);
+        fault->cause = *cause;
+        fault->is_found = true;
+        if (!is_new)
+            return;
+    }
+    templates->changed(templates->context, -1, name, cause);
+}
+
 int templates_open(struct templates *templates, const char *folder, const char *first, error *err)
 {
     static char names[NAMES_MAX + 1][POLICY_NAME_SIZE];
@@ -249,9 +275,17 @@ int templates_open(struct templates *templates, const char *folder, const char *
         serves_any |= is_added;
         any_failed |= !is_added;
         if (!is_added)
-            templates->changed(templates->context, -1, names[i], err);
+            refuse(templates, names[i], err);
     }
     return any_failed && !serves_any ? -1 : 0;
+}
+
+static void tell_added(struct templates *templates, int index, const char *name, const error *cause)
+{
+    if (index < 0)
+        refuse(templates, name, cause);
+    else
+        templates->changed(templates->context, index, name, NULL);
 }
 
 /* Whether its directory still has its name. */
@@ -265,17 +299,17 @@ static bool is_in_place(const struct template *template, int folder)
 
 void templates_look(struct templates *templates)
 {
-    template_changed *changed = templates->changed;
-    void *context = templates->context;
     static char names[NAMES_MAX][POLICY_NAME_SIZE];
     error err;
     auto_fd folder = open(templates->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int count = folder < 0 ? fail_os(&err, "open folder '%s'", templates->folder)
                            : list_names(templates->folder, names, &err);
     if (count < 0) {
-        changed(context, -1, templates->folder, &err);
+        refuse(templates, templates->folder, &err);
         return;
     }
+    for_each(fault, templates->faults)
+        fault->is_found = false;
     for (uint32_t i = 0; i < SPAWN_TEMPLATES_MAX; i++) {
         struct template *template = templates->list[i];
         if (!template_is_served(template) || is_in_place(template, folder))
@@ -284,7 +318,7 @@ void templates_look(struct templates *templates)
         template->is_retired = true;
         if (is_replaced) {
             int index = add(templates, template->name, &err);
-            changed(context, index, template->name, index < 0 ? &err : NULL);
+            tell_added(templates, index, template->name, &err);
             if (index < 0 || !templates->list[index]) {
                 template->is_retired = false; /* it serves on, until what takes its place can */
                 continue;
@@ -292,15 +326,18 @@ void templates_look(struct templates *templates)
         }
         template->rests_until = deadline_in(RETIRED_MS);
         templates->changes++;
-        changed(context, (int) template->index, template->name, NULL);
+        templates->changed(templates->context, (int) template->index, template->name, NULL);
     }
     for (int i = 0; i < count; i++) {
         if (templates_find(templates, names[i]) >= 0)
             continue;
         int index = add(templates, names[i], &err);
         templates->changes += index >= 0;
-        changed(context, index, names[i], index < 0 ? &err : NULL);
+        tell_added(templates, index, names[i], &err);
     }
+    for_each(fault, templates->faults)
+        if (!fault->is_found)
+            *fault = (struct template_fault){ 0 };
 }
 
 void templates_done(struct templates *templates)

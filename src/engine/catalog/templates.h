@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "contract/agent.h"
 #include "contract/spawn.h"
+#include "policy/policy.h"
 
 #include <json.h>
 #include <stdbool.h>
@@ -17,6 +18,7 @@ enum {
     TEMPLATE_LANGUAGES_MAX = 16,
     TEMPLATE_WORDS_MAX = 32,
     TEMPLATE_VARIABLES_MAX = 64,
+    TEMPLATE_FAULTS_MAX = 16,
     TEMPLATE_SETS_MAX = SPAWN_SETS_MAX
 };
 
@@ -56,14 +58,21 @@ struct template
     int trusted;                               /* its file of certificates, -1 for none */
 };
 
-/* Told of each that has been added or retired, and of each that cannot be read: then `cause` says
- * why, and `index` is -1. May drop one that was added: then the one before serves on. */
+/* Told of each that has been added or retired, and once of each that cannot be read: then `cause`
+ * says why, and `index` is -1. May drop one that was added: then the one before serves on. */
 typedef void template_changed(void *context, int index, const char *name, const error *cause);
+
+struct template_fault {
+    char name[POLICY_NAME_SIZE]; /* "": this place is free */
+    bool is_found;               /* by the look that goes on */
+    error cause;
+};
 
 /* By index; NULL where there is none. */
 struct templates {
     const char *folder; /* borrowed */
     struct template *list[SPAWN_TEMPLATES_MAX];
+    struct template_fault faults[TEMPLATE_FAULTS_MAX]; /* those of the folder that cannot be read */
     template_changed *changed; /* set by the caller, with its context, before it is opened */
     void *context;
     uint64_t changes; /* templates added and retired since they were opened */
@@ -87,6 +96,9 @@ void template_release(const struct template *template);
 
 /* The index of a template that is served, -1 if none has that name. */
 int templates_find(const struct templates *templates, const char *name);
+
+/* Why a template of that name cannot be read, NULL if it can, or is not there. */
+const struct template_fault *templates_fault(const struct templates *templates, const char *name);
 static inline bool template_is_served(const struct template *template)
 {
     return template && !template->is_retired;

@@ -50,6 +50,10 @@ static int check_template(const struct service *service, error *err)
     if (policies_find(service->policies, name, &policy, err) < 0)
         return fail(err, ERR_UNAVAILABLE, "there is no policy '%s'; set default_policy", name);
     int index = templates_find(service->templates, policy->template);
+    const struct template_fault *fault = templates_fault(service->templates, policy->template);
+    if (index < 0 && fault)
+        return fail(err, ERR_UNAVAILABLE, "the default policy's template: %.400s",
+                    fault->cause.text);
     if (index < 0)
         return fail(err, ERR_UNAVAILABLE,
                     "template %s of the default policy is not built; glovebox template build %s",
@@ -82,6 +86,9 @@ void service_each_warning(const struct service *service,
                           void (*each)(void *context, const char *text), void *context)
 {
     policies_each_fault(service->policies, each, context);
+    for_each(fault, service->templates->faults)
+        if (fault->name[0])
+            each(context, fault->cause.text);
 }
 
 void service_each_pool(const struct service *service,

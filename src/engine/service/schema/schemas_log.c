@@ -116,7 +116,7 @@ static const struct property status[] = {
     { "queue",    "count",   "how many may" },
     { "sessions", "count",   "that have not ended" },
     { "closing",  "boolean", "it takes no more runs" },
-    { "warnings", "[]string", "what an operator should mend: a reload that was refused, policies that cannot be used" },
+    { "warnings", "[]string", "what an operator should mend: a reload that was refused, policies that cannot be used, templates that cannot be read" },
     { "pools",    "[]Pool",  "" },
     { "keys",     "[]KeyUse", "those that were used" },
     { 0 },
