@@ -37,6 +37,10 @@ const struct command *command_named(const char *name); /* NULL: there is none */
 
 /* The verb of a noun that a word means: "list" for "ls"; the word itself if it means no other. */
 const char *verb_meant(const char *noun, const char *word);
+/* Fails  ERR_BAD_REQUEST  a noun has no verb `word` (NULL: none was given): the nearest, or all of
+ * them */
+int no_such_verb(const char *noun, const char *word, error *err);
+int complain_of_verb(const char *noun, const char *word); /* the same, printed */
 /* What a noun does if nothing follows it; NULL: it asks. */
 const char *first_verb_of(const char *noun);
 /* " ls rm": the other names that a noun's verbs have, to stdout. */

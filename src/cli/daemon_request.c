@@ -4,10 +4,12 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/sink.h"
+#include "cli/commands.h"
 #include "client/client.h"
 #include "client/connect.h"
 #include "supervisor/install_paths.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { ANSWER_MS = 330000, ANSWER_MAX = 16 << 20 };
@@ -103,4 +105,15 @@ const char *answer_text(json_object *object, const char *name)
 {
     json_object *value = json_member(object, name);
     return value ? json_object_get_string(value) : "";
+}
+
+void print_member(const char *title, json_object *value)
+{
+    (void) printf("%-12s ", title);
+    print_harmless(stdout,
+                   json_object_is_type(value, json_type_string)
+                       ? json_object_get_string(value)
+                       : json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN |
+                                                                   JSON_C_TO_STRING_NOSLASHESCAPE));
+    (void) putchar('\n');
 }

@@ -18,8 +18,9 @@ static const struct {
 static const struct {
     const char *noun, *verb;
 } first_verbs[] = {
-    { "session", "list" }, { "key", "list" },  { "policy", "list" },   { "template", "list" },
-    { "config", "show" },  { "net", "rules" }, { "limits", "report" }, { "log", "tail" },
+    { "session", "list" },  { "key", "list" },    { "policy", "list" },
+    { "template", "list" }, { "config", "show" }, { "net", "rules" },
+    { "limits", "report" }, { "log", "tail" },    { "receipt", "list" },
 };
 
 /* Is the word one of "build|list|show [NAME]"? */
@@ -47,6 +48,37 @@ const char *verb_meant(const char *noun, const char *word)
     const char *verb =
         command && word && !is_verb_of(command, word) ? verb_of_alias(command, word) : NULL;
     return verb ? verb : word;
+}
+
+int no_such_verb(const char *noun, const char *word, error *err)
+{
+    enum { MAX = 24 };
+    const char *names[MAX + 1] = { NULL };
+    char words[200], all[200] = "";
+    size_t count = 0, used = 0;
+    const char *arguments = command_named(noun)->arguments;
+    (void) snprintf(words, sizeof words, "%.*s", (int) strcspn(arguments, " "), arguments);
+    for (char *rest = words; rest && count < MAX;)
+        names[count++] = strsep(&rest, "|");
+    const char *meant = word ? nearest_word(word, names) : NULL;
+    if (meant)
+        return fail(err, ERR_BAD_REQUEST, "there is no '%s %.40s'; did you mean glovebox %s %s",
+                    noun, word, noun, meant);
+    for (size_t i = 0; i < count && used < sizeof all; i++)
+        used += (size_t) snprintf(all + used, sizeof all - used, "%s%s",
+                                  i == 0          ? ""
+                                  : i + 1 < count ? ", "
+                                                  : " or ",
+                                  names[i]);
+    return word ? fail(err, ERR_BAD_REQUEST, "there is no '%s %.30s'; it is %s", noun, word, all)
+                : fail(err, ERR_BAD_REQUEST, "say what to do: glovebox %s %s", noun, all);
+}
+
+int complain_of_verb(const char *noun, const char *word)
+{
+    error err;
+    (void) no_such_verb(noun, word, &err);
+    return complain_of(&err);
 }
 
 const char *first_verb_of(const char *noun)

@@ -109,6 +109,8 @@ def test_cells_keep_their_names_and_show_values(cli, session):
 def test_sessions_are_listed_shown_and_killed(cli, session):
     assert session.encode() in cli("list").stdout and b'"user":"a"' in cli("list").stdout.replace(b" ", b"")
     assert json.loads(cli("show", "--json", session).stdout)["metadata"] == {"user": "a"}
+    shown = dict(line.split(maxsplit=1) for line in cli("show", session).stdout.decode().splitlines())
+    assert (shown["id"], shown["state"], shown["metadata"]) == (session, "running", '{"user":"a"}') and "ended" not in shown
     for label, is_there in (("user=a", True), ("user=b", False), ("team=a", False)):
         assert (session.encode() in cli("list", "--label", label).stdout) == is_there, label
     assert session.encode() not in cli("list", "--label", "user=a", "--label", "team=a").stdout
@@ -179,7 +181,8 @@ def test_other_names_of_the_verbs(cli):
     made = cli("create", "--policy", "data")
     name = made.stdout.strip()
     listed = cli("ls").stdout.splitlines()
-    assert listed[0].split() == [b"ID", b"STATE", b"POLICY", b"CREATED", b"PARENT", b"METADATA"] and name in b"".join(listed[1:])
+    assert listed[0].split() == [b"ID", b"STATE", b"POLICY", b"CREATED", b"ENDS", b"IN", b"PARENT", b"METADATA"]
+    assert re.search(name + rb" +running +data +\S+Z +([89]|10) min +-", b"\n".join(listed[1:])), listed
     assert cli("rm", name.decode()).returncode == 0 and name not in cli("ls").stdout
 
 
@@ -220,7 +223,7 @@ def test_branches_and_marks(cli, session):
         lives = [datetime.datetime.fromisoformat(said[key]) for key in ("created_at", "expires_at")]
         assert 110 < (lives[1] - lives[0]).total_seconds() < 121
         row = [line.split() for line in cli("list").stdout.decode().splitlines() if said["id"] in line][0]
-        assert row[4] == session[:12], row
+        assert row[6] == session[:12] and row[5] == "s" and 40 < int(row[4]) <= 50, row
         assert f'"parent":"{session}"' in cli("list", "--json").stdout.decode()
     finally:
         cli("kill", said["id"])

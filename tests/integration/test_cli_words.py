@@ -95,6 +95,22 @@ def test_moments_are_iso_8601_for_people(glovebox):
 
 
 @pytest.mark.usefixtures("python_template")
+def test_receipts_are_listed_without_the_events_between_them(glovebox):
+    state_of_its_own(glovebox)
+    with Serving(glovebox, tcp=False) as service:
+        for _ in range(3):
+            assert glovebox("key", "create").returncode == 0
+            service.run("1")
+    every = glovebox("log", "tail", "-n", "1000").stdout.splitlines()
+    receipts = [line for line in every if line.split()[3] == b"run"]
+    assert len(receipts) == 3 and len(every) >= 6
+    assert glovebox("receipt", "list").stdout.splitlines() == receipts == glovebox("receipt").stdout.splitlines()
+    assert glovebox("receipt", "list", "-n", "2").stdout.splitlines() == receipts[-2:]
+    listed = glovebox("receipt", "list", "--json", "-n", "1").stdout
+    assert json.loads(listed)["predicate"]["id"].encode() == receipts[-1].split()[2]
+
+
+@pytest.mark.usefixtures("python_template")
 def test_folders_of_policies_may_be_named_from_here(glovebox, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/p.yaml").write_text("name: p\nextends: minimal\n")
@@ -138,7 +154,7 @@ def test_every_limit_has_a_flag(glovebox):
     (["template", "show", "pyton"], "there is no template 'pyton'; see glovebox template list"),
     (["policy", "validate", "nowhere.yaml"], "cannot read policy file 'nowhere.yaml': No such file or directory; check the name"),
     (["config", "validate", "nowhere"], "cannot read 'nowhere': No such file or directory; check the name"),
-    (["config", "frob"], "config cannot 'frob'; see glovebox config --help"),
+    (["config", "frob"], "there is no 'config frob'; it is show, validate or keys"),
     (["receipt", "show", "rcp_1"],
      "'rcp_1' is no id of a receipt, and there is no such file; see glovebox log tail"),
     (["completion", "tcsh"], "completion knows bash, zsh and fish; name one of them"),
@@ -244,11 +260,23 @@ def test_validate_refuses_what_the_daemon_would(glovebox, tmp_path):
     (["config"], ["config", "show"]), (["key", "rm"], ["key", "revoke"]), (["key", "new", "x", "y"], ["key", "create", "x", "y"]),
     (["key"], ["key", "list"]), (["key", "ls"], ["key", "list"]), (["session", "rm"], ["session", "kill"]),
     (["session", "create", "x"], ["session", "new", "x"]), (["session", "remove"], ["session", "rm"]),
+    (["receipt"], ["receipt", "list"]), (["receipt", "ls"], ["receipt", "list"]), (["log"], ["log", "tail"]), (["net"], ["net", "rules"]),
 ])
 def test_nouns_alone_list_and_verbs_have_their_usual_names(glovebox, words, means):
     one, other = glovebox(*words), glovebox(*means)
     assert (one.returncode, one.stdout, one.stderr) == (other.returncode, other.stdout, other.stderr)
     assert b"--help" not in one.stderr or len(words) >= 3 or words[0] == "session"
+
+
+@pytest.mark.parametrize("noun", ["session", "policy", "template", "key", "config", "net", "limits", "receipt", "log"])
+def test_a_verb_that_a_noun_has_not_is_answered_with_those_that_it_has(glovebox, noun):
+    """One form for all of them; what is offered is what the help of the noun names."""
+    [said] = glovebox(noun, "frobnicate").stderr.decode().splitlines()
+    verbs = re.fullmatch(rf"glovebox: there is no '{noun} frobnicate'; it is (.*)", said)[1].replace(" or ", ", ").split(", ")
+    text = glovebox(noun, "--help").stdout.decode()
+    assert all(re.search(rf"\b{verb}\b", text) for verb in verbs), verbs
+    near = verbs[0] + "z"
+    assert glovebox(noun, near).stderr.decode() == f"glovebox: there is no '{noun} {near}'; did you mean glovebox {noun} {verbs[0]}\n"
 
 
 def test_aliases_are_completed(glovebox):

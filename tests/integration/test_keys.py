@@ -411,7 +411,7 @@ def test_a_key_that_queues_too_much_is_refused(glovebox):
     (["list", "a"], "key list takes no 'a'; see glovebox key --help"),
     (["revoke", "0123456789abcdef"], "no key has the id '0123456789abcdef'; see glovebox key list"),
     (["revoke"], "which key? try glovebox key revoke ID; glovebox key list shows them"),
-    (["crate"], "key cannot 'crate'; did you mean glovebox key create"),
+    (["crate"], "there is no 'key crate'; did you mean glovebox key create"),
 ])
 def test_mistakes_are_named(glovebox, arguments, says):
     state_of_its_own(glovebox)

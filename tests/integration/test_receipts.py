@@ -419,13 +419,13 @@ class TestWords:
         (("log", "search", "--out", "f", "x"), "log search takes no --out; leave it out"),
         (("log", "verify", "x"), "log verify takes no 'x'; see glovebox help log"),
         (("log", "tail", "--count", "1x"), "--count takes a whole number such as 20, not '1x'"),
-        (("log", "verfy"), "there is no 'log verfy'; did you mean verify"),
+        (("log", "verfy"), "there is no 'log verfy'; did you mean glovebox log verify"),
         (("log", "rotate-key"), "log rotate-key takes no --log: it changes the log of a state, and no copy; "
                                 "say which: --state FOLDER"),
-        (("receipt", "frob"), "there is no 'receipt frob'; see glovebox help receipt"),
+        (("receipt", "frob"), "there is no 'receipt frob'; it is list, show, verify or export"),
         (("receipt", "show"), "which receipt? give its id, or a file"),
         (("receipt", "show", "--pem", "x"), "there is no option --pem; see glovebox receipt --help"),
-        (("receipt",), "what about the receipt? see glovebox help receipt")])
+        (("receipt", "list", "x"), "receipt list takes no 'x'; see glovebox help receipt")])
     def test_slips_are_answered_in_one_line(self, glovebox, written, words, says):
         done = glovebox(*words[:2], *(("--log", written) if len(words) > 1 else ()), *words[2:])
         assert done.returncode == 125 and done.stdout == b"" and done.stderr.decode() == f"glovebox: {says}\n"

@@ -198,7 +198,5 @@ int command_config(int argc, char **argv)
     for_each(action, actions)
         if (given[0] && strcmp(action->name, given[0]) == 0)
             return action->take(&arguments, given[1], &err) < 0 ? complain_of(&err) : 0;
-    if (given[0])
-        return complain("config cannot '%s'; see glovebox config --help", given[0]);
-    return complain("what about the settings? try glovebox config show --origin");
+    return complain_of_verb("config", given[0]);
 }

@@ -45,7 +45,8 @@ static const struct option_row log_rows[] = {
 
 static const struct option_row receipt_rows[] = {
     WHERE,
-    { "json",       0,   NULL,     VALUES_NONE,   "show, verify: the same for programs",                store_switch, FIELD(json) },
+    { "json",       0,   NULL,     VALUES_NONE,   "list, show, verify: the same for programs",          store_switch, FIELD(json) },
+    { "count",      'n', "N",      VALUES_NONE,   "list: how many; default: 20",                        store_text,   FIELD(count) },
     { "public-key", 0,   "FILE",   VALUES_FILE,   "verify, export: the public key, as you have kept it", store_text,  FIELD(key) },
     { "key",        0,   "FILE",   VALUES_FILE,   NULL,                                                 store_text,   FIELD(key) },
     { "bundle",     0,   NULL,     VALUES_NONE,   "export: with the proof that it stands in the log",   store_switch, FIELD(bundle) },
@@ -72,10 +73,11 @@ static const struct option_table log_table = {
 
 static const struct option_table receipt_table = {
     .verb = "receipt",
-    .examples = "  glovebox receipt show rcp_…              what a receipt says\n"
+    .examples = "  glovebox receipt list -n 5               the last ones\n"
+                "  glovebox receipt show rcp_…              what a receipt says\n"
                 "  glovebox receipt verify run.json --public-key kept.pub\n"
                 "  glovebox receipt export rcp_… --bundle --out run.json\n",
-    .usage = "show|verify|export [OPTIONS] ID|FILE",
+    .usage = "list|show|verify|export [OPTIONS] [ID|FILE]",
     .more =
         "Works on the files alone; no daemon is asked. Exit status 1: it does not verify; 125: it "
         "cannot be read.\n",
@@ -110,6 +112,7 @@ static const struct taking {
     { &log_table,     "checkpoint", " out ",                            0, 0 },
     { &log_table,     "key",        " public-key pem out ",                    0, 0 },
     { &log_table,     "rotate-key", " ",                                0, 0, .is_writing = true },
+    { &receipt_table, "list",       " json count ",                     0, 0 },
     { &receipt_table, "show",       " json ",                           1, 1 },
     { &receipt_table, "verify",     " json public-key ",                       1, 1 },
     { &receipt_table, "export",     " public-key bundle out ",                 1, 1 },
@@ -119,18 +122,10 @@ static const struct taking {
 static const struct taking *find_taking(const struct option_table *table, const char *verb,
                                         error *err)
 {
-    const char *names[COUNT_OF(takings) + 1] = { NULL };
-    size_t count = 0;
-    for_each(taking, takings) {
-        if (taking->table != table)
-            continue;
-        if (strcmp(taking->verb, verb) == 0)
+    for_each(taking, takings)
+        if (taking->table == table && strcmp(taking->verb, verb) == 0)
             return taking;
-        names[count++] = taking->verb;
-    }
-    const char *meant = nearest_word(verb, names);
-    (void) fail(err, ERR_BAD_REQUEST, "there is no '%s %.40s'; %s%s", table->verb, verb,
-                meant ? "did you mean " : "see glovebox help ", meant ? meant : table->verb);
+    (void) no_such_verb(table->verb, verb, err);
     return NULL;
 }
 
@@ -174,12 +169,12 @@ int log_arguments_read(struct log_arguments *arguments, int argc, char **argv, c
     struct words words = { argc, argv, 2 };
     *arguments = (struct log_arguments){ 0 };
     if (argc < 2)
-        return fail(err, ERR_BAD_REQUEST, "what about the %s? see glovebox help %s", verb, verb);
+        return no_such_verb(verb, NULL, err);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         options_print_help(table, stdout);
         return OPTIONS_HELP;
     }
-    const struct taking *taking = find_taking(table, argv[1], err);
+    const struct taking *taking = find_taking(table, verb_meant(verb, argv[1]), err);
     if (!taking)
         return -1;
     while (words.next < argc) {

@@ -148,14 +148,14 @@ int command_net(int argc, char **argv)
     struct words words = { argc, argv, 2 };
     error err = { 0 };
     if (argc < 2)
-        return complain("what about the network? see glovebox help net");
+        return complain_of_verb("net", NULL);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         options_print_help(net_option_table(), stdout);
         return 0;
     }
     bool is_rules = strcmp(argv[1], "rules") == 0;
     if (!is_rules && strcmp(argv[1], "tail") != 0)
-        return complain("net knows rules and tail, not '%s'; see glovebox help net", argv[1]);
+        return complain_of_verb("net", argv[1]);
     int outcome = options_read(net_option_table(), &arguments, &words, &err);
     if (outcome == OPTIONS_HELP)
         return 0;

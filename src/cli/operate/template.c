@@ -408,12 +408,5 @@ int command_template(int argc, char **argv)
     for_each(verb, verbs)
         if (meant && strcmp(meant, verb->name) == 0)
             return verb->act(&wishes, state, &err);
-    if (!wishes.verb)
-        return complain(
-            "what to do? build, list, show, verify, remove, rollback, export or import; "
-            "see glovebox template --help");
-    return complain(
-        "there is no 'template %s'; it is build, list, show, verify, remove, rollback, export or "
-        "import",
-        wishes.verb);
+    return complain_of_verb("template", wishes.verb);
 }

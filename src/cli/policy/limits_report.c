@@ -349,14 +349,13 @@ static int read_arguments(struct report *report, int argc, char **argv, error *e
         if (words.next == argc)
             break;
         if (has_verb || strcmp(argv[words.next], "report") != 0)
-            return fail(err, ERR_BAD_REQUEST, "limits takes 'report', not '%.40s'",
-                        argv[words.next]);
+            return no_such_verb("limits", argv[words.next], err);
         has_verb = true;
         words.next++;
     }
     uint64_t since = 0;
     if (!has_verb)
-        return fail(err, ERR_BAD_REQUEST, "what about limits? glovebox limits report");
+        return no_such_verb("limits", NULL, err);
     if (report->since && limit_parse(LIMIT_wall, report->since, &since, err) < 0)
         return fail(err, ERR_BAD_REQUEST, "--since takes a time such as 24h or 30m, not '%.40s'",
                     report->since);

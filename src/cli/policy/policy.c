@@ -287,9 +287,6 @@ static const struct verb *find_verb(const char *name)
 
 int command_policy(int argc, char **argv)
 {
-    static const char *const names[] = {
-        "show", "validate", "list", "sets", "explain", "test", NULL
-    };
     if (argc > 1 && strcmp(argv[1], "explain") == 0)
         return policy_explain(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "test") == 0)
@@ -310,15 +307,11 @@ int command_policy(int argc, char **argv)
             return complain("policy has no option '%s'; see glovebox policy --help", argv[i]);
         else if (verb)
             request.words[request.count++] = argv[i];
-        else if (!(verb = find_verb(verb_meant("policy", argv[i])))) {
-            const char *meant = nearest_word(argv[i], names);
-            return complain("policy cannot '%s'; %s%s", argv[i],
-                            meant ? "did you mean glovebox policy " : "see glovebox policy --help",
-                            meant ? meant : "");
-        }
+        else if (!(verb = find_verb(verb_meant("policy", argv[i]))))
+            return complain_of_verb("policy", argv[i]);
     }
     if (!verb)
-        return complain("what about policies? try glovebox policy list");
+        return complain_of_verb("policy", NULL);
     if (request.count < verb->min || request.count > verb->max)
         return complain("%s takes %s; try %s", verb->name,
                         verb->max == 0   ? "no name"

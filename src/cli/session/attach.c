@@ -18,9 +18,8 @@ static int list_processes(const struct session_arguments *arguments, const char 
         return library_failed(code, err);
     *ret_root = json_tokener_parse(json);
     glb_text_free(json);
-    *ret_list = NULL;
-    if (!json_object_object_get_ex(*ret_root, "processes", ret_list) ||
-        !json_object_is_type(*ret_list, json_type_array)) {
+    *ret_list = list_of(*ret_root, "processes");
+    if (!*ret_list) {
         (void) json_object_put(*ret_root);
         return fail(err, ERR_PROTOCOL, "the daemon's list of processes cannot be read");
     }
@@ -29,20 +28,16 @@ static int list_processes(const struct session_arguments *arguments, const char 
 
 static bool flag_of(json_object *object, const char *key)
 {
-    json_object *value = NULL;
-    return json_object_object_get_ex(object, key, &value) && json_object_get_boolean(value);
+    return json_object_get_boolean(json_member(object, key));
 }
 
 /* A line for the shell, or a list of words, as one line. */
 static void command_of(json_object *process, char *line, size_t size)
 {
-    json_object *words = NULL;
-    (void) snprintf(line, size, "%s", text_of(process, "command"));
-    if (!json_object_object_get_ex(process, "command", &words) ||
-        !json_object_is_type(words, json_type_array))
-        return;
+    json_object *words = list_of(process, "command");
+    (void) snprintf(line, size, "%s", answer_text(process, "command"));
     size_t used = 0;
-    for (size_t at = 0; at < json_object_array_length(words) && used + 1 < size; at++) {
+    for (size_t at = 0; words && at < json_object_array_length(words) && used + 1 < size; at++) {
         json_object *word = json_object_array_get_idx(words, at);
         int length =
             snprintf(line + used, size - used, "%s%s", at ? " " : "", json_object_get_string(word));
@@ -54,11 +49,9 @@ static void command_of(json_object *process, char *line, size_t size)
 static void print_process(struct terminal *terminal, json_object *process)
 {
     char command[160], line[320], shown[1300];
-    json_object *pid = NULL;
-    (void) json_object_object_get_ex(process, "pid", &pid);
     command_of(process, command, sizeof command);
-    (void) snprintf(line, sizeof line, "%-37s  %6d  %-8s  %-8s  %s", text_of(process, "id"),
-                    pid ? json_object_get_int(pid) : 0, text_of(process, "state"),
+    (void) snprintf(line, sizeof line, "%-37s  %6d  %-8s  %-8s  %s", answer_text(process, "id"),
+                    json_object_get_int(json_member(process, "pid")), answer_text(process, "state"),
                     flag_of(process, "terminal") ? "yes" : "-", command);
     size_t used = line_add_harmless(shown, 0, sizeof shown - 1, line);
     shown[used++] = '\n';
@@ -67,11 +60,9 @@ static void print_process(struct terminal *terminal, json_object *process)
 
 int session_processes(struct session_arguments *arguments, error *err)
 {
-    char session[SESSION_NAME_SIZE];
     json_object *root = NULL, *list = NULL;
     struct terminal terminal;
-    if (session_named(arguments, arguments->words[0], session, err) < 0 ||
-        list_processes(arguments, session, &root, &list, err) < 0)
+    if (list_processes(arguments, arguments->session, &root, &list, err) < 0)
         return -1;
     if (arguments->json)
         (void) puts(json_object_to_json_string_ext(root, JSON_C_TO_STRING_PLAIN));
@@ -90,8 +81,9 @@ int session_processes(struct session_arguments *arguments, error *err)
 static bool is_meant(json_object *process, const char *word)
 {
     json_object *pid = NULL;
-    const char *id = text_of(process, "id");
-    if (!word || strncmp(id, word, strlen(word)) == 0 || strcmp(text_of(process, "tag"), word) == 0)
+    const char *id = answer_text(process, "id");
+    if (!word || strncmp(id, word, strlen(word)) == 0 ||
+        strcmp(answer_text(process, "tag"), word) == 0)
         return true;
     return json_object_object_get_ex(process, "pid", &pid) &&
            strcmp(json_object_get_string(pid), word) == 0;
@@ -114,7 +106,7 @@ static int find_process(const struct session_arguments *arguments, const char *s
         json_object *process = json_object_array_get_idx(list, at);
         if (!is_meant(process, word))
             continue;
-        (void) snprintf(found->name, sizeof found->name, "%s", text_of(process, "id"));
+        (void) snprintf(found->name, sizeof found->name, "%s", answer_text(process, "id"));
         found->has_terminal = flag_of(process, "terminal");
         found->count++;
     }
@@ -132,13 +124,11 @@ static int find_process(const struct session_arguments *arguments, const char *s
 
 int session_attach(struct session_arguments *arguments, error *err)
 {
-    char session[SESSION_NAME_SIZE];
     static struct found found; /* the arguments borrow its name */
     const char *word = arguments->process;
     if (!word && arguments->count > 1)
         word = arguments->words[1];
-    if (session_named(arguments, arguments->words[0], session, err) < 0 ||
-        find_process(arguments, session, word, &found, err) < 0)
+    if (find_process(arguments, arguments->session, word, &found, err) < 0)
         return -1;
     arguments->process = found.name;
     return found.has_terminal ? session_shell(arguments, err) : session_exec(arguments, err);

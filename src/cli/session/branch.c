@@ -8,7 +8,7 @@
 static void print_id(const struct session_arguments *arguments, char *json)
 {
     json_object *root = json_tokener_parse(json);
-    (void) puts(arguments->json ? json : text_of(root, "id"));
+    (void) puts(arguments->json ? json : answer_text(root, "id"));
     (void) json_object_put(root);
     glb_text_free(json);
 }
@@ -19,7 +19,7 @@ static int32_t wait_until_it_stands(const struct session_arguments *arguments, c
 {
     json_object *root = json_tokener_parse(*json);
     char *standing = NULL;
-    int32_t code = glb_session_get(arguments->client, text_of(root, "id"), &standing);
+    int32_t code = glb_session_get(arguments->client, answer_text(root, "id"), &standing);
     (void) json_object_put(root);
     glb_text_free(*json);
     *json = standing;
@@ -29,20 +29,17 @@ static int32_t wait_until_it_stands(const struct session_arguments *arguments, c
 static int has_stood(const char *json, error *err)
 {
     json_object *root = json_tokener_parse(json);
-    json_object *ended = NULL;
+    json_object *ended = json_member(root, "ended");
     int result = 0;
-    if (json_object_object_get_ex(root, "ended", &ended) && ended)
-        result = fail(err, ERR_CONFLICT, "%s", text_of(ended, "message"));
+    if (ended)
+        result = fail(err, ERR_CONFLICT, "%s", answer_text(ended, "message"));
     (void) json_object_put(root);
     return result;
 }
 
 int session_branch(struct session_arguments *arguments, error *err)
 {
-    char name[SESSION_NAME_SIZE];
     char *json = NULL;
-    if (session_named(arguments, arguments->words[0], name, err) < 0)
-        return -1;
     const glb_branch_options options = {
         .context = arguments->in,
         .checkpoint = arguments->checkpoint,
@@ -50,8 +47,8 @@ int session_branch(struct session_arguments *arguments, error *err)
         .idle_ms = arguments->idle_ms,
         .lifetime_ms = arguments->lifetime_ms,
     };
-    int32_t code =
-        glb_session_branch_with(arguments->client, name, &options, sizeof options, &json);
+    int32_t code = glb_session_branch_with(arguments->client, arguments->session, &options,
+                                           sizeof options, &json);
     if (code == GLB_OK)
         code = wait_until_it_stands(arguments, &json);
     if (code != GLB_OK)
@@ -66,11 +63,8 @@ int session_branch(struct session_arguments *arguments, error *err)
 
 int session_checkpoint(struct session_arguments *arguments, error *err)
 {
-    char name[SESSION_NAME_SIZE];
     char *json = NULL;
-    if (session_named(arguments, arguments->words[0], name, err) < 0)
-        return -1;
-    int32_t code = glb_session_checkpoint(arguments->client, name,
+    int32_t code = glb_session_checkpoint(arguments->client, arguments->session,
                                           arguments->count > 1 ? arguments->words[1] : NULL,
                                           arguments->in, &json);
     if (code != GLB_OK)
@@ -81,29 +75,25 @@ int session_checkpoint(struct session_arguments *arguments, error *err)
 
 static void print_checkpoint(json_object *checkpoint)
 {
-    json_object *bytes = NULL;
-    const char *name = text_of(checkpoint, "name");
-    (void) json_object_object_get_ex(checkpoint, "bytes", &bytes);
-    (void) printf("%-36s  %s  %6lld MiB  %s\n", text_of(checkpoint, "id"),
-                  text_of(checkpoint, "created_at"),
-                  (long long) (json_object_get_int64(bytes) + (1 << 20) - 1) >> 20, name);
+    json_object *bytes = json_member(checkpoint, "bytes");
+    (void) printf("%-36s  %s  %6lld MiB  %s\n", answer_text(checkpoint, "id"),
+                  answer_text(checkpoint, "created_at"),
+                  (long long) (json_object_get_int64(bytes) + (1 << 20) - 1) >> 20,
+                  answer_text(checkpoint, "name"));
 }
 
 int session_checkpoints(struct session_arguments *arguments, error *err)
 {
-    char name[SESSION_NAME_SIZE];
     char *json = NULL;
-    if (session_named(arguments, arguments->words[0], name, err) < 0)
-        return -1;
-    int32_t code = glb_session_checkpoints(arguments->client, name, &json);
+    int32_t code = glb_session_checkpoints(arguments->client, arguments->session, &json);
     if (code != GLB_OK)
         return library_failed(code, err);
     json_object *root = json_tokener_parse(json);
-    json_object *list = NULL;
+    json_object *list = list_of(root, "checkpoints");
     if (arguments->json)
         (void) puts(json);
-    else if (json_object_object_get_ex(root, "checkpoints", &list))
-        for (size_t at = 0; at < json_object_array_length(list); at++)
+    else
+        for (size_t at = 0; list && at < json_object_array_length(list); at++)
             print_checkpoint(json_object_array_get_idx(list, at));
     (void) json_object_put(root);
     glb_text_free(json);
@@ -112,19 +102,14 @@ int session_checkpoints(struct session_arguments *arguments, error *err)
 
 int session_checkpoint_remove(struct session_arguments *arguments, error *err)
 {
-    char name[SESSION_NAME_SIZE];
-    if (session_named(arguments, arguments->words[0], name, err) < 0)
-        return -1;
-    int32_t code =
-        glb_session_checkpoint_remove(arguments->client, name, arguments->words[1], NULL);
-    return code != GLB_OK ? library_failed(code, err) : 0;
+    return library_failed(glb_session_checkpoint_remove(arguments->client, arguments->session,
+                                                        arguments->words[1], NULL),
+                          err);
 }
 
 int session_rollback(struct session_arguments *arguments, error *err)
 {
-    char name[SESSION_NAME_SIZE];
-    if (session_named(arguments, arguments->words[0], name, err) < 0)
-        return -1;
-    int32_t code = glb_session_rollback(arguments->client, name, arguments->words[1], NULL);
-    return code != GLB_OK ? library_failed(code, err) : 0;
+    return library_failed(
+        glb_session_rollback(arguments->client, arguments->session, arguments->words[1], NULL),
+        err);
 }

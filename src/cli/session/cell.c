@@ -41,13 +41,13 @@ static void show_line(struct terminal *terminal, const char *text)
 /* What ended without a traceback, such as an interpreter that is gone, is said in words. */
 static void show_error(struct terminal *terminal, json_object *event)
 {
-    if (*text_of(event, "traceback")) {
-        show_line(terminal, text_of(event, "traceback"));
+    if (*answer_text(event, "traceback")) {
+        show_line(terminal, answer_text(event, "traceback"));
         return;
     }
-    terminal_write(terminal, text_of(event, "name"), strlen(text_of(event, "name")));
+    terminal_write(terminal, answer_text(event, "name"), strlen(answer_text(event, "name")));
     terminal_write(terminal, ": ", 2);
-    show_line(terminal, text_of(event, "value"));
+    show_line(terminal, answer_text(event, "value"));
 }
 
 /* The first picture among the forms of a value: it may be there as PNG and as SVG. */
@@ -55,7 +55,7 @@ static void show_picture(struct showing *showing, json_object *data)
 {
     static const char *const kinds[] = { "image/png", "image/jpeg", "image/gif" };
     for_each(kind, kinds) {
-        const char *base64 = text_of(data, *kind);
+        const char *base64 = answer_text(data, *kind);
         if (*base64) {
             images_show(showing->images, &showing->out, *kind, base64);
             return;
@@ -204,17 +204,15 @@ static int read_cell(const struct session_arguments *arguments, char **ret_code,
 
 int session_run(struct session_arguments *arguments, error *err)
 {
-    char name[SESSION_NAME_SIZE];
     char *code = NULL;
     auto_text expectation = NULL;
     struct cell cell = { 0 };
-    if (session_named(arguments, arguments->words[0], name, err) < 0 ||
-        (arguments->expect && read_expectation(arguments->expect, &expectation, err) < 0) ||
+    if ((arguments->expect && read_expectation(arguments->expect, &expectation, err) < 0) ||
         read_cell(arguments, &code, &cell.size, err) < 0)
         return -1;
     cell.code = code;
     cell.expectation = expectation;
-    int done = cell_run(arguments, name, &cell, err);
+    int done = cell_run(arguments, arguments->session, &cell, err);
     free(code);
     if (done < 0)
         return -1;

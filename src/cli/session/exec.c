@@ -38,17 +38,15 @@ static void watch_signals(glb_client *client)
 static int status_of(const char *json, char process[SESSION_NAME_SIZE])
 {
     json_object *root = json_tokener_parse(json);
-    json_object *code = NULL, *number = NULL, *id = NULL, *timed_out = NULL;
+    json_object *code = json_member(root, "exit_code"), *number = json_member(root, "signal");
     int status = EXIT_OWN_FAILURE;
-    if (root && json_object_object_get_ex(root, "exit_code", &code) && code)
+    if (code)
         status = json_object_get_int(code);
-    else if (root && json_object_object_get_ex(root, "signal", &number) && number)
+    else if (number)
         status = 128 + json_object_get_int(number);
-    if (root && json_object_object_get_ex(root, "timed_out", &timed_out) &&
-        json_object_get_boolean(timed_out))
+    if (json_object_get_boolean(json_member(root, "timed_out")))
         status = EXIT_TIMEOUT;
-    if (root && json_object_object_get_ex(root, "id", &id))
-        (void) snprintf(process, SESSION_NAME_SIZE, "%s", json_object_get_string(id));
+    (void) snprintf(process, SESSION_NAME_SIZE, "%s", answer_text(root, "id"));
     (void) json_object_put(root);
     return status;
 }
@@ -98,13 +96,10 @@ static void fill_in(const struct session_arguments *arguments, glb_process_optio
 
 int session_exec(struct session_arguments *arguments, error *err)
 {
-    char session[SESSION_NAME_SIZE];
     char process[SESSION_NAME_SIZE] = "";
     struct showing showing;
     char *json = NULL;
     glb_process_options options = { .on_output = show, .on_event = say_pause, .context = &showing };
-    if (session_named(arguments, arguments->words[0], session, err) < 0)
-        return -1;
     if (arguments->count < 2 && !arguments->process)
         return fail(err, ERR_BAD_REQUEST,
                     "there is no command; write glovebox session exec ID -- COMMAND");
@@ -113,7 +108,8 @@ int session_exec(struct session_arguments *arguments, error *err)
     terminal_init(&showing.out, STDOUT_FILENO);
     terminal_init(&showing.err, STDERR_FILENO);
     watch_signals(arguments->client);
-    int32_t code = glb_session_exec(arguments->client, session, &options, sizeof options, &json);
+    int32_t code =
+        glb_session_exec(arguments->client, arguments->session, &options, sizeof options, &json);
     terminal_done(&showing.out);
     terminal_done(&showing.err);
     if (code == GLB_E_CANCELLED && ended_by)
@@ -169,7 +165,6 @@ static void ask_size(void *context, uint16_t *rows, uint16_t *columns)
 int session_shell(struct session_arguments *arguments, error *err)
 {
     static char bash[] = "bash";
-    char session[SESSION_NAME_SIZE];
     char process[SESSION_NAME_SIZE] = "";
     char *json = NULL;
     struct shell shell = { 0 };
@@ -179,8 +174,6 @@ int session_shell(struct session_arguments *arguments, error *err)
                                     .on_output = draw,
                                     .on_event = draw_pause,
                                     .context = &shell };
-    if (session_named(arguments, arguments->words[0], session, err) < 0)
-        return -1;
     if (arguments->count < 2)
         arguments->words[1] = bash;
     fill_in(arguments, &options);
@@ -189,7 +182,8 @@ int session_shell(struct session_arguments *arguments, error *err)
     if (screen_open(&shell.screen, STDIN_FILENO, STDOUT_FILENO, err) < 0)
         return -1;
     watch_signals(arguments->client);
-    int32_t code = glb_session_exec(arguments->client, session, &options, sizeof options, &json);
+    int32_t code =
+        glb_session_exec(arguments->client, arguments->session, &options, sizeof options, &json);
     screen_close(&shell.screen);
     if (code == GLB_E_CANCELLED && ended_by)
         return 128 + ended_by;
@@ -197,7 +191,8 @@ int session_shell(struct session_arguments *arguments, error *err)
         return library_failed(code, err);
     int status = json ? status_of(json, process) : EXIT_OWN_FAILURE;
     if (shell.is_left) {
-        (void) complain("left; it runs on: glovebox session attach %s %s", session, process);
+        (void) complain("left; it runs on: glovebox session attach %s %s", arguments->session,
+                        process);
         status = 0;
     }
     glb_text_free(json);

@@ -12,37 +12,29 @@
 static void print_entry(struct terminal *terminal, json_object *entry)
 {
     char line[8192];
-    json_object *kind = NULL, *size = NULL, *path = NULL;
-    (void) json_object_object_get_ex(entry, "type", &kind);
-    (void) json_object_object_get_ex(entry, "size", &size);
-    (void) json_object_object_get_ex(entry, "path", &path);
-    int length =
-        snprintf(line, sizeof line, "%-7s %12lld  ", kind ? json_object_get_string(kind) : "?",
-                 size ? (long long) json_object_get_int64(size) : 0);
-    size_t used = line_add_harmless(line, (size_t) length, sizeof line - 1,
-                                    path ? json_object_get_string(path) : "?");
+    int length = snprintf(line, sizeof line, "%-7s %12lld  ", answer_text(entry, "type"),
+                          (long long) json_object_get_int64(json_member(entry, "size")));
+    size_t used =
+        line_add_harmless(line, (size_t) length, sizeof line - 1, answer_text(entry, "path"));
     line[used++] = '\n';
     terminal_write(terminal, line, used);
 }
 
 int session_files(struct session_arguments *arguments, error *err)
 {
-    char session[SESSION_NAME_SIZE];
     char *json = NULL;
-    if (session_named(arguments, arguments->words[0], session, err) < 0)
-        return -1;
-    int32_t code = glb_session_files(arguments->client, session,
+    int32_t code = glb_session_files(arguments->client, arguments->session,
                                      arguments->count > 1 ? arguments->words[1] : NULL, 1, &json);
     if (code != GLB_OK)
         return library_failed(code, err);
     json_object *root = json_tokener_parse(json);
-    json_object *entries = NULL;
+    json_object *entries = list_of(root, "entries");
     struct terminal terminal;
     terminal_init(&terminal, STDOUT_FILENO);
     if (arguments->json)
         (void) puts(json);
-    else if (root && json_object_object_get_ex(root, "entries", &entries))
-        for (size_t at = 0; at < json_object_array_length(entries); at++)
+    else
+        for (size_t at = 0; entries && at < json_object_array_length(entries); at++)
             print_entry(&terminal, json_object_array_get_idx(entries, at));
     terminal_done(&terminal);
     (void) json_object_put(root);

@@ -7,26 +7,15 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* --- sessions by name ------------------------------------------------------------------------- */
 
-const char *text_of(json_object *object, const char *key)
+json_object *list_of(json_object *object, const char *key)
 {
-    json_object *value = NULL;
-    if (!json_object_object_get_ex(object, key, &value) ||
-        !json_object_is_type(value, json_type_string))
-        return "";
-    return json_object_get_string(value);
-}
-
-static json_object *list_of(json_object *object, const char *key)
-{
-    json_object *value = NULL;
-    return json_object_object_get_ex(object, key, &value) &&
-                   json_object_is_type(value, json_type_array)
-               ? value
-               : NULL;
+    json_object *value = json_member(object, key);
+    return json_object_is_type(value, json_type_array) ? value : NULL;
 }
 
 /* Calls `each` for every session; stops when it returns true. */
@@ -45,7 +34,7 @@ static int walk_sessions(const struct session_arguments *arguments, const char *
         json_object *list = list_of(root, "sessions");
         for (size_t at = 0; list && !is_done && at < json_object_array_length(list); at++)
             is_done = each(context, json_object_array_get_idx(list, at));
-        (void) snprintf(cursor, sizeof cursor, "%s", text_of(root, "next_cursor"));
+        (void) snprintf(cursor, sizeof cursor, "%s", answer_text(root, "next_cursor"));
         (void) json_object_put(root);
         glb_text_free(json);
     } while (cursor[0] && !is_done);
@@ -61,7 +50,7 @@ struct search {
 static bool compare_beginning(void *context, json_object *session)
 {
     struct search *search = context;
-    const char *id = text_of(session, "id");
+    const char *id = answer_text(session, "id");
     const char *word = search->word;
     bool begins = strncmp(id, word, strlen(word)) == 0 ||
                   (strlen(id) > 4 && strncmp(id + 4, word, strlen(word)) == 0);
@@ -100,8 +89,8 @@ int session_begin(const struct session_arguments *arguments, char **ret_json, er
                                     .folder = arguments->folder,
                                     .idle_ms = arguments->idle_ms,
                                     .lifetime_ms = arguments->lifetime_ms };
-    int32_t code = glb_session_new(arguments->client, &options, sizeof options, ret_json);
-    return code != GLB_OK ? library_failed(code, err) : 0;
+    return library_failed(glb_session_new(arguments->client, &options, sizeof options, ret_json),
+                          err);
 }
 
 int session_new(struct session_arguments *arguments, error *err)
@@ -110,7 +99,7 @@ int session_new(struct session_arguments *arguments, error *err)
     if (session_begin(arguments, &json, err) < 0)
         return -1;
     json_object *root = json_tokener_parse(json);
-    (void) puts(arguments->json ? json : text_of(root, "id"));
+    (void) puts(arguments->json ? json : answer_text(root, "id"));
     (void) json_object_put(root);
     glb_text_free(json);
     return 0;
@@ -128,18 +117,29 @@ static void print_text(const char *text)
     terminal_done(&terminal);
 }
 
+/* "9 min": until an unused session ends, "-" where it does not. */
+static const char *time_left(json_object *session, char text[16])
+{
+    struct tm parts = { 0 };
+    if (!strptime(answer_text(session, "idle_at"), "%Y-%m-%dT%H:%M:%S", &parts))
+        return "-";
+    int left = (int) (timegm(&parts) - time(NULL));
+    bool is_short = left < 120;
+    (void) snprintf(text, 16, "%d %s", is_short ? left : left / 60, is_short ? "s" : "min");
+    return text;
+}
+
 static void print_session(json_object *session)
 {
-    char line[512], shown[2048];
-    json_object *policy = NULL, *ended = NULL, *metadata = NULL;
-    const char *parent = text_of(session, "parent");
-    (void) json_object_object_get_ex(session, "policy", &policy);
-    (void) json_object_object_get_ex(session, "ended", &ended);
-    (void) json_object_object_get_ex(session, "metadata", &metadata);
-    (void) snprintf(line, sizeof line, "%-36s  %-8s  %-10s  %-24s  %-12.12s  %s%s%.200s",
-                    text_of(session, "id"), text_of(session, "state"),
-                    policy ? text_of(policy, "name") : "-", text_of(session, "created_at"),
-                    *parent ? parent : "-", ended ? text_of(ended, "why") : "",
+    char line[512], shown[2048], left[16];
+    json_object *ended = json_member(session, "ended"),
+                *metadata = json_member(session, "metadata");
+    const char *parent = answer_text(session, "parent");
+    (void) snprintf(line, sizeof line, "%-36s  %-8s  %-10s  %-24s  %-8s  %-12.12s  %s%s%.200s",
+                    answer_text(session, "id"), answer_text(session, "state"),
+                    answer_text(json_member(session, "policy"), "name"),
+                    answer_text(session, "created_at"), time_left(session, left),
+                    *parent ? parent : "-", answer_text(ended, "why"),
                     ended && metadata && json_object_object_length(metadata) > 0 ? " " : "",
                     metadata && json_object_object_length(metadata) > 0
                         ? json_object_to_json_string_ext(metadata, JSON_C_TO_STRING_PLAIN)
@@ -152,8 +152,9 @@ static void print_session(json_object *session)
 static void print_heads(const struct session_arguments *arguments)
 {
     if (!arguments->json)
-        (void) printf("%-36s  %-8s  %-10s  %-24s  %-12s  %s\n", "ID", "STATE", "POLICY", "CREATED",
-                      "PARENT", arguments->all ? "ENDED, METADATA" : "METADATA");
+        (void) printf("%-36s  %-8s  %-10s  %-24s  %-8s  %-12s  %s\n", "ID", "STATE", "POLICY",
+                      "CREATED", "ENDS IN", "PARENT",
+                      arguments->all ? "ENDED, METADATA" : "METADATA");
 }
 
 struct listing {
@@ -163,14 +164,13 @@ struct listing {
 
 static bool has_labels(const struct session_arguments *arguments, json_object *session)
 {
-    json_object *metadata = NULL;
-    (void) json_object_object_get_ex(session, "metadata", &metadata);
+    json_object *metadata = json_member(session, "metadata");
     for (size_t i = 0; i < arguments->label_count; i++) {
         const char *equals = strchr(arguments->labels[i], '=');
         char name[128];
         (void) snprintf(name, sizeof name, "%.*s",
                         equals ? (int) (equals - arguments->labels[i]) : 0, arguments->labels[i]);
-        if (!metadata || !equals || strcmp(text_of(metadata, name), equals + 1) != 0)
+        if (!metadata || !equals || strcmp(answer_text(metadata, name), equals + 1) != 0)
             return false;
     }
     return true;
@@ -202,21 +202,28 @@ int session_list(struct session_arguments *arguments, error *err)
     return 0;
 }
 
+/* What there is nothing to say of is left out. */
+static void print_members(json_object *session)
+{
+    json_object_object_foreach(session, key, value)
+    {
+        if (value &&
+            strcmp(json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN), "[]") != 0)
+            print_member(key, value);
+    }
+}
+
 int session_show(struct session_arguments *arguments, error *err)
 {
-    char name[SESSION_NAME_SIZE];
     char *json = NULL;
-    if (session_named(arguments, arguments->words[0], name, err) < 0)
-        return -1;
-    int32_t code = glb_session_get(arguments->client, name, &json);
+    int32_t code = glb_session_get(arguments->client, arguments->session, &json);
     if (code != GLB_OK)
         return library_failed(code, err);
     json_object *root = json_tokener_parse(json);
-    print_text(arguments->json || !root
-                   ? json
-                   : json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
-                                                              JSON_C_TO_STRING_SPACED |
-                                                              JSON_C_TO_STRING_NOSLASHESCAPE));
+    if (arguments->json || !root)
+        print_text(json);
+    else
+        print_members(root);
     (void) json_object_put(root);
     glb_text_free(json);
     return 0;
@@ -224,31 +231,22 @@ int session_show(struct session_arguments *arguments, error *err)
 
 int session_pause(struct session_arguments *arguments, error *err)
 {
-    char name[SESSION_NAME_SIZE];
-    if (session_named(arguments, arguments->words[0], name, err) < 0)
-        return -1;
-    int32_t code = glb_session_pause(arguments->client, name, arguments->files_only, NULL);
-    return code != GLB_OK ? library_failed(code, err) : 0;
+    return library_failed(
+        glb_session_pause(arguments->client, arguments->session, arguments->files_only, NULL), err);
 }
 
 int session_resume(struct session_arguments *arguments, error *err)
 {
-    char name[SESSION_NAME_SIZE];
-    if (session_named(arguments, arguments->words[0], name, err) < 0)
-        return -1;
-    int32_t code = glb_session_resume(arguments->client, name, NULL);
-    return code != GLB_OK ? library_failed(code, err) : 0;
+    return library_failed(glb_session_resume(arguments->client, arguments->session, NULL), err);
 }
 
 int session_kill(struct session_arguments *arguments, error *err)
 {
     for (int at = 0; at < arguments->count; at++) {
         char name[SESSION_NAME_SIZE];
-        if (session_named(arguments, arguments->words[at], name, err) < 0)
+        if (session_named(arguments, arguments->words[at], name, err) < 0 ||
+            library_failed(glb_session_kill(arguments->client, name, NULL), err) < 0)
             return -1;
-        int32_t code = glb_session_kill(arguments->client, name, NULL);
-        if (code != GLB_OK)
-            return library_failed(code, err);
     }
     return 0;
 }

@@ -185,7 +185,7 @@ static int find_session(struct repl *repl, error *err)
     if (session_begin(&repl->arguments, &json, err) < 0)
         return -1;
     json_object *root = json_tokener_parse(json);
-    (void) snprintf(repl->session, sizeof repl->session, "%s", text_of(root, "id"));
+    (void) snprintf(repl->session, sizeof repl->session, "%s", answer_text(root, "id"));
     (void) json_object_put(root);
     glb_text_free(json);
     return 0;
@@ -195,7 +195,7 @@ static bool has(json_object *list, const char *member, const char *name)
 {
     for (size_t at = 0; at < json_object_array_length(list); at++) {
         json_object *one = json_object_array_get_idx(list, at);
-        const char *other = member ? text_of(one, member) : json_object_get_string(one);
+        const char *other = member ? answer_text(one, member) : json_object_get_string(one);
         if (other && language_is(name, other))
             return true;
     }
@@ -205,15 +205,14 @@ static bool has(json_object *list, const char *member, const char *name)
 static int no_such_context(json_object *root, json_object *languages, const char *name, error *err)
 {
     char names[128] = "";
-    json_object *policy = NULL;
-    (void) json_object_object_get_ex(root, "policy", &policy);
+    json_object *policy = json_member(root, "policy");
     for (size_t at = 0, used = 0; at < json_object_array_length(languages) && used < sizeof names;
          at++)
         used += (size_t) snprintf(names + used, sizeof names - used, "%s%s", at > 0 ? ", " : "",
                                   json_object_get_string(json_object_array_get_idx(languages, at)));
     return fail(err, ERR_NOT_FOUND,
                 "there is no language and no context '%.40s'; policy %.63s has %s", name,
-                policy ? text_of(policy, "name") : "", names[0] ? names : "none");
+                policy ? answer_text(policy, "name") : "", names[0] ? names : "none");
 }
 
 /* An open prompt counts as use of the session. What is wrong the next cell says.
@@ -227,10 +226,7 @@ static void touch(void *user)
 static void stay_in_use(struct repl *repl, json_object *session)
 {
     enum { BEAT_MAX_MS = 60000, BEAT_MIN_MS = 100 };
-    json_object *idle = NULL;
-    double idle_ms = 0;
-    if (json_object_object_get_ex(session, "idle_seconds", &idle))
-        idle_ms = json_object_get_double(idle) * 1000;
+    double idle_ms = json_object_get_double(json_member(session, "idle_seconds")) * 1000;
     double beat_ms = idle_ms / 3 < BEAT_MAX_MS ? idle_ms / 3 : BEAT_MAX_MS;
     repl->beat_ms = beat_ms > BEAT_MIN_MS ? (int64_t) beat_ms : BEAT_MIN_MS;
 }
@@ -238,12 +234,11 @@ static void stay_in_use(struct repl *repl, json_object *session)
 /* What a person at a terminal should know: where the code runs, and how to leave. */
 static void print_banner(const struct repl *repl, json_object *session, const char *context)
 {
-    json_object *policy = NULL;
-    (void) json_object_object_get_ex(session, "policy", &policy);
+    json_object *policy = json_member(session, "policy");
     (void) printf("glovebox " GLOVEBOX_VERSION
                   ": %s in a sandbox, policy %s. Session %s, which %s.\n"
                   "Ctrl-C interrupts, Ctrl-D leaves; glovebox session cp copies files.\n",
-                  language_name(context), policy ? text_of(policy, "name") : "", repl->session,
+                  language_name(context), policy ? answer_text(policy, "name") : "", repl->session,
                   repl->arguments.count > 0 ? "stays" : "ends with this prompt");
 }
 

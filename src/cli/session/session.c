@@ -137,6 +137,8 @@ const struct option_table *session_option_table(void)
 
 int library_failed(int32_t code, error *err)
 {
+    if (code == GLB_OK)
+        return 0;
     return fail(err, (enum error_code) code, "%s", glb_error_text());
 }
 
@@ -172,17 +174,6 @@ static const struct verb {
     { "kill",     " ",                                              1, WORDS_ANY, session_kill },
     /* clang-format on */
 };
-
-static int no_such_verb(const char *word)
-{
-    const char *names[COUNT_OF(verbs) + 1] = { NULL };
-    for (size_t at = 0; at < COUNT_OF(verbs); at++)
-        names[at] = verbs[at].name;
-    const char *meant = nearest_word(word, names);
-    return complain("session cannot '%s'; %s%s", word,
-                    meant ? "did you mean glovebox session " : "see glovebox session --help",
-                    meant ? meant : "");
-}
 
 /* Options may stand before and after the id; what follows "--", or a command, is left alone. */
 static int read_words(struct session_arguments *arguments, struct words *words, const char *verb,
@@ -246,6 +237,9 @@ static int begin(struct session_arguments *arguments, const struct verb *verb, e
     int32_t code = glb_connect(&options, sizeof options, &arguments->client);
     if (code != GLB_OK)
         return library_failed(code, err);
+    bool is_of_one = verb->min > 0 && verb->take != session_copy && verb->take != session_kill;
+    if (is_of_one && session_named(arguments, arguments->words[0], arguments->session, err) < 0)
+        return -1;
     return verb->take(arguments, err);
 }
 
@@ -261,13 +255,13 @@ int command_session(int argc, char **argv)
     if (outcome < 0)
         return complain_of(&err);
     if (words.next == argc)
-        return complain("what about sessions? try glovebox session list");
+        return complain_of_verb("session", NULL);
     const char *word = verb_meant("session", argv[words.next++]);
     for_each(row, verbs)
         if (strcmp(row->name, word) == 0)
             verb = row;
     if (!verb)
-        return no_such_verb(word);
+        return complain_of_verb("session", word);
     arguments.words = calloc((size_t) argc + 1, sizeof *arguments.words);
     if (!arguments.words)
         return complain("out of memory");

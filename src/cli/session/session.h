@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "cli/daemon_request.h"
 #include "cli/tty/inline_images.h"
 
 #include <glovebox.h>
@@ -22,7 +23,8 @@ struct session_arguments {
     bool json, all, is_folder, is_recursive, files_only, no_wait;
 
     glb_client *client;
-    char **words; /* what follows the verb */
+    char **words;                    /* what follows the verb */
+    char session[SESSION_NAME_SIZE]; /* the whole id of words[0], for verbs of one session */
     int count;
 };
 
@@ -31,11 +33,11 @@ struct session_arguments {
 int session_named(const struct session_arguments *arguments, const char *word,
                   char name[SESSION_NAME_SIZE], error *err);
 
-/* Why the library's last call failed. Returns -1. */
+/* Why the library's last call failed, as it returned `code`. Returns -1; 0 if it did not fail. */
 int library_failed(int32_t code, error *err);
 
-/* A text of an object, "" if it has none of this name. Borrowed from the object. */
-const char *text_of(json_object *object, const char *key);
+/* A list of an object, NULL if it has none of this name. Borrowed from the object. */
+json_object *list_of(json_object *object, const char *key);
 
 /* One cell: what it shows goes to the terminal, or nowhere with --json.
  * Gives  cell->outcome, freed with glb_outcome_free(). */

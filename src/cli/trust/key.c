@@ -396,7 +396,6 @@ static const struct action {
 
 int command_key(int argc, char **argv)
 {
-    static const char *const names[] = { "create", "list", "rotate", "revoke", NULL };
     struct key_arguments arguments = { 0 };
     struct words words = { argc, argv, 1 };
     const struct action *action = NULL;
@@ -421,15 +420,11 @@ int command_key(int argc, char **argv)
         for_each(row, actions)
             if (strcmp(row->name, meant_verb) == 0)
                 action = row;
-        if (!action) {
-            const char *meant = nearest_word(word, names);
-            return complain("key cannot '%s'; %s%s", word,
-                            meant ? "did you mean glovebox key " : "see glovebox key --help",
-                            meant ? meant : "");
-        }
+        if (!action)
+            return complain_of_verb("key", word);
     }
     if (!action)
-        return complain("what about keys? try glovebox key list");
+        return complain_of_verb("key", NULL);
     if (action->needs_it && !id)
         return complain("which key? try glovebox key %s ID; glovebox key list shows them",
                         action->name);

@@ -1,8 +1,9 @@
 /* log.c - `glovebox log`: shows and copies the log of receipts, by its files alone. */
-#include "cli/commands.h"
+#include "cli/trust/log.h"
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "cli/commands.h"
 #include "cli/common/audit_event.h"
 #include "cli/common/inputs.h"
 #include "cli/common/log_files.h"
@@ -41,7 +42,8 @@ static const struct verb {
 
 struct looking {
     const struct log_arguments *arguments;
-    uint64_t found;
+    uint64_t found, skipped;
+    bool is_of_receipts;
 };
 
 static int show_record(struct looking *looking, const struct record *record, error *err)
@@ -96,35 +98,73 @@ static int search(const struct log_arguments *arguments, int folder, error *err)
     return looking.found > 0 ? 0 : EXIT_NOTHING_FOUND;
 }
 
+/* A record that cannot be read is wanted, too: show_record() says what is wrong with it. */
+static bool is_wanted(const struct looking *looking, const struct record *record)
+{
+    struct envelope envelope;
+    error unused;
+    if (!looking->is_of_receipts ||
+        envelope_read(record->data, record->size, &envelope, &unused) < 0)
+        return true;
+    bool is_receipt = has_word(&envelope.payload, "\"predicateType\"");
+    envelope_done(&envelope);
+    return is_receipt;
+}
+
 static int count_record(void *context, const struct record *record, error *err)
 {
+    struct looking *looking = context;
     (void) err;
-    *(uint64_t *) context = record->index + 1;
+    looking->found += is_wanted(looking, record);
     return 0;
 }
 
 static int tail_record(void *context, const struct record *record, error *err)
 {
-    return show_record(context, record, err);
+    struct looking *looking = context;
+    if (!is_wanted(looking, record))
+        return 0;
+    if (looking->skipped == 0)
+        return show_record(looking, record, err);
+    looking->skipped--;
+    return 0;
 }
 
-static int tail(const struct log_arguments *arguments, int folder, error *err)
+/* Of the newest two segments: one alone may just have been begun. */
+static int show_last(const struct log_arguments *arguments, int folder, bool is_of_receipts,
+                     error *err)
 {
-    struct looking looking = { .arguments = arguments };
-    uint64_t size = 0, *firsts = NULL;
+    struct looking looking = { .arguments = arguments, .is_of_receipts = is_of_receipts };
+    uint64_t *firsts = NULL;
     size_t segments = 0;
     if (segments_list(folder, &firsts, &segments, err) < 0)
         return -1;
-    uint64_t newest = segments > 0 ? firsts[segments - 1] : 0;
+    uint64_t first = segments == 0 ? 0 : firsts[segments > 1 ? segments - 2 : 0];
     free(firsts);
     uint64_t count = TAIL_COUNT;
     error unused;
     if (arguments->count && limit_parse(LIMIT_processes, arguments->count, &count, &unused) < 0)
         return fail(err, ERR_BAD_REQUEST, "--count takes a whole number such as 20, not '%.40s'",
                     arguments->count);
-    if (segments_each(folder, newest, count_record, &size, err) < 0)
+    if (segments_each(folder, first, count_record, &looking, err) < 0)
         return -1;
-    return segments_each(folder, size > count ? size - count : 0, tail_record, &looking, err);
+    looking.skipped = looking.found > count ? looking.found - count : 0;
+    return segments_each(folder, first, tail_record, &looking, err);
+}
+
+static int tail(const struct log_arguments *arguments, int folder, error *err)
+{
+    return show_last(arguments, folder, false, err);
+}
+
+int log_show_receipts(const struct log_arguments *arguments, error *err)
+{
+    int folder = -1;
+    if (log_folder_open(arguments, &folder, err) < 0)
+        return -1;
+    int result = show_last(arguments, folder, true, err);
+    (void) close(folder);
+    return result;
 }
 
 /* --- copies ----------------------------------------------------------------------------------- */

@@ -9,7 +9,9 @@
 #include "cli/common/log_files.h"
 #include "cli/common/log_head.h"
 #include "cli/common/receipt_check.h"
+#include "cli/daemon_request.h"
 #include "cli/options.h"
+#include "cli/trust/log.h"
 #include "ledger/statement.h"
 
 #include <fcntl.h>
@@ -73,17 +75,6 @@ static const struct line {
     /* clang-format on */
 };
 
-static void print_value(const char *title, json_object *value)
-{
-    (void) printf("%-12s ", title);
-    print_harmless(stdout,
-                   json_object_is_type(value, json_type_string)
-                       ? json_object_get_string(value)
-                       : json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN |
-                                                                   JSON_C_TO_STRING_NOSLASHESCAPE));
-    (void) putchar('\n');
-}
-
 /* "ended_ms": 1795353037476 is read by programs, "ended 2026-11-22T…" by people. */
 static void print_times(const char *title, json_object *times)
 {
@@ -110,9 +101,9 @@ static int show(const struct log_arguments *arguments, struct found_receipt *fou
         if (value && strcmp(line->title, "times") == 0)
             print_times(line->title, value);
         else if (value && !is_list)
-            print_value(line->title, value);
+            print_member(line->title, value);
         for (size_t i = 0; is_list && i < json_object_array_length(value); i++)
-            print_value(i == 0 ? line->title : "", json_object_array_get_idx(value, i));
+            print_member(i == 0 ? line->title : "", json_object_array_get_idx(value, i));
     }
     (void) printf(
         "\nThis is what it says; whether it was changed since: glovebox receipt verify\n");
@@ -280,6 +271,8 @@ int command_receipt(int argc, char **argv)
         return 0;
     if (outcome < 0)
         return complain_of(&err);
+    if (strcmp(verb_meant("receipt", argv[1]), "list") == 0)
+        return log_show_receipts(&arguments, &err) < 0 ? complain_of(&err) : 0;
     for_each(verb, verbs) {
         struct found_receipt found;
         if (strcmp(verb->name, argv[1]) != 0)
