@@ -2,19 +2,46 @@
  * time. */
 #include "engine/session/session_internal.h"
 
-enum { LOOK_MS = 1000, CHARGE_MS = 10000 };
+enum { LOOK_MS = 1000, UNUSED_LOOKS = 5, CHARGE_MS = 10000, CHARGE_IDLE_MS = 80000 };
 
-/* A counter of the kernel is read for it. Where a key has a bound of a day, its sessions are paused
- * within a second of it; else it is a figure of /metrics, and 1,000 idle sessions cost 3 ms a
- * second. */
-static bool charge_is_due(struct session *session)
+static bool has_day(const struct session *session)
 {
-    bool has_day =
-        session->account && account_has_day(session->sessions->runs->accounts, session->account);
-    if (!has_day && !deadline_has_passed(session->charge_due))
-        return false;
-    session->charge_due = deadline_in(CHARGE_MS);
-    return true;
+    return session->account && account_has_day(session->sessions->runs->accounts, session->account);
+}
+
+/* Nothing has used it since the last look, and it waits for nothing but its own end: it is looked
+ * at with every fifth of these calls. A machine has a thousand of them. */
+static bool is_unused(struct session *session)
+{
+    bool is_touched = session->idle_ends.at_ms != session->looked_at_ms;
+    session->looked_at_ms = session->idle_ends.at_ms;
+    bool is_plain = session->state == SESSION_RUNNING && session->holds == 0 &&
+                    !session->delete_pending && !session->rollback && !session->checkpoints &&
+                    !session->injected && session->sessions->branching == 0;
+    session->unused_looks =
+        is_touched || !is_plain || session->idle_ends.at_ms == 0 ||
+                deadline_has_passed(session->idle_ends) ||
+                (session->age_ends.at_ms != 0 && deadline_has_passed(session->age_ends)) ||
+                has_day(session)
+            ? 0
+            : (session->unused_looks + 1) % UNUSED_LOOKS;
+    return session->unused_looks > 0;
+}
+
+/* Processor time between cells: a counter of the kernel is read for it. Where a key has a bound of
+ * a day, its sessions are paused within a second of it; else it is a figure of /metrics, and a
+ * session that uses none is looked at more and more seldom. */
+static void look_at_charge(struct session *session)
+{
+    if (!has_day(session) && !deadline_has_passed(session->charge_due))
+        return;
+    uint64_t before_us = session->charged_us;
+    session_charge(session);
+    bool is_idle = session->charged_us == before_us && session->charge_ms >= CHARGE_MS;
+    session->charge_ms = !is_idle                              ? CHARGE_MS
+                         : session->charge_ms < CHARGE_IDLE_MS ? 2 * session->charge_ms
+                                                               : CHARGE_IDLE_MS;
+    session->charge_due = deadline_in(session->charge_ms);
 }
 
 static void look_at_deadlines(struct session *session)
@@ -39,8 +66,8 @@ static void look_at_deadlines(struct session *session)
                         SESSION_START_MS / 1000);
         session_end(session, END_FAILED, &why);
     }
-    if (session->state != SESSION_ENDED && charge_is_due(session))
-        session_charge(session);
+    if (session->state != SESSION_ENDED)
+        look_at_charge(session);
     if (session->state == SESSION_PAUSED)
         session_look_at_pause(session);
     if (session->state == SESSION_RUNNING)
@@ -80,14 +107,16 @@ static void look_at_deadlines(struct session *session)
 static int64_t left_ms(const struct session *session)
 {
     int64_t left = LOOK_MS;
-    if (session->state != SESSION_RUNNING || (session_holds(session) & SESSION_MUST_LIVE))
-        return left; /* until its branch is done */
+    if (session->state != SESSION_RUNNING)
+        return left;
     int64_t age_ms = session->age_ends.at_ms ? deadline_left_ms(session->age_ends) : left;
     int64_t idle_ms = session->holds == 0 && session->idle_ends.at_ms
                           ? deadline_left_ms(session->idle_ends)
                           : left;
     left = age_ms < left ? age_ms : left;
-    return idle_ms < left ? idle_ms : left;
+    left = idle_ms < left ? idle_ms : left;
+    bool must_live = left < LOOK_MS && (session_holds(session) & SESSION_MUST_LIVE);
+    return must_live ? LOOK_MS : left; /* until its branch is done */
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -96,15 +125,13 @@ static void on_timer(uv_timer_t *timer)
     int64_t left = LOOK_MS;
     for (struct session *session = sessions->newest, *older; session; session = older) {
         older = session->older;
-        look_at_deadlines(session);
-    }
-    if (sessions->alive == 0)
-        return;
-    for (const struct session *session = sessions->newest; session; session = session->older) {
-        int64_t its = left_ms(session);
+        int64_t its = left_ms(session); /* what is over ends below, and may be gone then */
         left = its < left ? its : left;
+        if (!is_unused(session))
+            look_at_deadlines(session);
     }
-    (void) uv_timer_start(timer, on_timer, (uint64_t) left, 0);
+    if (sessions->alive > 0)
+        (void) uv_timer_start(timer, on_timer, (uint64_t) left, 0);
 }
 
 /* Others are looked at when they were to be: a session that begins costs no walk over all. */

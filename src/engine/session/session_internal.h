@@ -6,17 +6,27 @@
 #include "engine/session/session_registry.h"
 
 struct session {
-    char id[SESSION_ID_SIZE];
+    /* What is_unused() asks of each once a second: two lines of the processor's cache. */
+    struct session *older, *newer;
+    struct sessions *sessions;
     struct account *account; /* whose it is: accounts.h */
     enum session_state state;
-    struct sessions *sessions;
+    unsigned holds;
+    unsigned unused_looks;
+    bool delete_pending; /* it ends as soon as no branch reads it any more */
+    deadline idle_ends, age_ends;
+    int64_t looked_at_ms;     /* its idle_ends when it was looked at last: moved, it was used */
+    struct context *injected; /* the one whose interpreter is being forked: one at a time */
+    struct session_checkpoint *checkpoints; /* the newest first: checkpoints.h */
+    struct rollback *rollback;              /* to one of them, while it is on its way */
+
+    char id[SESSION_ID_SIZE];
     struct session_request request; /* until it has ended */
     struct run_spec plan;
     struct json_object *metadata; /* an object of texts */
 
     char owner[BLOB_OWNER_SIZE]; /* of the account; what an earlier daemon left has no other */
     bool waits_for_room;         /* while starting: every slot is taken */
-    bool delete_pending;         /* it ends as soon as no branch reads it any more */
     deadline start_ends;
     struct pool_ticket *pending_lease;
     struct sandbox *sandbox;
@@ -30,11 +40,10 @@ struct session {
     uint32_t last_id;
     uint64_t charged_us; /* of its processor time, to its account */
     deadline charge_due; /* where no request waits for it */
-    unsigned holds;
+    int64_t charge_ms;   /* until the one after it */
 
     int64_t created_ms, ended_ms; /* since 1970 */
     uint64_t idle_ms;             /* it ends when it was not used for so long */
-    deadline idle_ends, age_ends;
 
     /* While it is paused; its deadlines stand still. */
     int64_t paused_ms; /* since 1970 */
@@ -60,7 +69,6 @@ struct session {
     struct context *contexts;
     bool has_parked_interpreter; /* it came with the sandbox, and no context has taken it */
     unsigned context_count;
-    struct context *injected; /* the one whose interpreter is being forked: one at a time */
     uint32_t last_context;
     uint64_t cells;     /* that have ended */
     uint64_t processes; /* that clients have started */
@@ -71,14 +79,11 @@ struct session {
     char parent_checkpoint[SESSION_ID_SIZE]; /* "": it was alive */
     struct bytes not_carried;    /* texts, each ended by NUL: what lived there and does not here */
     struct branching *branching; /* while it is made */
-    struct session_checkpoint *checkpoints; /* the newest first: checkpoints.h */
     unsigned session_checkpoint_count;
-    struct rollback *rollback; /* to one of them, while it is on its way */
 
     enum session_end end;
     error why;
     struct session_listener *listeners;
-    struct session *older, *newer;
 };
 
 enum { SESSION_START_MS = 60000 };

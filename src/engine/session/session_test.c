@@ -255,6 +255,43 @@ TEST(processor_time_is_charged_once_in_whole_milliseconds)
     end();
 }
 
+/* How many seconds pass until so much is charged; -1: more than `most`. */
+static int seconds_until(uint64_t charged_ms, int most)
+{
+    for (int i = 0; i <= most; i++, fake_pass(1000))
+        if (engine.accounts.local.cpu_ms >= charged_ms)
+            return i;
+    return -1;
+}
+
+TEST(what_runs_between_cells_is_charged_also_after_a_long_rest)
+{
+    begin("{\"idle_seconds\":3600,\"ttl_seconds\":7200}");
+    fake_use_cpu(5000);
+    expect(seconds_until(5, 15) >= 0, "a program that goes on at once is not charged in 15 s");
+    for (int i = 0; i < 600; i++)
+        fake_pass(1000);
+    fake_use_cpu(10000);
+    expect(seconds_until(10, 85) >= 0, "one that begins after ten minutes is not charged in 85 s");
+    fake_use_cpu(15000);
+    expect(seconds_until(15, 15) >= 0, "and goes on, and is not charged in 15 s");
+    end();
+}
+
+TEST(an_unused_session_ends_on_time)
+{
+    begin("{\"idle_seconds\":100,\"ttl_seconds\":7200}");
+    for (int i = 0; i < 97; i++)
+        fake_pass(1000);
+    session_touch(session);
+    for (int i = 0; i < 99; i++)
+        fake_pass(1000);
+    expect(session->state == SESSION_RUNNING, "it ended a second too soon");
+    fake_pass(1001);
+    expect(session->state == SESSION_ENDED && session->end == END_IDLE, "end %u", session->end);
+    end();
+}
+
 TEST(a_session_in_another_sandbox_is_charged_what_it_uses_there)
 {
     error why;
@@ -289,4 +326,6 @@ TESTS(CASE(a_session_keeps_its_sandbox_until_it_ends),
       CASE(a_paused_session_that_uses_the_processor_is_lost),
       CASE(a_session_without_a_sandbox_ends_with_the_cause), CASE(a_session_waits_for_a_slot),
       CASE(processor_time_is_charged_once_in_whole_milliseconds),
+      CASE(what_runs_between_cells_is_charged_also_after_a_long_rest),
+      CASE(an_unused_session_ends_on_time),
       CASE(a_session_in_another_sandbox_is_charged_what_it_uses_there))
