@@ -675,6 +675,20 @@ def test_install_keeps_existing_files(service, tmp_path):
     assert install("--yes").returncode == 125 and config.read_text() == '{"a": 1} // mine'
 
 
+@pytest.mark.parametrize("client, variable, file, usual", [
+    ("codex", "CODEX_HOME", "config.toml", ".codex/config.toml"),
+    ("claude-code", "CLAUDE_CONFIG_DIR", ".claude.json", ".claude.json"),
+    ("vscode", "XDG_CONFIG_HOME", "Code/User/mcp.json", ".config/Code/User/mcp.json")])
+def test_install_writes_where_the_host_looks(service, tmp_path, client, variable, file, usual):
+    def install(folder):
+        environment = {"HOME": str(tmp_path / "home"), variable: folder}
+        return service.glovebox("mcp", "install", "--client", client, "--yes", env=environment).returncode
+    assert install(str(tmp_path / "own")) == 0
+    assert b"glovebox" in (tmp_path / "own" / file).read_bytes() and not (tmp_path / "home").exists()
+    assert install("relative") == 0
+    assert (tmp_path / "home" / usual).read_bytes() == (tmp_path / "own" / file).read_bytes()
+
+
 @pytest.mark.parametrize("before", [None, "", "\n", 'model = "x" # mine\n', "\ufeffa = 1\r\n[b]\r\n", "a = '''\n[mcp_servers.x]\n'''\n\n\n",
                                     "[mcp_servers.other]\ncommand = 'y'\n[mcp_servers.other.env]\nA = \"=#[]\"\n", "[mcp_servers]\n  # none\n",
                                     "[[t]]\nx = {y = [1,\n 2]}\n"])

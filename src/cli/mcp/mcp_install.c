@@ -42,20 +42,22 @@ static const struct option_table table = {
 
 #define PLAIN "{\"command\":\"glovebox\",\"args\":[\"mcp\"]}"
 
-/* Where a host keeps its servers: a file below the home folder, an object in it, and the entry. */
+/* Where a host keeps its servers: the variable that names the folder in place of the first one of
+ * the file's path, a file below the home folder, an object in it, and the entry. */
 static const struct host {
-    const char *name, *file, *object, *entry;
+    const char *name, *variable, *file, *object, *entry;
 } hosts[] = {
-    { "claude-code", ".claude.json", "mcpServers",
+    { "claude-code", "CLAUDE_CONFIG_DIR", ".claude.json", "mcpServers",
       "{\"type\":\"stdio\",\"command\":\"glovebox\",\"args\":[\"mcp\"]}" },
-    { "claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers", PLAIN },
-    { "cursor", ".cursor/mcp.json", "mcpServers", PLAIN },
-    { "vscode", ".config/Code/User/mcp.json", "servers",
+    { "claude-desktop", "XDG_CONFIG_HOME", ".config/Claude/claude_desktop_config.json",
+      "mcpServers", PLAIN },
+    { "cursor", NULL, ".cursor/mcp.json", "mcpServers", PLAIN },
+    { "vscode", "XDG_CONFIG_HOME", ".config/Code/User/mcp.json", "servers",
       "{\"type\":\"stdio\",\"command\":\"glovebox\",\"args\":[\"mcp\"]}" },
-    { "codex", ".codex/config.toml", NULL, NULL }, /* TOML */
-    { "gemini", ".gemini/settings.json", "mcpServers", PLAIN },
-    { "zed", ".config/zed/settings.json", "context_servers", PLAIN },
-    { "opencode", ".config/opencode/opencode.json", "mcp",
+    { "codex", "CODEX_HOME", ".codex/config.toml", NULL, NULL }, /* TOML */
+    { "gemini", NULL, ".gemini/settings.json", "mcpServers", PLAIN },
+    { "zed", "XDG_CONFIG_HOME", ".config/zed/settings.json", "context_servers", PLAIN },
+    { "opencode", "XDG_CONFIG_HOME", ".config/opencode/opencode.json", "mcp",
       "{\"type\":\"local\",\"command\":[\"glovebox\",\"mcp\"]}" },
 };
 
@@ -65,6 +67,26 @@ static const struct host *find_host(const char *name) /* NULL: there is none */
         if (name && strcmp(host->name, name) == 0)
             return host;
     return NULL;
+}
+
+/* Where its file is; the caller frees it. */
+static char *find_file(const struct host *host, error *err)
+{
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): no thread sets variables */
+    const char *folder = host->variable ? getenv(host->variable) : NULL;
+    const char *file = host->file;
+    char *path = NULL;
+    if (folder && *folder == '/') {
+        const char *slash = strchr(file, '/');
+        file = slash ? slash + 1 : file;
+    } else {
+        folder = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe) */
+    }
+    if (!folder || *folder != '/') {
+        (void) fail(err, ERR_BAD_REQUEST, "HOME is not set; it says where hosts are configured");
+        return NULL;
+    }
+    return format_text(&path, err, "%s/%s", folder, file) < 0 ? NULL : path;
 }
 
 /* json-c takes comments, and would lose them. */
@@ -222,15 +244,12 @@ static int install(const struct install_arguments *arguments, error *err)
     json_object *root = NULL;
     auto_text path = NULL;
     auto_text program = NULL;
-    const char *home = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe): no thread sets variables */
     if (!host)
         return fail(err, ERR_BAD_REQUEST,
                     "--client is claude-code, claude-desktop, cursor, vscode, codex, gemini, zed "
                     "or opencode");
-    if (!home || *home != '/')
-        return fail(err, ERR_BAD_REQUEST, "HOME is not set; it says where hosts are configured");
     program = find_program(err);
-    if (!program || format_text(&path, err, "%s/%s", home, host->file) < 0)
+    if (!program || !(path = find_file(host, err)))
         return -1;
     if (!host->object)
         return install_toml(arguments, path, program, err);
