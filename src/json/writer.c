@@ -150,16 +150,7 @@ void json_null_field(struct bytes *out, const char *key)
 void json_moment_field(struct bytes *out, const char *key, int64_t ms)
 {
     char text[TIMESTAMP_SIZE];
-    (void) timestamp_write_ms(ms, text);
-    json_string_field(out, key, text[0] ? text : NULL);
-}
-
-void json_since_epoch_field(struct bytes *out, const char *key, int64_t ms)
-{
-    if (ms > 0)
-        json_number_field(out, key, ms);
-    else
-        json_null_field(out, key);
+    json_string_field(out, key, ms == 0 ? NULL : timestamp_write(ms, text));
 }
 
 void json_texts(struct bytes *out, const struct bytes *texts)

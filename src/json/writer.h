@@ -39,8 +39,5 @@ void json_null_field(struct bytes *out, const char *key);
 /* Milliseconds since 1970 as RFC 3339 in UTC; 0 is null. */
 void json_moment_field(struct bytes *out, const char *key, int64_t ms);
 
-/* The same as the number that it is; 0 is null. */
-void json_since_epoch_field(struct bytes *out, const char *key, int64_t ms);
-
 /* Texts that follow one another, each ended by NUL, as an array. */
 void json_texts(struct bytes *out, const struct bytes *texts);

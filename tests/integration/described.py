@@ -2,8 +2,26 @@
 
 import json
 import re
+import time
 
 import jsonschema
+
+MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+DAY = 86400
+
+
+def other_moments(value, name=""):
+    """What an answer has of points in time that are not RFC 3339 in UTC with milliseconds, or not named `…_at`."""
+    if isinstance(value, dict):
+        return [found for key, each in value.items() for found in other_moments(each, key)]
+    if isinstance(value, list):
+        return [found for each in value for found in other_moments(each, name)]
+    if isinstance(value, str):
+        is_moment = re.match(r"\d{4}-\d\d-\d\d([T ]\d\d:|$)", value)
+        fits = re.fullmatch(MOMENT, value) and name.endswith("_at")
+        return [f"{name}: {value}"] if (is_moment or name.endswith("_at")) and not fits else []
+    is_near = isinstance(value, (int, float)) and any(abs(value / unit - time.time()) < DAY for unit in (1, 1e3, 1e6, 1e9))
+    return [f"{name}: {value} is near to now"] if is_near else []
 
 
 def pattern_of(path):

@@ -19,6 +19,7 @@ import jsonschema
 import pytest
 
 from conftest import TOP, Glovebox
+from described import other_moments
 from package_index import IndexServer, wheel_of
 
 MANIFEST = {"name": "minimal", "packages": [{"name": "python3", "version": "3.11.2-1"}],
@@ -126,11 +127,13 @@ def test_a_package_is_asked_for_looked_at_and_approved(libs):
     assert greet["sha256"] in text and "read every line" in text and f"({os.getuid()})" in text
     assert "approved already" in libs("approve", request, code=125)
     rows = [row for row in json.loads(libs("minimal", "--json")) if "approved_by" in row]
-    assert [(row["name"], row["built"]) for row in rows] == [("greet", False), ("helper", False)]
+    assert [(row["name"], row["built"]) for row in rows] == [("greet", False), ("helper", False)] and rows[0]["approved_at"]
     assert "comes with the next build" in libs("minimal", "greet")
     assert "leaves it out" in libs("deny", request, "--reason", "no longer")
     assert libs("review") == "nothing waits; ask with: glovebox libs request NAME\n1 decided: --all shows them\n"
-    assert json.loads(libs("review", "--json")) == [] and json.loads(libs("review", "--all", "--json"))[0]["id"] == request
+    [listed] = json.loads(libs("review", "--all", "--json"))
+    assert json.loads(libs("review", "--json")) == [] and listed["id"] == request
+    assert listed["asked_at"] <= listed["reviewed_at"] <= listed["decided_at"] and other_moments([rows, listed]) == []
     assert libs("review", "--all").startswith(f"{request}  denied")
     assert json.loads(libs("minimal", "greet", "--json")) == []
 
@@ -233,7 +236,7 @@ def test_a_package_of_npm_lies_where_npm_would_put_it(registry, tmp_path):
     assert done.returncode == 0, done.stderr.decode()
     approved = json.loads(done.stdout)["approved"]
     assert {row["place"] for row in approved} == set(places)
-    assert all(row["approved_by"].endswith(f"({os.getuid()})") and row["approved"] for row in approved), approved
+    assert all(row["approved_by"].endswith(f"({os.getuid()})") and row["approved_at"] for row in approved), approved
     inside = registry.glovebox.state / "templates/pack/root/usr/local/lib/node_modules"
     assert [(inside / place / "index.js").read_text() for place in ("pad", "left/node_modules/pad")] == [
         "module.exports = 2\n", "module.exports = 1\n"]

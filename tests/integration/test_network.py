@@ -14,6 +14,7 @@ import time
 import jsonschema
 import pytest
 
+from described import other_moments
 from egress_rig import PUBLIC
 from internet import EchoServer, Web, certificate, serve_web
 from served_rig import served_world
@@ -173,6 +174,7 @@ def test_connections_are_seen_as_they_come(world):
         watcher.terminate()
     assert {(event["event"], event["host"], event["source"]) for event in events} == {
         ("begun", "raw.example.org", run), ("ended", "raw.example.org", run), ("refused", "evil.example.org", run)}
+    assert other_moments(events) == [] and all(event["started_at"] for event in events)
     kinds = [event["event"] for event in events if event["host"] == "raw.example.org"]
     assert kinds == ["begun", "ended"] and all(event["number"] > begins["number"] for event in events)
     done = world.glovebox("net", "tail", "--daemon", world.path, "--once", "--run", run, "--last", "3")
@@ -193,8 +195,8 @@ def test_rules_are_counted_and_unused_ones_reported(world):
     after, new = rules()
     rule = "api.example.org:80,443"
     assert new[rule]["connections"] == old[rule]["connections"] + 1 and new[rule]["received"] > old[rule]["received"]
-    assert new[rule]["last_ms"] > (old[rule]["last_ms"] or 0) and after["refused"] == before["refused"] + 1
-    unused = [name for name, row in new.items() if row["last_ms"] is None]
+    assert new[rule]["last_used_at"] > (old[rule]["last_used_at"] or "") and after["refused"] == before["refused"] + 1
+    unused = [name for name, row in new.items() if row["last_used_at"] is None]
     told = world.glovebox("net", "rules", "--daemon", world.path, "--unused")
     assert told.returncode == 0 and all(name.encode() in told.stdout for name in unused) and rule.encode() not in told.stdout
     assert f"{len(unused)} of ".encode() in told.stdout and b"not used since 20" in told.stdout

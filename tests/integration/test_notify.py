@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import queue
+import re
 import signal
 import socket
 import ssl
@@ -18,6 +19,7 @@ import time
 
 import pytest
 from conftest import Glovebox
+from described import MOMENT, other_moments
 from serving import Serving, state_of_its_own, with_policies
 from web_server import WebServer
 
@@ -69,7 +71,9 @@ def checked(message):
     expected = "v1," + base64.b64encode(hmac.new(SECRET, signed, hashlib.sha256).digest()).decode()
     assert expected in headers["webhook-signature"].split(" "), headers
     assert abs(time.time() - int(headers["webhook-timestamp"])) < 60 and "." not in headers["webhook-id"]
-    return headers["webhook-id"], json.loads(body)
+    told = json.loads(body)
+    assert re.fullmatch(MOMENT, told["timestamp"]) and other_moments(told["data"]) == []
+    return headers["webhook-id"], told
 
 
 def secret_file(glovebox):

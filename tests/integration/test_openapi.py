@@ -7,10 +7,11 @@ import io
 import json
 import re
 import tarfile
+import time
 
 import pytest
 from conftest import TOP, Glovebox
-from described import Description
+from described import MOMENT, Description, other_moments
 from serving import Serving, state_of_its_own
 
 pytestmark = pytest.mark.usefixtures("python_template")
@@ -43,6 +44,10 @@ class Asked:
         place = self.place(path) + query
         answer = self.serving.call(method, place, body, **how)
         self.wrong += self.description.check(method, place, answer)
+        kind = answer.headers["Content-Type"] or ""
+        said = [answer.json] if kind == "application/json" else \
+            [json.loads(line[6:]) for line in answer.body.decode().splitlines() if line.startswith("data: ")] if "event-stream" in kind else []
+        self.wrong += [f"{method} {place} answers with {each}" for each in other_moments(said)]
         return answer
 
     def good(self, method, path, body=None, **how):
@@ -149,6 +154,44 @@ def test_every_body_of_json_has_a_schema(asked):
     for name, schema in description.schemas.items():
         assert schema["description"] and ("anyOf" in schema or schema["properties"] or name == "RollbackRequest"), name
         assert "anyOf" in schema or schema["additionalProperties"] is (name in OPEN), name
+
+
+# Fields whose names say that they are a length of time.
+LENGTHS = {"age_ms", "cpu_ms", "cpu_ms_today", "cpu_seconds_per_day", "idle_ms", "idle_seconds", "queued_ms", "timeout_ms", "took_ms", "ttl_seconds",
+           "until_seconds", "wall_ms", "ms", "expires_s",
+           "ApprovalValues expires_ms"}  # is in what a policy's digest is of
+UNIT = re.compile(r"(^|_)(ms|us|ns|s|seconds|minutes|hours|days|time|timestamp|date|epoch)(_|$)")
+POINT = re.compile(r"(^|_)(created|started|begun|began|ended|expires|modified|updated|asked|decided|since|until|at)$")
+NO_POINTS = {"Session ended", "LimitAsked asked"}  # an object with `ended_at`; what limit was asked for
+# Parameters that are a point in time in another form.
+SIGNED = {"readSignedFile expires", "writeSignedFile expires"}  # the signature of the URL covers the text as it is
+
+
+def test_points_in_time_have_one_form(asked):
+    """A text of RFC 3339 in UTC with milliseconds, named `…_at`; what is a length of time has its unit in its name."""
+    fields = [(name, field, schema) for name, each in asked.description.schemas.items() for field, schema in each.get("properties", {}).items()]
+    parameters = [(operation["operationId"], each["name"], each) for *_, operation in asked.description.operations()
+                  for each in operation["parameters"]]
+    moments, wrong, unused = 0, [], LENGTHS | NO_POINTS | SIGNED
+    for owner, field, schema in fields + parameters:
+        kind = schema.get("schema", schema)
+        is_moment = kind.get("format") == "date-time"
+        is_known = {field, f"{owner} {field}"} & (LENGTHS | NO_POINTS | SIGNED)
+        unused -= is_known
+        moments += is_moment
+        looks_so = UNIT.search(field) or POINT.search(field) or re.search(r"since 1970|epoch|3339|8601|UTC", schema.get("description", ""))
+        if is_moment != field.endswith("_at") or (is_moment and kind.get("pattern") != f"^{MOMENT}$") or (looks_so and not is_moment and not is_known):
+            wrong.append(f"{owner} {field}: {schema}")
+    assert not wrong and not unused
+    assert moments >= 18
+
+
+def test_other_forms_of_points_in_time_are_found():
+    now = time.time()
+    for value in (int(now), int(now * 1000), "2026-11-22T03:00:00Z", "2026-11-22 03:00:00", "2026-11-22T04:00:00.000+01:00", "2026-11-22"):
+        assert other_moments({"rows": [{"created_at": value}]}) and other_moments({"created": value})
+    assert other_moments({"created": "2026-11-22T03:00:00.000Z"})
+    assert not other_moments({"rows": [{"created_at": "2026-11-22T03:00:00.000Z"}, {"ended_at": None, "wall_ms": 1000, "is": True, "text": "at"}]})
 
 
 def test_requests_have_examples_that_fit(asked):

@@ -121,6 +121,7 @@ def test_what_is_exported_comes_back(glovebox, tmp_path):
     done = glovebox("template", "import", write_archive(tmp_path / "a.tar.gz", plain_entries()), "--json")
     assert done.returncode == 0, done.stderr
     manifest = json.loads(done.stdout)
+    manifest["created"] = manifest.pop("created_at")  # as the file calls it
     assert (manifest["name"], manifest["files"], manifest["bytes"]) == ("small", 17, 30)
     before = everything(glovebox.state / "templates/small/root")
     assert before["usr/bin/tool"] == (stat.S_IFREG | 0o755, os.geteuid(), b"#!/bin/sh\n")

@@ -240,7 +240,7 @@ export function entryOf(value: unknown, folder?: string): EntryInfo {
     type: TYPES[textOf(row["type"]) ?? "file"] ?? "other",
     size: numberOf(row["size"]) ?? 0,
     mode: parseInt(textOf(row["mode"]) ?? "0", 8),
-    modifiedTime: new Date(numberOf(row["modified_ms"]) ?? 0),
+    modifiedTime: new Date(textOf(row["modified_at"]) ?? 0),
     ...(target === undefined ? {} : { target }),
     ...(targetType === undefined ? {} : { targetType: TYPES[targetType] ?? "other" }),
   };

@@ -35,7 +35,7 @@ const NOT_SENT = new Set([
 ]);
 /** Fields of answers that are not read, by schema. */
 const NOT_HANDED_ON = new Set([
-  "ContextRemoved removed", "FilePath path", "FileListing path", "TarUnpacked path", "SignedUrl method", "SignedUrl expires", // the caller said it
+  "ContextRemoved removed", "FilePath path", "FileListing path", "TarUnpacked path", "SignedUrl method", "SignedUrl expires_at", // the caller said it
   "* path_base64", // as above
   "PortToken header", // getUrl() names it
 ]);
@@ -135,7 +135,7 @@ function valueOf(schema) {
   }
   if (kind === "array") return [valueOf(found.items)];
   if (found.pattern === "^[0-7]{3,4}$") return "644";
-  if (kind === "string") return found.format === "date-time" ? "2026-01-02T03:04:05.000006Z" : "YQ==";
+  if (kind === "string") return found.format === "date-time" ? "2026-01-02T03:04:05.006Z" : "YQ==";
   return kind === "boolean" ? false : 0;
 }
 

@@ -56,7 +56,7 @@ NOT_HANDED_ON = {
     "TarUnpacked path_base64": "the caller named it",
     "FileEntry name": "is the last part of path",
     "SignedUrl method": "the caller said it",
-    "SignedUrl expires": "the caller said for how long",
+    "SignedUrl expires_at": "the caller said for how long",
     "PortToken header": "get_url() names it",
     "RunState status": "a run that is under way has no result; runs() has its status",
     "RunState url": "is the path of the run that the caller named",
@@ -250,7 +250,7 @@ class Record:
         if schema.get("pattern") == "^[0-7]{3,4}$":
             return "644"
         if kind == "string":
-            return {"date-time": "2026-01-02T03:04:05.000006Z"}.get(schema.get("format"), "YQ==")
+            return {"date-time": "2026-01-02T03:04:05.006Z"}.get(schema.get("format"), "YQ==")
         return {"boolean": False}.get(kind, 0)
 
     def resolved(self, schema):

@@ -185,16 +185,13 @@ static void print_hidden(FILE *out, json_object *hidden)
 
 static void print_time_left(FILE *out, json_object *approval)
 {
-    char until[TIMESTAMP_SIZE];
     bool is_pending = strcmp(answer_text(approval, "state"), "pending") == 0;
-    const char *end = is_pending ? "expires_ms" : "until_ms";
-    int64_t at_ms = json_object_get_int64(json_member(approval, end));
-    int64_t left_s = (at_ms - wall_clock_ms()) / 1000;
+    const char *end = answer_text(approval, is_pending ? "expires_at" : "until_at");
+    int64_t left_s = (timestamp_read(end) - wall_clock_ms()) / 1000;
     bool is_open = is_pending || strcmp(answer_text(approval, "state"), "approved") == 0;
     if (is_open && left_s > 0)
         (void) fprintf(out, "%-9s %" PRId64 " min %" PRId64 " s, until %s\n",
-                       is_pending ? "waits" : "holds", left_s / 60, left_s % 60,
-                       timestamp_write(at_ms, until));
+                       is_pending ? "waits" : "holds", left_s / 60, left_s % 60, end);
 }
 
 /* By its name, if it has one; the id is what the log says. */

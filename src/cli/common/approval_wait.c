@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/timestamp.h"
 #include "cli/commands.h"
 #include "cli/common/approval_card.h"
 #include "cli/daemon_request.h"
@@ -45,10 +46,9 @@ static bool allows(json_object *approval, const char *scope)
 /* How long an approval for the same request holds: as long as this one could wait. */
 static void write_always(json_object *approval, char *text, size_t size)
 {
-    json_object *asked = NULL, *expires = NULL;
-    (void) json_object_object_get_ex(approval, "asked_ms", &asked);
-    (void) json_object_object_get_ex(approval, "expires_ms", &expires);
-    int64_t minutes = (json_object_get_int64(expires) - json_object_get_int64(asked)) / 60000;
+    int64_t minutes = (timestamp_read(answer_text(approval, "expires_at")) -
+                       timestamp_read(answer_text(approval, "asked_at"))) /
+                      60000;
     bool are_hours = minutes >= 120;
     (void) snprintf(text, size, "; [a]lways this very request, for %" PRId64 " %s",
                     are_hours     ? minutes / 60
@@ -151,8 +151,7 @@ static const char *who_decides(json_object *approval)
 static void tell_what_to_do(json_object *approval)
 {
     const char *id = answer_text(approval, "id");
-    int64_t left_s =
-        (json_object_get_int64(json_member(approval, "expires_ms")) - wall_clock_ms()) / 1000;
+    int64_t left_s = (timestamp_read(answer_text(approval, "expires_at")) - wall_clock_ms()) / 1000;
     (void) complain("policy %s asks a person first; waiting %" PRId64
                     " s at most for %s: glovebox approve %s (or deny)",
                     answer_text(approval, "policy"), left_s > 0 ? left_s : 0, who_decides(approval),

@@ -375,7 +375,7 @@ void print_record_line(uint64_t index, json_object *payload)
     char moment[TIMESTAMP_SIZE];
     const char *event = text_at(payload, "event");
     if (*event) {
-        (void) timestamp_write_ms(number_at(payload, "at_ms"), moment);
+        (void) timestamp_write(number_at(payload, "at_ms"), moment);
         (void) printf("%8" PRIu64 "  %s  %s  event    %s  ", index, moment, text_at(payload, "id"),
                       event);
         print_harmless(stdout, json_object_to_json_string_ext(member_at(payload, "facts"),
@@ -386,7 +386,7 @@ void print_record_line(uint64_t index, json_object *payload)
     bool is_lost = strcmp(text_at(payload, "predicateType"), PREDICATE_LOST) == 0;
     json_object *execution =
         member_at(payload, is_lost ? "predicate.opened.execution" : "predicate.execution");
-    (void) timestamp_write_ms(number_at(payload, "predicate.times.written_ms"), moment);
+    (void) timestamp_write(number_at(payload, "predicate.times.written_ms"), moment);
     (void) printf("%8" PRIu64 "  %s  %s  %-8s %-9s %s  %s\n", index, moment,
                   text_at(payload, "predicate.id"), text_at(execution, "kind"),
                   text_at(payload, "predicate.outcome.status"), text_at(execution, "id"),

@@ -65,7 +65,7 @@ struct tally {
 static bool has_unused(json_object *rules)
 {
     for (size_t i = 0; rules && i < json_object_array_length(rules); i++)
-        if (number_of(json_object_array_get_idx(rules, i), "last_ms") == 0)
+        if (answer_text(json_object_array_get_idx(rules, i), "last_used_at")[0] == '\0')
             return true;
     return false;
 }
@@ -74,21 +74,18 @@ static void print_rule(json_object *rule, bool only_unused, struct tally *tally)
 {
     char sent[AMOUNT_SIZE];
     char received[AMOUNT_SIZE];
-    char moment[TIMESTAMP_SIZE] = "never";
-    int64_t last_ms = number_of(rule, "last_ms");
+    const char *last_used = answer_text(rule, "last_used_at");
     const char *set = answer_text(rule, "set");
     tally->rules++;
-    tally->unused += last_ms == 0;
-    if (only_unused && last_ms != 0)
+    tally->unused += !*last_used;
+    if (only_unused && *last_used)
         return;
     write_amount(number_of(rule, "sent"), sent);
     write_amount(number_of(rule, "received"), received);
-    if (last_ms != 0)
-        (void) timestamp_write(last_ms, moment);
-    (void) printf("%11" PRId64 " %8" PRId64 " %10s %10s  %-20s  %s%s%s%s\n",
+    (void) printf("%11" PRId64 " %8" PRId64 " %10s %10s  %-24s  %s%s%s%s\n",
                   number_of(rule, "connections"), number_of(rule, "refused"), sent, received,
-                  moment, answer_text(rule, "rule"), set && *set ? " (set " : "",
-                  set && *set ? set : "", set && *set ? ")" : "");
+                  *last_used ? last_used : "never", answer_text(rule, "rule"),
+                  set && *set ? " (set " : "", set && *set ? set : "", set && *set ? ")" : "");
 }
 
 void net_print_rules(json_object *answer, bool only_unused)
@@ -96,7 +93,6 @@ void net_print_rules(json_object *answer, bool only_unused)
     json_object *policies = json_member(answer, "policies");
     size_t count = policies ? json_object_array_length(policies) : 0;
     struct tally tally = { 0 };
-    char since[TIMESTAMP_SIZE];
     for (size_t i = 0; i < count; i++) {
         json_object *policy = json_object_array_get_idx(policies, i);
         json_object *rules = json_member(policy, "rules");
@@ -109,7 +105,7 @@ void net_print_rules(json_object *answer, bool only_unused)
                       answer_text(policy, "name"), refused,
                       refused == 1 ? "connection was" : "connections were",
                       refused == 1 ? "it" : "them");
-        (void) printf("%11s %8s %10s %10s  %-20s  %s\n", "CONNECTIONS", "REFUSED", "SENT",
+        (void) printf("%11s %8s %10s %10s  %-24s  %s\n", "CONNECTIONS", "REFUSED", "SENT",
                       "RECEIVED", "LAST USED", "RULE");
         for (size_t k = 0; rules && k < json_object_array_length(rules); k++)
             print_rule(json_object_array_get_idx(rules, k), only_unused, &tally);
@@ -120,7 +116,7 @@ void net_print_rules(json_object *answer, bool only_unused)
     else
         (void) printf(
             "%zu of %zu rules were not used since %s%s\n", tally.unused, tally.rules,
-            timestamp_write(number_of(answer, "since_ms"), since),
+            answer_text(answer, "started_at"),
             tally.unused > 0 ? "; a rule that is not used is better removed from its policy" : "");
 }
 
@@ -161,7 +157,7 @@ void net_print_event(json_object *event)
     char moment[TIMESTAMP_SIZE];
     const char *kind = or_dash(answer_text(event, "event"));
     const char *rule = answer_text(event, "rule");
-    int64_t at_ms = number_of(event, "began_ms");
+    int64_t at_ms = timestamp_read(answer_text(event, "started_at"));
     if (strcmp(kind, "begun") != 0)
         at_ms += number_of(event, "ms");
     write_place(event, place, sizeof place);

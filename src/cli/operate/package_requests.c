@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/common/audit_event.h"
 #include "cli/operate/package_card.h"
+#include "cli/operate/template_view.h"
 #include "supervisor/install_paths.h"
 #include "template/approved.h"
 #include "template/build.h"
@@ -117,12 +118,6 @@ static bool is_in_state(json_object *request, const char *state)
     return strcmp(approved_text(request, "state"), state) == 0;
 }
 
-static void print_json(json_object *object)
-{
-    (void) puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY |
-                                                           JSON_C_TO_STRING_NOSLASHESCAPE));
-}
-
 static const char *manager_of(const struct libs_arguments *arguments)
 {
     return arguments->npm ? "npm" : arguments->apt ? "apt" : "pip";
@@ -179,7 +174,7 @@ int libs_request(const struct libs_arguments *arguments, const char *name, error
         tell(arguments, "libs.requested", request, err) < 0)
         return -1;
     if (arguments->json)
-        print_json(request);
+        template_print_json(request);
     else
         (void) printf("%s\n", approved_text(request, "id"));
     tell_next_step(arguments, request);
@@ -218,7 +213,7 @@ static int list_requests(const struct libs_arguments *arguments, int requests, e
     json_object *shown = arguments->all ? json_object_get(all) : undecided(all);
     size_t hidden = json_object_array_length(all) - json_object_array_length(shown);
     if (arguments->json)
-        print_json(shown);
+        template_print_json(shown);
     else if (json_object_array_length(shown) == 0)
         (void) puts("nothing waits; ask with: glovebox libs request NAME");
     if (!arguments->json)
@@ -258,7 +253,7 @@ int libs_review(const struct libs_arguments *arguments, const char *id, error *e
     if (is_in_state(desk.request, "asked") && look(arguments, &desk, err) < 0)
         return -1;
     if (arguments->json)
-        print_json(desk.request);
+        template_print_json(desk.request);
     else if (files_of(desk.request))
         libs_card_print(desk.request);
     else

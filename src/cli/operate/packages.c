@@ -7,6 +7,7 @@
 #include "cli/common/inputs.h"
 #include "cli/common/template_manifest.h"
 #include "cli/operate/packages.h"
+#include "cli/operate/template_view.h"
 #include "cli/options.h"
 #include "supervisor/install_paths.h"
 #include "template/approved.h"
@@ -74,10 +75,11 @@ static void print_package(struct listing *listing, json_object *package, const c
 {
     if (listing->word && !strcasestr(text_of(package, "name"), listing->word))
         return;
-    if (listing->as_json)
+    if (listing->as_json) {
+        template_name_moments(package);
         (void) printf("%s%s", listing->count == 0 ? "[" : ",",
                       json_object_to_json_string_ext(package, JSON_C_TO_STRING_PLAIN));
-    else
+    } else
         (void) printf("%-40s %s%s\n", text_of(package, "name"), text_of(package, "version"), note);
     listing->count++;
 }

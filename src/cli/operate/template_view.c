@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "base/timestamp.h"
 #include "supervisor/install_paths.h"
 #include "template/store.h"
 
@@ -12,16 +13,53 @@
 #include <stdio.h>
 #include <string.h>
 
-void template_print_json(struct json_object *object)
-{
-    (void) puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY |
-                                                           JSON_C_TO_STRING_NOSLASHESCAPE));
-}
-
 const char *template_text(struct json_object *manifest, const char *key)
 {
     struct json_object *value = json_object_object_get(manifest, key);
     return value ? json_object_get_string(value) : "";
+}
+
+static void name_moments(json_object *object)
+{
+    static const char *const names[] = { "created", "asked", "reviewed", "decided", "approved" };
+    char moment[TIMESTAMP_SIZE], answer[16];
+    for_each(name, names) {
+        int64_t at_ms = timestamp_read(template_text(object, *name));
+        if (at_ms == 0)
+            continue; /* "approved" is a list, too */
+        (void) snprintf(answer, sizeof answer, "%s_at", *name);
+        (void) json_object_object_add(object, answer,
+                                      json_object_new_string(timestamp_write(at_ms, moment)));
+        json_object_object_del(object, *name);
+    }
+}
+
+static void in_each(json_object *rows, void (*name)(json_object *row))
+{
+    for (size_t i = 0;
+         json_object_is_type(rows, json_type_array) && i < json_object_array_length(rows); i++)
+        name(json_object_array_get_idx(rows, i));
+}
+
+static void name_with_approved(json_object *object)
+{
+    name_moments(object);
+    in_each(json_object_object_get(object, "approved"), name_moments);
+}
+
+void template_name_moments(struct json_object *object)
+{
+    if (json_object_is_type(object, json_type_array))
+        in_each(object, name_with_approved);
+    else
+        name_with_approved(object);
+}
+
+void template_print_json(struct json_object *object)
+{
+    template_name_moments(object);
+    (void) puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY |
+                                                           JSON_C_TO_STRING_NOSLASHESCAPE));
 }
 
 void template_print_row(struct json_object *manifest)

@@ -6,7 +6,11 @@
 /* A text of the manifest, "" if it has none. It lives as long as the manifest. */
 const char *template_text(struct json_object *manifest, const char *key);
 
-void template_print_json(struct json_object *object);
+/* What the files of templates and of requests call `created`, `asked` … is `created_at` … in every
+ * answer, also in the rows of a list and in what was approved. */
+void template_name_moments(struct json_object *object);
+
+void template_print_json(struct json_object *object);  /* with those names, which it keeps */
 void template_print_row(struct json_object *manifest); /* one line of a list */
 void template_print(struct json_object *manifest);     /* languages, variables, packages */
 

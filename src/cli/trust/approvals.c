@@ -1,7 +1,6 @@
 /* approvals.c - `glovebox approvals`, `approve`, `deny`: what waits for a person, and the decision.
  */
 #include "base/table.h"
-#include "base/timestamp.h"
 #include "cli/commands.h"
 #include "cli/common/approval_card.h"
 #include "cli/daemon_request.h"
@@ -130,11 +129,9 @@ static void print_json(json_object *answer)
 
 static void print_row(json_object *approval)
 {
-    char expires[TIMESTAMP_SIZE];
-    int64_t expires_ms = json_object_get_int64(json_member(approval, "expires_ms"));
     (void) printf("%-37s %-8s %-16s %-16s %s\n", answer_text(approval, "id"),
                   answer_text(approval, "state"), answer_text(approval, "asker"),
-                  answer_text(approval, "policy"), timestamp_write(expires_ms, expires));
+                  answer_text(approval, "policy"), answer_text(approval, "expires_at"));
 }
 
 static void print_rows(json_object *answer)

@@ -149,9 +149,9 @@ static void print_json_key(const struct api_key *key, const char *text)
     const struct {
         const char *name;
         int64_t seconds;
-    } moments[] = { { "created", key->created_s },
-                    { "expires", key->expires_s },
-                    { "revoked", key->revoked_s } };
+    } moments[] = { { "created_at", key->created_s },
+                    { "expires_at", key->expires_s },
+                    { "revoked_at", key->revoked_s } };
     const struct {
         const char *name;
         uint32_t number;
@@ -169,10 +169,9 @@ static void print_json_key(const struct api_key *key, const char *text)
     scopes_print(key->scopes, scopes, sizeof scopes);
     add_list(object, "scopes", scopes);
     add_list(object, "policies", key->policies);
-    for_each(row, moments) {
-        (void) timestamp_write(row->seconds * 1000, moment);
-        add_text(object, row->name, moment);
-    }
+    for_each(row, moments)
+        add_text(object, row->name,
+                 row->seconds ? timestamp_write(row->seconds * 1000, moment) : NULL);
     for_each(row, numbers)
         (void) json_object_object_add(object, row->name,
                                       row->number ? json_object_new_int64(row->number) : NULL);
@@ -357,12 +356,12 @@ static int print_row(void *context, const struct api_key *key)
         return 0;
     }
     if (listing->count++ == 0)
-        (void) printf("%-17s %-8s %-17s %-16s %-22s %-21s %s\n", "id", "state", "tenant", "name",
+        (void) printf("%-17s %-8s %-17s %-16s %-22s %-24s %s\n", "id", "state", "tenant", "name",
                       "scopes", "expires", "policies");
     scopes_print(key->scopes, scopes, sizeof scopes);
-    (void) timestamp_write(key->expires_s * 1000, expires);
-    (void) printf("%-17s %-8s %-17s %-16s %-22s %-21s %s\n", key->id, state_of(key), key->tenant,
-                  key->name[0] ? key->name : "-", scopes, expires[0] ? expires : "never",
+    (void) printf("%-17s %-8s %-17s %-16s %-22s %-24s %s\n", key->id, state_of(key), key->tenant,
+                  key->name[0] ? key->name : "-", scopes,
+                  key->expires_s ? timestamp_write(key->expires_s * 1000, expires) : "never",
                   key->policies[0] ? key->policies : "every one");
     return 0;
 }

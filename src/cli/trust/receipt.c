@@ -83,7 +83,7 @@ static void print_times(const char *title, json_object *times)
     {
         char text[TIMESTAMP_SIZE];
         (void) printf("%-12s %.*s %s\n", is_first ? title : "", (int) strlen(name) - 3, name,
-                      timestamp_write_ms(json_object_get_int64(value), text));
+                      value ? timestamp_write(json_object_get_int64(value), text) : "");
         is_first = false;
     }
 }

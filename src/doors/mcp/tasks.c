@@ -1,7 +1,6 @@
 /* tasks.c - the extension io.modelcontextprotocol/tasks: a call that takes long is answered with a
  * task, which the client asks after (tasks/get), gives what it wants to know (tasks/update) and
  * ends (tasks/cancel). What a task is says the source of the catalogue: run_tasks.c. */
-#include "base/timestamp.h"
 #include "doors/mcp/mcp.h"
 #include "json/writer.h"
 
@@ -33,20 +32,14 @@ void mcp_fail_needs_tasks(struct mcp_call *call)
                   "Missing required client capability");
 }
 
-static void write_moment(struct bytes *out, const char *name, int64_t at_ms)
-{
-    char text[TIMESTAMP_SIZE];
-    json_string_field(out, name, timestamp_write_ms(at_ms, text));
-}
-
 static void write_task(const struct mcp_task *task, struct bytes *out)
 {
     json_string_field(out, "taskId", task->id);
     json_string_field(out, "status", status_names[task->status]);
     if (task->message[0])
         json_string_field(out, "statusMessage", task->message);
-    write_moment(out, "createdAt", task->created_ms);
-    write_moment(out, "lastUpdatedAt", task->updated_ms);
+    json_moment_field(out, "createdAt", task->created_ms);
+    json_moment_field(out, "lastUpdatedAt", task->updated_ms);
     json_key(out, "ttlMs");
     if (task->ttl_ms > 0)
         json_number(out, task->ttl_ms);

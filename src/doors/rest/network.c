@@ -26,7 +26,7 @@ static void write_rule(const struct network_rule_use *rule, struct bytes *json)
     json_count_field(json, "refused", rule->refused);
     json_count_field(json, "sent", rule->sent);
     json_count_field(json, "received", rule->received);
-    json_since_epoch_field(json, "last_ms", rule->last_ms);
+    json_moment_field(json, "last_used_at", rule->last_ms);
     json_close(json, '}');
 }
 
@@ -37,7 +37,7 @@ static void write_policy(void *context, const struct network_use *use)
     json_open(json, '{');
     json_string_field(json, "name", use->policy);
     json_count_field(json, "refused", use->refused);
-    json_since_epoch_field(json, "last_refused_ms", use->last_refused_ms);
+    json_moment_field(json, "last_refused_at", use->last_refused_ms);
     json_key(json, "rules");
     json_open(json, '[');
     for (unsigned i = 0; i < use->rule_count; i++) {
@@ -52,7 +52,7 @@ static void get_rules(struct exchange *exchange)
 {
     struct bytes json = { 0 };
     json_open(&json, '{');
-    json_number_field(&json, "since_ms",
+    json_moment_field(&json, "started_at",
                       wall_clock_ms() - (now_ms() - http_began_ms(exchange->http)));
     json_key(&json, "policies");
     json_open(&json, '[');

@@ -104,7 +104,7 @@ static void write_row(void *context, const struct run_row *row)
     json_string_field(json, "id", row->id);
     json_string_field(json, "status", row->status);
     json_string_field(json, "fault", row->fault);
-    json_number_field(json, "created_ms", row->created_ms);
+    json_moment_field(json, "created_at", row->created_ms);
     if (row->is_over)
         json_number_field(json, "took_ms", row->took_ms);
     else

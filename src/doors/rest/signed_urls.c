@@ -72,7 +72,7 @@ static void answer_signed(struct exchange *exchange, struct wish *wish)
     json_open(&json, '{');
     json_string_field(&json, "url", bytes_text(&url));
     json_string_field(&json, "method", pass.transfer);
-    json_count_field(&json, "expires", pass.expires);
+    json_moment_field(&json, "expires_at", (int64_t) pass.expires * 1000);
     json_close(&json, '}');
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }

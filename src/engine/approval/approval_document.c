@@ -66,18 +66,18 @@ int approval_write(struct approvals *approvals, const struct approval *approval,
     json_string_field(out, "policy", approval->policy);
     write_word(out, "session", approval->session);
     json_string_field(out, "sha256", approval->sha256);
-    json_number_field(out, "asked_ms", approval->asked_ms);
-    json_number_field(out, "expires_ms", approval->expires_ms);
+    json_moment_field(out, "asked_at", approval->asked_ms);
+    json_moment_field(out, "expires_at", approval->expires_ms);
     write_scopes(approval, out);
     json_string_field(out, "by", approval->is_out_of_band ? "out_of_band" : "terminal");
-    json_since_epoch_field(out, "decided_ms", approval->decided_ms);
+    json_moment_field(out, "decided_at", approval->decided_ms);
     write_word(out, "approver",
                !is_decided             ? NULL
                : approval->approver[0] ? approval->approver
                                        : "owner");
     write_key_name(approvals, is_decided ? approval->approver : "", "approver_name", out);
     write_word(out, "scope", approval->reach ? approval_scope_name(approval->reach) : NULL);
-    json_since_epoch_field(out, "until_ms", approval->until_ms);
+    json_moment_field(out, "until_at", approval->until_ms);
     write_word(out, "reason", approval->reason);
     write_word(out, "run", approval->run);
     if (with_card) {
@@ -115,10 +115,10 @@ static void write_event(struct bytes *out, const char *word, const struct approv
     json_string_field(out, "policy", approval->policy);
     write_if_any(out, "session", approval->session);
     json_string_field(out, "sha256", approval->sha256);
-    json_moment_field(out, "expires", approval->expires_ms);
+    json_moment_field(out, "expires_at", approval->expires_ms);
     if (is_decided) {
         json_string_field(out, "approver", approval->approver[0] ? approval->approver : "owner");
-        json_moment_field(out, "until", approval->until_ms);
+        json_moment_field(out, "until_at", approval->until_ms);
         if (approval->reach)
             json_string_field(out, "scope", approval_scope_name(approval->reach));
     }

@@ -141,7 +141,7 @@ static void write_event(const struct traffic_source *source, const struct egress
     json_string_field(json, "event", traffic_kind_name(event->kind));
     json_string_field(json, "source", source->id);
     json_string_field(json, "policy", source->policy ? source->policy->name : "");
-    json_number_field(json, "began_ms", (int64_t) record->began_ms);
+    json_moment_field(json, "started_at", (int64_t) record->began_ms);
     connection_write(&fact, record->took_ms, json);
     json_close(json, '}');
 }

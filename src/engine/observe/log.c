@@ -122,7 +122,7 @@ static void begin_line(struct line *line, enum log_event event, enum log_level l
     static const char *const levels[] = { "error", "warning", "notice", "info", "debug" };
     char moment[TIMESTAMP_SIZE];
     put_text(line, is_json ? "{\"time\":\"" : "");
-    put_text(line, timestamp_write_ms(wall_clock_ms(), moment));
+    put_text(line, timestamp_write(wall_clock_ms(), moment));
     put_text(line, is_json ? "\",\"level\":\"" : " ");
     put_text(line, levels[level]);
     put_text(line, is_json ? "\",\"event\":\"" : " ");

@@ -1,6 +1,7 @@
 /* service_files_json.c - writes entries of folders, a listing piece by piece. */
 #include "engine/service/service_files_json.h"
 
+#include "base/timestamp.h"
 #include "base/utf8.h"
 #include "json/writer.h"
 
@@ -28,7 +29,8 @@ void file_facts_write(const struct file_entry *entry, struct bytes *out)
     char octal[8]; /* as a request has it */
     (void) snprintf(octal, sizeof octal, "%03o", entry->mode & 07777);
     json_string_field(out, "mode", octal);
-    json_number_field(out, "modified_ms", entry->mtime_ns / 1000000);
+    char moment[TIMESTAMP_SIZE]; /* of 1970, too */
+    json_string_field(out, "modified_at", timestamp_write(entry->mtime_ns / 1000000, moment));
 }
 
 void file_entry_write(const struct file_entry *entry, struct bytes *out)

@@ -166,7 +166,7 @@ static void write_fields(const struct process *process, struct bytes *out)
     json_raw(out, config, strlen(config));
     json_flag_field(out, "terminal", process->has_terminal);
     json_flag_field(out, "stdin", process->has_stdin && !process->input_ends);
-    json_number_field(out, "started_ms", process->started_ms);
+    json_moment_field(out, "started_at", process->started_ms);
     json_count_field(out, "offset", process->first);
     json_count_field(out, "end_offset", process_log_end(process));
     bool has_ended = process->state == PROCESS_ENDED;

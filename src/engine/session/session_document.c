@@ -24,7 +24,7 @@ static void write_end(const struct session *session, struct bytes *out)
     json_open(out, '{');
     json_string_field(out, "why", session_end_name(session->end));
     json_string_field(out, "message", session->why.text);
-    json_moment_field(out, "at", session->ended_ms);
+    json_moment_field(out, "ended_at", session->ended_ms);
     json_string_field(out, "kept", session_end_kept(session->end));
     json_close(out, '}');
 }

@@ -285,7 +285,7 @@ class EntryInfo(NamedTuple):
         path = absolute(f"{folder}/{place}" if folder else place)
         return cls(path.rsplit("/", 1)[-1], path,
                    _TYPES.get(str(row["type"]), FileType.OTHER), int(row["size"]), int(str(row["mode"]), 8),
-                   datetime.fromtimestamp(row["modified_ms"] / 1000, timezone.utc), row.get("target"),
+                   time_of(str(row["modified_at"])), row.get("target"),
                    _TYPES.get(str(row["target_type"]), FileType.OTHER) if row.get("target_type") else None)
 
 
@@ -366,7 +366,7 @@ class SandboxInfo(NamedTuple):
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> SandboxInfo:
         return cls(str(row["id"]), str(row["state"]), str(row["template"]["name"]), str(row["policy"]["name"]),
-                   dict(row.get("metadata") or {}), time_of(row.get("created_at")), time_of(row.get("expires_at")), dict(row))
+                   dict(row.get("metadata") or {}), time_if_any(row.get("created_at")), time_if_any(row.get("expires_at")), dict(row))
 
 
 def given(**fields: Any) -> Dict[str, Any]:
@@ -388,10 +388,13 @@ def absolute(path: str) -> str:
     return path if path.startswith("/") else f"/workspace/{path}"
 
 
-def time_of(text: Optional[str]) -> Optional[datetime]:
-    if not text:
-        return None
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
+def time_of(text: str) -> datetime:
+    """Of the server's form, "2026-01-02T03:04:05.678Z"."""
+    return datetime.fromisoformat(text[:-1]).replace(tzinfo=timezone.utc)
+
+
+def time_if_any(text: Optional[str]) -> Optional[datetime]:
+    return time_of(text) if text else None
 
 
 def bytes_of(row: Mapping[str, Any]) -> bytes:

@@ -4,7 +4,7 @@
  * Types are written in a few words; schema_write.c makes JSON Schema of them:
  *
  *     string  string 1..255  string /^[a-z]*$/  count  count 0..300  integer  boolean  any  object
- *     number  number 0.5..9  moment (of RFC 3339)  base64
+ *     number  number 0.5..9  moment (RFC 3339, UTC, milliseconds)  base64
  *     =ok,error,limit        one of these words
  *     RunResult              that schema: a word with a capital
  *     []string  [64]Artifact a list of them, of at most 64

@@ -97,6 +97,7 @@ static void write_simple(struct bytes *out, const char *type, bool may_be_null)
     } else if (begins(type, "moment")) {
         write_name(out, "string", may_be_null);
         json_string_field(out, "format", "date-time");
+        json_string_field(out, "pattern", "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$");
     } else if (begins(type, "base64")) {
         write_name(out, "string", may_be_null);
         json_string_field(out, "contentEncoding", "base64");

@@ -31,7 +31,7 @@ static const struct property sign_request[] = {
 static const struct property signed_url[] = {
     { "url",     "string",   "without the daemon's own address" },
     { "method",  "=GET,PUT", "" },
-    { "expires", "count",    "seconds since 1970" },
+    { "expires_at", "moment", "" },
     { 0 },
 };
 static const struct property file_path[] = {
@@ -44,7 +44,7 @@ static const struct property file_entry[] = {
     { "type",        "=folder,file,link,special", "" },
     { "size",        "count",   "bytes" },
     { "mode",        "string /^[0-7]{3,4}$/", "octal, as a request has it" },
-    { "modified_ms", "integer", "milliseconds since 1970" },
+    { "modified_at", "moment",  "" },
     { "target",      "string",  "of a link", true },
     { "target_type", "=folder,file,link,special?", "of a link; null: it leads nowhere", true },
     { 0 },
@@ -57,7 +57,7 @@ static const struct property file_listing[] = {
 static const struct property file_written[] = {
     { "size",        "count",         "bytes" },
     { "mode",        "string /^[0-7]{3,4}$/", "octal, as a request has it" },
-    { "modified_ms", "integer",       "milliseconds since 1970" },
+    { "modified_at", "moment",        "" },
     { 0 },
 };
 static const struct property tar_unpacked[] = {
@@ -73,7 +73,7 @@ const struct schema file_schemas[] = {
     { "SignedUrl", "A URL that needs no key", signed_url },
     { "FilePath", "Which file or folder it was", file_path, .example = "{\"path\":\"data.csv\"}" },
     { "FileEntry", "What stands at a path", file_entry, .first = file_path,
-      .example = "{\"path\":\"old/data.csv\",\"name\":\"data.csv\",\"type\":\"file\",\"size\":12,\"mode\":\"644\",\"modified_ms\":1790000000000}" },
+      .example = "{\"path\":\"old/data.csv\",\"name\":\"data.csv\",\"type\":\"file\",\"size\":12,\"mode\":\"644\",\"modified_at\":\"2026-09-21T14:13:20.000Z\"}" },
     { "FileListing", "What stands in a folder", file_listing, .first = file_path },
     { "FileWritten", "A file as it has been written", file_written, .first = file_path },
     { "TarUnpacked", "A folder that has been filled", tar_unpacked, .first = file_path },

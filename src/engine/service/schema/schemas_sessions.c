@@ -31,7 +31,7 @@ static const struct property branch_request[] = {
 static const struct property session_end[] = {
     { "why",     "=deleted,idle,expired,lost,failed,stopped,daemon", "" },
     { "message", "string",  "the same in words" },
-    { "at",      "moment?", "" },
+    { "ended_at", "moment?", "" },
     { "kept",    "string",  "what is left of it" },
     { 0 },
 };
@@ -156,7 +156,7 @@ static const struct property process[] = {
     { "command",    "[]string|string", "as it was asked for; a text: a line for bash" },
     { "terminal",   "boolean",  "" },
     { "stdin",      "boolean",  "its input is open" },
-    { "started_ms", "integer",  "milliseconds since 1970" },
+    { "started_at", "moment",   "" },
     { "offset",     "count",    "of the first byte of its output that is still kept" },
     { "end_offset", "count",    "of the byte behind the last" },
     { "exit_code",  "integer?", "" },
