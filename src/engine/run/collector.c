@@ -92,6 +92,12 @@ static void note_collect_failure(struct collector *collector, const struct agent
     denials_add(&collector->denials, "artifact", "/workspace", message, 1);
 }
 
+/* Of an interpreter that was killed while it was parked, or when its code was on the way to it. */
+static int ended_early(error *err)
+{
+    return fail(err, ERR_UNAVAILABLE, "the interpreter ended before the code began; run it again");
+}
+
 static int take_done(struct collector *collector, const struct agent_frame *frame,
                      const unsigned char *payload, error *err)
 {
@@ -113,7 +119,8 @@ static int take_done(struct collector *collector, const struct agent_frame *fram
         note_collect_failure(collector, frame, &done, payload);
         return COLLECTOR_COLLECTED;
     }
-    return out_of_turn(frame, err);
+    bool is_of_code = frame->id == ID_INTERPRETER && collector->running == ID_INTERPRETER;
+    return is_of_code && done.os != 0 ? ended_early(err) : out_of_turn(frame, err);
 }
 
 static int take_started(struct collector *collector, const struct agent_frame *frame,
@@ -140,6 +147,8 @@ static int take_output(struct collector *collector, const struct agent_frame *fr
 static int take_exited(struct collector *collector, const struct agent_frame *frame,
                        const unsigned char *payload, error *err)
 {
+    if (frame->id == ID_INTERPRETER && collector->phase == COLLECTOR_LOADING)
+        return ended_early(err);
     if (frame->id == ID_INTERPRETER && collector->running == ID_INTERPRETER &&
         collector->has_exited)
         return COLLECTOR_NOTHING; /* it has told its end before, by EXECUTED */
@@ -383,7 +392,7 @@ static const struct row {
     [AGENT_RESULT]   = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_result },
     [AGENT_EXECUTED] = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_executed },
     [AGENT_CREDIT]   = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_credit },
-    [AGENT_EXITED]   = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_exited },
+    [AGENT_EXITED]   = { COLLECTOR_LOADING | COLLECTOR_RUNNING | COLLECTOR_COLLECTING, take_exited },
     [AGENT_STOPPED]  = { COLLECTOR_RUNNING,                        take_measured },
     [AGENT_MEASURED] = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_measured },
     [AGENT_DENIAL]   = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_denial },

@@ -263,6 +263,20 @@ TEST(a_sandbox_that_breaks_or_misbehaves_loses_its_run)
     }
 }
 
+TEST(an_interpreter_that_was_killed_before_its_code_came_is_named)
+{
+    static const struct agent_done refused = { .os = ENOENT };
+    for (int order = 0; order < 2; order++) {
+        begin("{\"code\":\"1\"}");
+        if (order == 1)
+            exited(ID_INTERPRETER, -1, 9);
+        fake_says(0, AGENT_DONE, ID_INTERPRETER, &refused, sizeof refused);
+        expect_end("the code is refused", RUN_LOST, FAULT_GLOVEBOX);
+        expect(run->fault.code == ERR_UNAVAILABLE, "order %d: '%s'", order, run->fault.text);
+        end();
+    }
+}
+
 TEST(an_end_of_an_older_sandbox_in_the_same_slot_is_not_this_ones)
 {
     const struct spawn_slot name = { 0, 7 };
@@ -394,6 +408,7 @@ TESTS(CASE(code_is_executed_once_and_its_files_are_taken_when_nothing_runs),
       CASE(a_program_that_does_not_stop_is_killed_with_its_sandbox),
       CASE(cancelling_ends_a_run_in_every_state),
       CASE(a_sandbox_that_breaks_or_misbehaves_loses_its_run),
+      CASE(an_interpreter_that_was_killed_before_its_code_came_is_named),
       CASE(an_end_of_an_older_sandbox_in_the_same_slot_is_not_this_ones),
       CASE(a_sandbox_that_cannot_be_built_loses_the_run_with_the_spawners_words),
       CASE(inputs_are_all_in_before_a_program_starts),
