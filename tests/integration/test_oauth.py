@@ -13,6 +13,8 @@ from conftest import Glovebox
 from mcp_client import META, Stateless, text_of
 from serving import Serving, state_of_its_own
 from test_mcp import wait_for
+from test_mcp_subscriptions import subscribe
+from test_revoked_keys import ends_within
 
 pytestmark = pytest.mark.usefixtures("python_template")
 
@@ -254,3 +256,14 @@ def test_half_of_the_settings_is_an_error(tmp_path, options):
                              stderr=subprocess.STDOUT, env=dict(os.environ))
     said, _ = process.communicate(timeout=30)
     assert process.returncode != 0 and b"oauth_" in said, said
+
+
+def test_a_stream_ends_with_its_token(service, issuer):
+    """Within ten seconds of the moment in which the token would be refused; the subject's other tokens go on."""
+    now = int(time.time())
+    streams = [subscribe(service, Stateless(service, {"key": issuer.token(exp=end)}), number)[0]
+               for number, end in enumerate((now + 6, now + 300))]
+    assert ends_within(streams[0], 30)
+    assert not ends_within(streams[1], 1), "its token is good"
+    for stream in streams:
+        stream.close()
