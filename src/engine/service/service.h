@@ -4,6 +4,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct account;
 struct client_claim;
@@ -18,6 +19,8 @@ enum flow_end {
 /* The caller, in any protocol. */
 struct caller {
     struct account *account; /* NULL: no account has been identified, and nothing needs it */
+    int64_t expires_s;       /* of its token, since 1970: another of the same subject lasts as long
+                                as it does; 0: never */
     const char *request_id;  /* of logs, results and receipts; borrowed for the call */
     const struct client_claim *claim; /* of receipts; NULL: none; borrowed likewise */
 };

@@ -22,8 +22,12 @@ static const uint32_t scopes_of[] = {
 int service_identify(struct service *service, const struct credentials *credentials,
                      struct caller *caller, error *err)
 {
-    if (credentials->key)
-        return accounts_identify(service->accounts, credentials->key, &caller->account, err);
+    if (credentials->key) {
+        if (accounts_identify(service->accounts, credentials->key, &caller->account, err) < 0)
+            return -1;
+        caller->expires_s = caller->account->is_of_token ? caller->account->key.expires_s : 0;
+        return 0;
+    }
     bool needs_no_key =
         credentials->is_owner || (credentials->is_remote && service->tcp_needs_no_key);
     caller->account = needs_no_key ? &service->accounts->local : NULL;
@@ -72,7 +76,9 @@ int service_check_right(const struct caller *caller, enum right right, error *er
 
 bool service_caller_is_good(const struct service *service, const struct caller *caller)
 {
-    return !caller->account || account_is_good(service->accounts, caller->account);
+    bool has_expired = caller->expires_s != 0 && caller->expires_s <= wall_clock_ms() / 1000;
+    return !has_expired &&
+           (!caller->account || account_is_good(service->accounts, caller->account));
 }
 
 bool service_is_owner(const struct caller *caller)
