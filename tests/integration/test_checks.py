@@ -293,6 +293,7 @@ def test_the_policy_in_use_is_reported(daemon, glovebox):
     assert (done.returncode, done.stdout) == (0, b"1\n"), done.stderr
     assert done.stderr == (f"glovebox: GLOVEBOX_POLICIES is not used: policies are those of the daemon at {daemon.path}; "
                            "--private uses yours\n").encode()
+    assert glovebox("check", "--daemon", daemon.path, "--policy", "strict", "-c", "1", env=env).stderr == done.stderr
     done = glovebox("run", "--daemon", daemon.path, "--policy", "none", "-c", "print(1)")
     assert done.returncode == 125 and f"the policies of the daemon at {daemon.path}, --private uses yours\n".encode() in done.stderr
     done = glovebox("run", "--verbose", "--daemon", daemon.path, "--policy", "strict", "-c", "print(1)")
@@ -303,7 +304,7 @@ def test_check_looks_and_runs_nothing(daemon, glovebox, tmp_path):
     env = {"GLOVEBOX_POLICIES": str(daemon.policies)}
     script = tmp_path / "script.py"
     script.write_text("import os\nos.system('touch /workspace/made')\nprint('never')\n")
-    done = glovebox("check", "--daemon", daemon.path, "--policy", "strict", script, env=env)
+    done = glovebox("check", "--daemon", daemon.path, "--policy", "strict", script)
     assert done.returncode == 126 and done.stderr == b"", done
     assert done.stdout.decode().splitlines() == [
         f"{script}:2: deny: starts other programs: os.system [subprocess]", f"{script}: policy strict: deny"]

@@ -444,7 +444,7 @@ def test_the_command_line_and_the_library_come_by_the_port_with_a_key(service):
                                  env={"GLOVEBOX_SOCKET": place, "GLOVEBOX_API_KEY": key})
     assert by_socket.stdout == b"2\n", by_socket.stderr
     refused = run(place, None, "-c", "1")
-    assert refused.returncode == 126 and b"a key is needed" in refused.stderr
+    assert refused.returncode == 126 and b"a key is needed" in refused.stderr and b"set GLOVEBOX_API_KEY" in refused.stderr
     wrong = run(place, key[:-4] + "AAAA", "-c", "1")
     assert wrong.returncode == 126 and b"not known here" in wrong.stderr
     smuggled = run(place, key + "\r\nX-Api-Key: x", "-c", "1")

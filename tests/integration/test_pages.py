@@ -3,9 +3,12 @@
 
 import json
 import os
+import pty
 import re
+import select
 import subprocess
 import sys
+import time
 
 import pytest
 from conftest import BUILD, TOP
@@ -130,6 +133,96 @@ def test_three_ways_are_tried_and_one_is_kept(service):
     finally:
         urllib.request.install_opener(previous)
     assert names["best"] == "print(df.a.sum())" and len({names["base"], *names["tries"].values()}) == 4
+
+
+def on_a_terminal(script, folder, env, typed):
+    """Runs it there; each text is typed when what stands before it has come. Gives the exit status and what was shown."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(folder)
+        os.execvpe("bash", ["bash", "-c", script], env)
+    shown, waits, end = b"", list(typed), time.monotonic() + 120
+    seen = 0
+    while time.monotonic() < end:
+        if waits and waits[0][0].encode() in shown[seen:]:
+            seen = len(shown)
+            os.write(terminal, waits.pop(0)[1].encode())
+        if select.select([terminal], [], [], 0.2)[0]:
+            try:
+                shown += os.read(terminal, 65536)
+            except OSError:
+                break
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode().replace("\r\n", "\n")
+
+
+def environment_of(service):
+    return service.glovebox.environment({"GLOVEBOX_SOCKET": service.socket, "PATH": f"{BUILD}:{os.environ['PATH']}"})
+
+
+def test_the_command_line_of_sessions(service, tmp_path):
+    """docs/sessions.md, on a terminal: the shell is left as the page says, and left for good when it was attached again."""
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n3,4\n")
+    status, shown = on_a_terminal(f"set -euo pipefail\n{one_with('docs/sessions.md', 'sh', 'session new')}", tmp_path,
+                                  environment_of(service), [("$ ", "\r~."), ("bash", ""), ("$ ", "exit\r")])
+    assert status == 0, shown
+    for words in ("mean   2.000000  3.000000", "3 in/table.csv", "left; it runs on: glovebox session attach ses_", "  running   yes       bash", "ckp_",
+                  '  ses_', '{"try":"2"}'):
+        assert words in shown, shown
+    left = service.call("GET", "/v1/sessions").json["sessions"]
+    assert [session["metadata"] for session in left] == [{"try": "2"}]
+    service.call("DELETE", f"/v1/sessions/{left[0]['id']}")
+
+
+def test_the_files_of_sessions(service, tmp_path):
+    session = service.call("POST", "/v1/sessions", {"policy": "minimal"}).json["id"]
+    (tmp_path / "data.csv").write_text("a\n1\n")
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/one.py").write_text("1\n")
+    service.call("PUT", f"/v1/sessions/{session}/files//tmp/plot.png", b"\x89PNG")
+    done = subprocess.run(["bash", "-c", f"set -euo pipefail; id={session}\n{one_with('docs/sessions.md', 'sh', 'plot.png')}"], cwd=tmp_path,
+                          capture_output=True, timeout=60, check=False, env=environment_of(service))
+    assert done.returncode == 0 and (tmp_path / "plot.png").read_bytes() == b"\x89PNG", done
+    listed = service.call("POST", f"/v1/sessions/{session}/files:list", {"path": "", "depth": 3}).json["entries"]
+    assert {"in/data.csv", "src/src/one.py"} <= {entry["path"] for entry in listed}, listed
+    service.call("DELETE", f"/v1/sessions/{session}")
+
+
+@pytest.mark.parametrize(("page", "word", "status"), [("precheck", "--policy careful -c", 126), ("output-validation", "number.json", 65)])
+def test_a_block_prints_what_stands_behind_its_commands(glovebox, python_template, tmp_path, page, word, status):
+    block = one_with(f"docs/{page}.md", "sh", word)
+    folder = tmp_path / "policies"
+    folder.mkdir()
+    (folder / "careful.yaml").write_text(one_with("docs/precheck.md", "yaml", "name: careful"))
+    done = subprocess.run(["bash", "-c", block], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+                          check=False, env=glovebox.environment({"GLOVEBOX_POLICIES": f"{folder}:{BUILD}/policies",
+                                                                 "PATH": f"{BUILD}:{os.environ['PATH']}"}))
+    assert done.returncode == status and done.stdout == "".join(re.findall(r"^# (.*\n)", block, re.MULTILINE)), done
+
+
+def test_the_json_of_a_finding(glovebox, python_template, tmp_path):
+    """docs/precheck.md: `checks` of the run above it, in its order."""
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies/careful.yaml").write_text(one_with("docs/precheck.md", "yaml", "name: careful"))
+    said = one_with("docs/precheck.md", "json", '"checks"')
+    code = re.search(r"-c '(.*)'", one_with("docs/precheck.md", "sh", "--policy careful -c"))[1]
+    result = json.loads(glovebox.run("--json", "--policy", "careful", "-c", code,
+                                     env={"GLOVEBOX_POLICIES": f"{tmp_path}/policies:{BUILD}/policies"}).stdout)
+    assert list_of_members(result["checks"]) == list_of_members(json.loads(f"{{{said}}}")["checks"])
+
+
+def test_the_json_of_a_verdict(service, tmp_path):
+    """docs/output-validation.md."""
+    page = "docs/output-validation.md"
+    done = subprocess.run(["bash", "-c", one_with(page, "sh", "jq .gate")], cwd=tmp_path, capture_output=True, text=True, timeout=60,
+                          check=False, env=environment_of(service))
+    assert done.returncode == 0, done
+    assert list_of_members(json.loads(done.stdout)) == list_of_members(json.loads(one_with(page, "json", '"verdict"')))
+
+
+def list_of_members(answer):
+    """In their order, without what differs from run to run."""
+    return [(name, value) for name, value in answer.items() if name not in ("took_ms", "expectation")]
 
 
 @pytest.mark.parametrize(("has", "fails", "built", "status"), [

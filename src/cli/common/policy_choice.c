@@ -2,10 +2,13 @@
 #include "cli/common/policy_choice.h"
 
 #include "base/cleanup.h"
+#include "cli/commands.h"
 #include "cli/common/config.h"
 #include "policy/policy.h"
 #include "supervisor/install_paths.h"
 #include "supervisor/launch.h"
+
+#include <stdlib.h>
 
 static int load(const char *name, const char *state, struct policy *ret_policy,
                 struct policy_origins *ret_origins, error *err)
@@ -46,4 +49,14 @@ const char *policy_template(const char *name, const char *state)
     static struct policy policy;
     error unused; /* the daemon says what is wrong with it */
     return policy_choose(name, state, &policy, NULL, &unused) == 0 ? policy.template : NULL;
+}
+
+void tell_unused_policies(const glb_client *client)
+{
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): no thread sets variables here */
+    const char *chosen = getenv("GLOVEBOX_POLICIES");
+    if (client && !client->private && chosen && *chosen)
+        (void) complain("GLOVEBOX_POLICIES is not used: policies are those of the daemon at %s; "
+                        "--private uses yours",
+                        client->socket);
 }

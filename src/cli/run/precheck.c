@@ -121,6 +121,7 @@ static int check(const struct check_arguments *arguments, const struct code_inpu
         return status;
     if (!client->private)
         look.policy = arguments->policy; /* NULL: the daemon's default */
+    tell_unused_policies(client);
     int looked = look_at_code(client, &look, &result, &err);
     glb_close(client);
     if (looked < 0)

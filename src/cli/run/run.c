@@ -85,17 +85,6 @@ static char *whose_policies(const struct call *call)
     return text;
 }
 
-/* Never passed over in silence: it would have been another policy. */
-static void tell_what_is_not_used(const struct call *call)
-{
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): no thread sets variables here */
-    const char *chosen = getenv("GLOVEBOX_POLICIES");
-    if (has_daemon(call) && chosen && *chosen)
-        (void) complain("GLOVEBOX_POLICIES is not used: policies are those of the daemon at %s; "
-                        "--private uses yours",
-                        call->client->socket);
-}
-
 /* ---- what is wrong, on stderr and for programs ---- */
 
 static void print_json_text(const char *text)
@@ -399,7 +388,7 @@ static int run_or_exec(struct call *call, int argc, char **argv, bool is_exec)
     if (code != GLB_OK)
         return refuse_call(call, code);
     watch_signals(call->client);
-    tell_what_is_not_used(call);
+    tell_unused_policies(call->client);
     code = run_call(call);
     int status = 0;
     if (code != GLB_OK)

@@ -125,7 +125,7 @@ static const char *time_left(json_object *session, char text[16])
         return "-";
     int left = (int) (timegm(&parts) - time(NULL));
     bool is_short = left < 120;
-    (void) snprintf(text, 16, "%d %s", is_short ? left : left / 60, is_short ? "s" : "min");
+    (void) snprintf(text, 16, "%d %s", is_short ? left : (left + 59) / 60, is_short ? "s" : "min");
     return text;
 }
 

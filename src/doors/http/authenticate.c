@@ -91,8 +91,8 @@ int identify(struct exchange *exchange, error *err)
         return -1;
     if (!exchange->caller.account && exchange->right != RIGHT_NONE)
         return fail(err, ERR_UNAUTHORIZED,
-                    "a key is needed: send Authorization: Bearer glb_…; make one with: glovebox "
-                    "key create");
+                    "a key is needed: send Authorization: Bearer glb_…, or set GLOVEBOX_API_KEY; "
+                    "make one with: glovebox key create");
     return service_check_right(&exchange->caller, exchange->right, err);
 }
 
