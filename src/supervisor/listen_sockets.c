@@ -17,7 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 512 };
+enum { BACKLOG = 4096 }; /* the kernel takes no more than net.core.somaxconn: listen(2) */
 
 /* A socket that a dead daemon has left is removed, one that answers is respected. */
 static int clear_old_socket(const char *path, const struct sockaddr_un *address, error *err)

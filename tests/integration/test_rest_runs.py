@@ -335,8 +335,8 @@ class TestCrowds:
         peers = []
         for _ in range(600):
             peer = socket.socket(socket.AF_UNIX)
+            peer.connect(serving.socket)  # without a timeout: it waits where the backlog is full
             peer.settimeout(20)
-            peer.connect(serving.socket)
             peer.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
             peers.append(peer)
         assert serving.run("print(1)").json["stdout"] == "1\n"

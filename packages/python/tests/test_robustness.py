@@ -527,6 +527,35 @@ async def test_a_host_that_can_be_no_name_is_a_lost_connection(name, tls):
         await call(name, tls, "POST", "/v1/x", {})
 
 
+@FLAVOURS
+async def test_a_full_backlog_is_waited_for(name, tmp_path):
+    path = str(tmp_path / "socket")
+
+    def serve():
+        time.sleep(0.3)
+        others = [listener.accept()[0]]
+        others.append(listener.accept()[0])
+        others[1].recv(65536)
+        others[1].sendall(answer(END))
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as first:
+        listener.bind(path)
+        listener.listen(0)
+        first.connect(path)
+        with pytest.raises(BlockingIOError), socket.socket(socket.AF_UNIX) as second:
+            second.setblocking(False)
+            second.connect(path)
+        server = threading.Thread(target=serve)
+        server.start()
+        kind = Client if name == "sync" else AsyncClient
+        client = kind(lambda: Endpoint(socket=path))
+        told = client.call("GET", "/v1/x")
+        assert (told if name == "sync" else await told) == END
+        server.join()
+        closed = client.close() if name == "sync" else client.aclose()
+        if name != "sync":
+            await closed
+
+
 # --- hostile results ---
 
 PNG_HEAD = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from typing import Any, Awaitable, Callable, Iterable, List, Optional, Tuple, TypeVar
 
 from ._endpoint import Endpoint
 from .errors import FORKED, ConnectionLost, TimeoutException
 
 CONNECT_SECONDS = 10.0
+BACKLOG_SECONDS = 0.005  # until a full backlog is tried again
 RECEIVE_BYTES = 256 * 1024
 
 sleep = asyncio.sleep
@@ -50,6 +52,22 @@ def owner() -> Tuple[int, int]:
     return os.getpid(), id(asyncio.get_running_loop())
 
 
+async def _open_unix(path: str) -> Tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """asyncio takes the EAGAIN of a full backlog for a connection that is on its way; it is none: unix(7)."""
+    peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        peer.setblocking(False)
+        while True:
+            try:
+                peer.connect(path)
+                return await asyncio.open_unix_connection(sock=peer)
+            except BlockingIOError:
+                await asyncio.sleep(BACKLOG_SECONDS)
+    except BaseException:
+        peer.close()
+        raise
+
+
 class AsyncStream:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -62,7 +80,7 @@ class AsyncStream:
     async def connect(cls, endpoint: Endpoint) -> AsyncStream:
         try:
             if endpoint.socket is not None:
-                opening: Any = asyncio.open_unix_connection(endpoint.socket)
+                opening: Any = _open_unix(endpoint.socket)
             else:
                 opening = asyncio.open_connection(endpoint.host, endpoint.port, ssl=endpoint.context())
             reader, writer = await asyncio.wait_for(opening, CONNECT_SECONDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+import struct
 import threading
 import time
 from typing import Any, Callable, Iterable, List, Optional, Set, TypeVar
@@ -63,6 +64,9 @@ def owner() -> object:
     """Who may use a kept connection: not a process that was forked from the one that made it."""
     return os.getpid()
 
+CONNECT_TIME = struct.pack("@ll", int(CONNECT_SECONDS), 0)  # struct timeval
+NO_TIME = struct.pack("@ll", 0, 0)
+
 
 class Stream:
     def __init__(self, peer: socket.socket) -> None:
@@ -79,8 +83,10 @@ class Stream:
         try:
             if endpoint.socket is not None:
                 peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-                peer.settimeout(CONNECT_SECONDS)
+                # Not settimeout(): a socket that does not block gets EAGAIN from a full backlog, and does not wait: unix(7).
+                peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, CONNECT_TIME)
                 peer.connect(endpoint.socket)
+                peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, NO_TIME)
             else:
                 peer = socket.create_connection((endpoint.host, endpoint.port), CONNECT_SECONDS)
                 peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
