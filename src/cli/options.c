@@ -1,10 +1,14 @@
 /* options.c - a parser that knows nothing of any verb. */
 #include "cli/options.h"
 
+#include "base/clock.h"
 #include "base/table.h"
+#include "base/timestamp.h"
 #include "cli/commands.h"
 #include "model/limits.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { NAMES_MAX = 96 };
@@ -22,6 +26,28 @@ int store_switch(void *into, const struct option_row *row, const char *value, er
     (void) value;
     (void) err;
     *(bool *) ((char *) into + row->field) = true;
+    return 0;
+}
+
+int option_read_span(const char *option, const char *text, int64_t *ret_s, error *err)
+{
+    static const char units[] = "smhd";
+    static const int64_t seconds[] = { 1, 60, 3600, 86400 };
+    char *end = NULL;
+    int64_t moment_ms = timestamp_read(text);
+    *ret_s = (moment_ms - wall_clock_ms() + 999) / 1000;
+    if (moment_ms != 0 && *ret_s > 0)
+        return 0;
+    errno = 0;
+    long number = strtol(text, &end, 10);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    if (errno != 0 || *text < '0' || *text > '9' || number < 1 || number > 1000000 || !unit ||
+        end[1])
+        return fail(err, ERR_BAD_REQUEST,
+                    "--%s takes a time such as 90s, 15m, 12h or 30d, or a moment to come such as "
+                    "2036-11-22T03:00:00Z, not '%.40s'",
+                    option, text);
+    *ret_s = number * seconds[unit - units];
     return 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 struct option_row;
@@ -42,6 +43,9 @@ struct option_row {
 
 option_take store_text;   /* const char * at `field` */
 option_take store_switch; /* bool at `field` */
+
+/* "90s", "15m", "12h", "30d", or a moment to come (timestamp_read), as seconds from now on. */
+int option_read_span(const char *option, const char *text, int64_t *ret_s, error *err);
 
 /* A verb's flags with what stands around them in its help. */
 struct option_table {

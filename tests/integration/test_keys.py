@@ -403,7 +403,8 @@ def test_a_key_that_queues_too_much_is_refused(glovebox):
 
 @pytest.mark.parametrize("arguments, says", [
     (["create", "--scope", "rum"], "no scope is named 'rum'; there are: run,sessions,approve,audit,admin"),
-    (["create", "--expires", "never"], "--expires takes a time such as 90s, 15m, 12h or 30d, not 'never'"),
+    (["create", "--expires", "never"], "--expires takes a time such as 90s, 15m, 12h or 30d, or a moment to come such as 2036-11-22T03:00:00Z, not 'never'"),
+    (["create", "--expires", "2020-01-01T00:00:00Z"], "--expires takes a time such as 90s, 15m, 12h or 30d, or a moment to come such as 2036-11-22T03:00:00Z, not '2020-01-01T00:00:00Z'"),
     (["create", "--concurrency", "0"], "--concurrency takes 1 to 1000000000, not '0'"),
     (["create", "--name", "a\nb"], "--name has a control character; leave it out"),
     (["create", "a", "--name", "b"], "the key has two names, 'a' and 'b'; give one"),

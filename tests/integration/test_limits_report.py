@@ -55,6 +55,7 @@ def test_limits_that_are_met_or_near_are_named(glovebox):
     assert disk["near"]["used_p50_percent"] < 10 and disk["near"]["granted_most"] == 1 << 20
     assert told["policies"]["near"]["limits"]["inodes"]["verdict"] == "roomy"
     text = glovebox("limits", "report", "--policy", "met", "--since", "1h").stdout.decode()
+    assert glovebox("limits", "report", "--policy", "met", "--since", "2026-01-01T00:00:00+01:00").stdout.decode() == text
     assert text.startswith(f"met: {RUNS} runs\n") and f"met by 2 of {RUNS} runs: raise it above 1 MiB" in text
     assert "near" not in text
     assert told["policies"]["met"]["limits"]["output"]["verdict"] == "no_data", "one run has printed"

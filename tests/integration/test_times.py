@@ -1,6 +1,7 @@
 """Points in time where no OpenAPI document describes the answer: `--json` of the command line, tools of the Model Context
 Protocol. What HTTP answers is held to the same form by test_openapi.py."""
 
+import datetime
 import json
 
 import pytest
@@ -82,6 +83,22 @@ def test_what_has_a_time_says_it(said, command, fields):
         return set().union(*map(names, value)) if isinstance(value, list) else set()
     answer = next(answer for name, answer in said.items() if name.startswith(command))
     assert fields <= names(answer), answer
+
+
+def test_a_moment_is_taken_where_a_length_is(service):
+    """--expires, --until and --since take what an answer says, with another offset too."""
+    key = service.key("--expires", "2036-11-22T04:30:00+01:30")
+    assert key["expires_at"] == "2036-11-22T03:00:00.000Z"
+    assert service.key("--expires", key["expires_at"])["expires_at"] == key["expires_at"]
+    waits = service.run("2", policy="asked").json
+    until = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(minutes=3)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    done = service.glovebox("approve", waits["approval"], "--until", until, "--json", "--daemon", service.socket)
+    said = json.loads(done.stdout)["until_at"]
+    assert abs(datetime.datetime.fromisoformat(said[:-1]) - datetime.datetime.fromisoformat(until[:-1])) <= datetime.timedelta(seconds=2)
+    assert service.run("3").status == 200
+    counts = {since: json.loads(service.glovebox("limits", "report", "--json", "--since", since).stdout)["runs"]
+              for since in ("1h", "2026-01-01T00:00:00Z", until)}
+    assert counts["1h"] == counts["2026-01-01T00:00:00Z"] > counts[until] == 0
 
 
 def test_tools_have_the_form_of_answers(service):

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"
+#include "base/timestamp.h"
 #include "cli/common/log_files.h"
 #include "cli/options.h"
 #include "ledger/segment.h"
@@ -314,7 +315,7 @@ static void print_json(const struct report *report)
 /* clang-format off */
 static const struct option_row rows[] = {
     { "policy", 'p', "NAME",   VALUES_POLICY, "only runs under this policy",                     store_text,   FIELD(policy) },
-    { "since",  0,   "TIME",   VALUES_NONE,   "only runs that ended in the last TIME: 24h",      store_text,   FIELD(since) },
+    { "since",  0,   "TIME",   VALUES_NONE,   "only runs that ended in the last TIME: 24h; or since a moment of RFC 3339",      store_text,   FIELD(since) },
     { "log",    0,   "FOLDER", VALUES_FOLDER, "the folder of the log, or of a copy of it",       store_text,   FIELD(where.log) },
     { "state",  0,   "FOLDER", VALUES_FOLDER, "the state folder, whose log is meant",            store_text,   FIELD(where.state) },
     { "json",   0,   NULL,     VALUES_NONE,   "the same for programs",                           store_switch, FIELD(json) },
@@ -356,10 +357,14 @@ static int read_arguments(struct report *report, int argc, char **argv, error *e
     uint64_t since = 0;
     if (!has_verb)
         return no_such_verb("limits", NULL, err);
-    if (report->since && limit_parse(LIMIT_wall, report->since, &since, err) < 0)
-        return fail(err, ERR_BAD_REQUEST, "--since takes a time such as 24h or 30m, not '%.40s'",
+    if (!report->since || (report->since_ms = timestamp_read(report->since)) != 0)
+        return 0;
+    if (limit_parse(LIMIT_wall, report->since, &since, err) < 0)
+        return fail(err, ERR_BAD_REQUEST,
+                    "--since takes a time such as 24h or 30m, or a moment such as "
+                    "2026-11-22T03:00:00Z, not '%.40s'",
                     report->since);
-    report->since_ms = report->since ? wall_clock_ms() - (int64_t) since : 0;
+    report->since_ms = wall_clock_ms() - (int64_t) since;
     return 0;
 }
 

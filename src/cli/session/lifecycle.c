@@ -2,12 +2,13 @@
  * word means. */
 #include "cli/session/session.h"
 
+#include "base/clock.h"
+#include "base/timestamp.h"
 #include "cli/commands.h"
 #include "cli/tty/output_filter.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* --- sessions by name ------------------------------------------------------------------------- */
@@ -120,10 +121,10 @@ static void print_text(const char *text)
 /* "9 min": until an unused session ends, "-" where it does not. */
 static const char *time_left(json_object *session, char text[16])
 {
-    struct tm parts = { 0 };
-    if (!strptime(answer_text(session, "idle_at"), "%Y-%m-%dT%H:%M:%S", &parts))
+    int64_t idle_ms = timestamp_read(answer_text(session, "idle_at"));
+    if (idle_ms == 0)
         return "-";
-    int left = (int) (timegm(&parts) - time(NULL));
+    int left = (int) ((idle_ms - wall_clock_ms()) / 1000);
     bool is_short = left < 120;
     (void) snprintf(text, 16, "%d %s", is_short ? left : (left + 59) / 60, is_short ? "s" : "min");
     return text;

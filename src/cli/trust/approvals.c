@@ -6,10 +6,8 @@
 #include "cli/daemon_request.h"
 #include "cli/options.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct approval_arguments {
@@ -33,7 +31,7 @@ static const struct option_row list_rows[] = {
 };
 static const struct option_row approve_rows[] = {
     { "scope",  0, "SCOPE",  VALUES_NONE, "how far: once (default), code, session or time, as the policy allows", store_text, FIELD(scope) },
-    { "until",  0, "10m",    VALUES_NONE, "how long it holds: 90s, 15m, 12h or 7d", store_text, FIELD(until) },
+    { "until",  0, "10m",    VALUES_NONE, "how long it holds: 90s, 15m, 12h or 7d; or until when", store_text, FIELD(until) },
     { "reason", 0, "TEXT",   VALUES_NONE, "for the requester", store_text, FIELD(reason) },
     COMMON,
 };
@@ -81,23 +79,6 @@ const struct option_table *deny_option_table(void)
         .count = COUNT_OF(deny_rows),
     };
     return &table;
-}
-
-/* "90s", "15m", "12h", "7d" as seconds. */
-static int read_span(const char *text, int64_t *ret_s, error *err)
-{
-    static const char units[] = "smhd";
-    static const int64_t seconds[] = { 1, 60, 3600, 86400 };
-    char *end = NULL;
-    errno = 0;
-    long number = strtol(text, &end, 10);
-    const char *unit = *end ? strchr(units, *end) : NULL;
-    if (errno != 0 || *text < '0' || *text > '9' || number < 1 || number > 1000000 || !unit ||
-        end[1])
-        return fail(err, ERR_BAD_REQUEST,
-                    "--until takes a time such as 90s, 15m, 12h or 7d, not '%.40s'", text);
-    *ret_s = number * seconds[unit - units];
-    return 0;
 }
 
 static int connect_daemon(const struct approval_arguments *arguments, glb_client **ret_client,
@@ -242,7 +223,7 @@ static int fill(const struct approval_arguments *arguments, const char *decision
                 error *err)
 {
     int64_t seconds = 0;
-    if (arguments->until && read_span(arguments->until, &seconds, err) < 0)
+    if (arguments->until && option_read_span("until", arguments->until, &seconds, err) < 0)
         return -1;
     (void) json_object_object_add(body, "decision", json_object_new_string(decision));
     if (arguments->scope)

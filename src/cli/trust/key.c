@@ -45,7 +45,7 @@ static const struct option_row rows[] = {
     { "policy",              0, "NAME,…",  VALUES_POLICY, "create: policies that its runs may have; default: every one", store_text, FIELD(policy) },
     { "name",                0, "TEXT",    VALUES_NONE,   "create: whose it is, for people",                            store_text, FIELD(name) },
     { "tenant",              0, "NAME",    VALUES_NONE,   "create: keys of one tenant see the same runs and files; default: this key alone", store_text, FIELD(tenant) },
-    { "expires",             0, "30d",     VALUES_NONE,   "create: when it ends by itself: 90s, 15m, 12h or 30d; default: never", store_text, FIELD(expires) },
+    { "expires",             0, "30d",     VALUES_NONE,   "create: when it ends by itself: 90s, 15m, 12h, 30d or a moment of RFC 3339; default: never", store_text, FIELD(expires) },
     { "concurrency",         0, "N",       VALUES_NONE,   "create: runs at once; default: the daemon's",                store_number, FIELD(concurrency) },
     { "runs-per-minute",     0, "N",       VALUES_NONE,   "create: runs begun in a minute; default: the daemon's",      store_number, FIELD(runs_per_minute) },
     { "cpu-seconds-per-day", 0, "N",       VALUES_NONE,   "create: processor time in a day (UTC); default: the daemon's", store_number, FIELD(cpu_seconds_per_day) },
@@ -76,24 +76,12 @@ const struct option_table *key_option_table(void)
     return &table;
 }
 
-/* "90s", "15m", "12h", "30d" from now on, as seconds since 1970. */
 static int read_moment(const char *option, const char *text, int64_t *ret_s, error *err)
 {
-    static const struct {
-        char unit;
-        int64_t seconds;
-    } units[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 } };
-    char *end = NULL;
-    errno = 0;
-    long number = strtol(text, &end, 10);
-    for_each(unit, units)
-        if (errno == 0 && *text >= '0' && *text <= '9' && number > 0 && number <= 1000000 &&
-            *end == unit->unit && end[1] == '\0') {
-            *ret_s = wall_clock_ms() / 1000 + number * unit->seconds;
-            return 0;
-        }
-    return fail(err, ERR_BAD_REQUEST, "--%s takes a time such as 90s, 15m, 12h or 30d, not '%.40s'",
-                option, text);
+    if (option_read_span(option, text, ret_s, err) < 0)
+        return -1;
+    *ret_s += wall_clock_ms() / 1000;
+    return 0;
 }
 
 static uid_t caller; /* who has called, before we became the daemon's user */
