@@ -63,6 +63,7 @@ def test_limits_that_are_met_or_near_are_named(glovebox):
     alone = glovebox("limits", "report", "--policy", "rare").stdout.decode()
     assert alone.startswith("rare: 1 run, too few to say more") and alone.splitlines()[1].split()[0] == "LIMIT"
     assert glovebox("limits").stdout == glovebox("limits", "report").stdout
+    assert glovebox("limits", "--policy", "met").stdout == glovebox("limits", "report", "--policy", "met").stdout
     for wrong, says in ((("limits", "show"), "there is no 'limits show'"), (("limits", "report", "--since", "7"), "--since takes a time")):
         done = glovebox(*wrong)
         assert done.returncode != 0 and says in done.stderr.decode(), done.stderr

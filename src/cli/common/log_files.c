@@ -387,7 +387,7 @@ void print_record_line(uint64_t index, json_object *payload)
     json_object *execution =
         member_at(payload, is_lost ? "predicate.opened.execution" : "predicate.execution");
     (void) timestamp_write(number_at(payload, "predicate.times.written_ms"), moment);
-    (void) printf("%8" PRIu64 "  %s  %s  %-8s %-9s %s  %s\n", index, moment,
+    (void) printf("%8" PRIu64 "  %s  %s  %-8s %-16s %s  %s\n", index, moment,
                   text_at(payload, "predicate.id"), text_at(execution, "kind"),
                   text_at(payload, "predicate.outcome.status"), text_at(execution, "id"),
                   text_at(payload, "predicate.policy.name"));

@@ -56,7 +56,7 @@ static const char *const health_names[HEALTHS] = { "ok", "degraded", "missing" }
 
 static const char *const verdicts[HEALTHS] = {
     "glovebox works here at full strength.",
-    "glovebox works here, weaker than it could; what is degraded is listed in each result.",
+    "glovebox works here, weaker than it could be; what is degraded is listed in each result.",
     "glovebox cannot build sandboxes here.",
 };
 

@@ -355,8 +355,6 @@ static int read_arguments(struct report *report, int argc, char **argv, error *e
         words.next++;
     }
     uint64_t since = 0;
-    if (!has_verb)
-        return no_such_verb("limits", NULL, err);
     if (!report->since || (report->since_ms = timestamp_read(report->since)) != 0)
         return 0;
     if (limit_parse(LIMIT_wall, report->since, &since, err) < 0)

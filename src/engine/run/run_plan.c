@@ -177,10 +177,11 @@ static int find_template(struct run_spec *plan, const struct run_request *reques
     const char *name = request->template ? request->template : plan->policy->template;
     int index = templates_find(templates, name);
     if (index < 0 && request->template)
-        return fail(err, ERR_NOT_FOUND,
-                    "no template is named '%.60s' here; glovebox template list has those that are "
-                    "built, and that can be",
-                    name);
+        return fail(
+            err, ERR_NOT_FOUND,
+            "no template is named '%.60s' here; glovebox template list shows those that are "
+            "built and those that can be",
+            name);
     if (index < 0)
         return fail(
             err, ERR_UNAVAILABLE,

@@ -33,7 +33,7 @@ int file_path_check(struct bytes *path, error *err)
         size_t size = (size_t) ((slash ? slash : end) - at);
         if (size == 0 || (size == 1 && *at == '.') || (size == 2 && at[0] == '.' && at[1] == '.'))
             return fail(err, ERR_BAD_REQUEST,
-                        "a path is made of names with one '/' between them; '.' and '..' are none");
+                        "a path is names with one '/' between them, without '.' and '..'");
         is_more = slash != NULL;
         at += size + 1;
     }
