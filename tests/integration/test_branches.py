@@ -352,7 +352,7 @@ class TestBeforeItStands:
             ("GET", "/contexts", None, lambda a: a["contexts"][0]["id"] == "python"),
             ("PATCH", "", {"metadata": {"a": "b"}, "ttl_seconds": 300},
              lambda a: a["metadata"] == {"a": "b"} and seconds_between(a["created_at"], a["expires_at"]) < 310),
-            ("PUT", "/files/g", "text", lambda a: a["size"] == 6),
+            ("PUT", "/files/g", "text", lambda a: a["bytes"] == 6),
         ]
         with concurrent.futures.ThreadPoolExecutor(len(asks)) as threads:
             for _ in range(2):

@@ -135,7 +135,7 @@ def test_a_session_keeps_files_between_tools(client):
     session = opened["id"]
     assert opened["idle_seconds"] == 60
     written = client.tool("file_write", session_id=session, path="a.csv", content="x,y\n1,2\n")["structuredContent"]
-    assert (written["path"], written["size"]) == ("a.csv", 8)
+    assert (written["path"], written["bytes"]) == ("a.csv", 8)
     assert text_of(client.tool("run_command", command="wc -l < a.csv; exit 3", session_id=session)).startswith("2\n")
     raw = bytes(range(256)) * 300
     client.tool("file_write", session_id=session, path="b.bin", content_base64=base64.b64encode(raw).decode())

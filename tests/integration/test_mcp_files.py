@@ -69,7 +69,7 @@ def files_(service, folder):
 def test_files_go_in_and_out(service, folder, era):
     bridge = Files(service, f"{folder}:rw", era)
     told = bridge.tool("file_import", file="sales.csv")
-    assert not told["isError"] and (told["structuredContent"]["path"], told["structuredContent"]["size"]) == ("sales.csv", 25)
+    assert not told["isError"] and (told["structuredContent"]["path"], told["structuredContent"]["bytes"]) == ("sales.csv", 25)
     code = "import csv\nrows = list(csv.reader(open('sales.csv')))\nopen('sum.txt', 'w').write(str(sum(int(r[1]) for r in rows[1:])))"
     assert not bridge.tool("run_code", code=code)["isError"]
     told = bridge.tool("file_export", path="sum.txt", file="sub/sum.txt")
@@ -169,7 +169,7 @@ def test_a_file_that_is_too_large_is_refused(files, folder):
     os.truncate(folder / "huge", 1 << 40)
     assert text_of(files.tool("file_import", file="huge")).startswith(f"too_large: 'huge' has {1 << 40} bytes; at most {MAX}")
     os.truncate(folder / "huge", MAX)
-    assert files.tool("file_import", file="huge")["structuredContent"]["size"] == MAX
+    assert files.tool("file_import", file="huge")["structuredContent"]["bytes"] == MAX
     files.tool("run_command", command="truncate -s +1 huge")
     told = files.tool("file_export", path="huge", file="back")
     assert told["isError"] and text_of(told).startswith("too_large") and not (folder / "back").exists()

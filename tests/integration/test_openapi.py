@@ -158,7 +158,7 @@ def test_every_body_of_json_has_a_schema(asked):
 
 # Fields whose names say that they are a length of time.
 LENGTHS = {"age_ms", "cpu_ms", "cpu_ms_today", "cpu_seconds_per_day", "idle_ms", "idle_seconds", "queued_ms", "timeout_ms", "took_ms", "ttl_seconds",
-           "until_seconds", "wall_ms", "ms", "expires_s",
+           "until_seconds", "wall_ms", "expires_seconds",
            "ApprovalValues expires_ms"}  # is in what a policy's digest is of
 UNIT = re.compile(r"(^|_)(ms|us|ns|s|seconds|minutes|hours|days|time|timestamp|date|epoch)(_|$)")
 POINT = re.compile(r"(^|_)(created|started|begun|began|ended|expires|modified|updated|asked|decided|since|until|at)$")

@@ -136,7 +136,7 @@ class TestFiles:
         entry, = files.ask("list")[1]["entries"]
         told = base64.b64decode(entry["path_base64"]) if "path_base64" in entry else entry["path"].encode()
         assert told == name
-        assert files.ask("stat", path_base64=base64.b64encode(name).decode())[1]["size"] == 7
+        assert files.ask("stat", path_base64=base64.b64encode(name).decode())[1]["bytes"] == 7
         assert files.raw("GET", place).read() == b"content"
         assert files.raw("DELETE", place).status == 200
 
@@ -316,7 +316,7 @@ class TestSignedUrls:
         assert files.raw("GET", put).status == 401
 
     def test_it_expires(self, files):
-        url = files.ask("sign", path="up", method="PUT", expires_s=1)[1]["url"]
+        url = files.ask("sign", path="up", method="PUT", expires_seconds=1)[1]["url"]
         while time.time() < int(re.search(r"expires=(\d+)", url).group(1)):
             time.sleep(0.05)
         assert files.raw("PUT", url, b"new").status == 401

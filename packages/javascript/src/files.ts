@@ -113,7 +113,7 @@ export class Files {
   /** A URL (a path, if the server listens on a Unix socket) that needs no key, for this one file and method. */
   async sign(path: string, options: { method?: "GET" | "PUT"; expires?: number; mode?: number } = {}): Promise<string> {
     const { url } = await this.#call<{ url: string }>("sign", {
-      path, method: options.method ?? "GET", expires_s: options.expires ?? 3600, ...(options.mode === undefined ? {} : { mode: options.mode.toString(8) }),
+      path, method: options.method ?? "GET", expires_seconds: options.expires ?? 3600, ...(options.mode === undefined ? {} : { mode: options.mode.toString(8) }),
     });
     const endpoint = await this.#client.endpoint();
     return endpoint.socket !== undefined || url.includes("://") ? url : endpoint.url(url);

@@ -238,7 +238,7 @@ export function entryOf(value: unknown, folder?: string): EntryInfo {
     name: textOf(row["name"]) ?? path.slice(path.lastIndexOf("/") + 1),
     path,
     type: TYPES[textOf(row["type"]) ?? "file"] ?? "other",
-    size: numberOf(row["size"]) ?? 0,
+    size: numberOf(row["bytes"]) ?? 0,
     mode: parseInt(textOf(row["mode"]) ?? "0", 8),
     modifiedTime: new Date(textOf(row["modified_at"]) ?? 0),
     ...(target === undefined ? {} : { target }),

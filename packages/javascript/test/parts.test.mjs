@@ -52,7 +52,7 @@ describe("paths", () => {
 
   test("lie below /workspace unless they are absolute", () => {
     assert.deepEqual([absolute("a"), absolute("/a")], ["/workspace/a", "/a"]);
-    assert.equal(entryOf({ path: "b", size: 1, mode: "644", modified_at: "1970-01-01T00:00:00.000Z" }, "/x/").path, "/x/b");
+    assert.equal(entryOf({ path: "b", bytes: 1, mode: "644", modified_at: "1970-01-01T00:00:00.000Z" }, "/x/").path, "/x/b");
   });
 
   for (const [data, fields] of [["ä", { f: "ä" }], [bytes("ä"), { f: "ä" }], [new Uint8Array([255]), { f_base64: "/w==" }], [new Uint8Array(), { f: "" }]])

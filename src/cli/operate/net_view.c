@@ -145,7 +145,7 @@ static void write_end(json_object *event, char *text, size_t size)
     if (number_of(event, "status") > 0)
         (void) snprintf(status, sizeof status, "%" PRId64 ", ", number_of(event, "status"));
     (void) snprintf(text, size, "%s%s up, %s down, %" PRId64 " ms%s%s", status, sent, received,
-                    number_of(event, "ms"), reason && *reason ? ": " : "",
+                    number_of(event, "took_ms"), reason && *reason ? ": " : "",
                     reason && *reason ? reason : "");
 }
 
@@ -159,7 +159,7 @@ void net_print_event(json_object *event)
     const char *rule = answer_text(event, "rule");
     int64_t at_ms = timestamp_read(answer_text(event, "started_at"));
     if (strcmp(kind, "begun") != 0)
-        at_ms += number_of(event, "ms");
+        at_ms += number_of(event, "took_ms");
     write_place(event, place, sizeof place);
     if (strcmp(kind, "ended") == 0)
         write_end(event, more, sizeof more);

@@ -13,7 +13,7 @@ static void print_entry(struct terminal *terminal, json_object *entry)
 {
     char line[8192];
     int length = snprintf(line, sizeof line, "%-7s %12lld  ", answer_text(entry, "type"),
-                          (long long) json_object_get_int64(json_member(entry, "size")));
+                          (long long) json_object_get_int64(json_member(entry, "bytes")));
     size_t used =
         line_add_harmless(line, (size_t) length, sizeof line - 1, answer_text(entry, "path"));
     line[used++] = '\n';

@@ -41,7 +41,7 @@ static int read_wish(struct exchange *exchange, struct wish *wish, error *err)
         { "path_base64", FIELD_BASE64, &wish->path, FILE_PATH_MAX },
         { "method", FIELD_TEXT, &wish->method, 8 },
         { "mode", FIELD_TEXT, &wish->mode, 4 },
-        { "expires_s", FIELD_COUNT, &wish->seconds, SIGNED_SECONDS_MAX },
+        { "expires_seconds", FIELD_COUNT, &wish->seconds, SIGNED_SECONDS_MAX },
     };
     uint32_t mode;
     if (exchange_fields(exchange, fields, COUNT_OF(fields), err) < 0 ||

@@ -65,5 +65,5 @@ void connection_write(const struct fact_connection *fact, uint32_t took_ms, stru
     json_number_field(out, "status", (int64_t) fact->status);
     json_number_field(out, "sent", (int64_t) fact->sent);
     json_number_field(out, "received", (int64_t) fact->received);
-    json_number_field(out, "ms", took_ms);
+    json_number_field(out, "took_ms", took_ms);
 }

@@ -25,7 +25,7 @@ const char *file_type_name(uint32_t mode)
 
 void file_facts_write(const struct file_entry *entry, struct bytes *out)
 {
-    json_count_field(out, "size", entry->size);
+    json_count_field(out, "bytes", entry->size);
     char octal[8]; /* as a request has it */
     (void) snprintf(octal, sizeof octal, "%03o", entry->mode & 07777);
     json_string_field(out, "mode", octal);

@@ -16,10 +16,10 @@ struct listing {
 ssize_t listing_read(struct listing *listing, char *bytes, size_t size);
 void listing_done(struct listing *listing);
 
-/* One entry: {"path", "name", "type", "size", "mode", "modified_at", …}. */
+/* One entry: {"path", "name", "type", "bytes", "mode", "modified_at", …}. */
 void file_entry_write(const struct file_entry *entry, struct bytes *out);
 /* The fields "path", and "path_base64" if it is not UTF-8. */
 void file_path_write(const char *path, size_t size, struct bytes *out);
-/* The fields "size", "mode", "modified_at". */
+/* The fields "bytes", "mode", "modified_at". */
 void file_facts_write(const struct file_entry *entry, struct bytes *out);
 const char *file_type_name(uint32_t mode);

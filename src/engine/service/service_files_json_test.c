@@ -69,10 +69,10 @@ TEST(a_mode_is_octal_with_three_digits_at_least)
         const char *facts;
     } cases[] = {
         { S_IFREG | 0644,
-          "\"size\":7,\"mode\":\"644\",\"modified_at\":\"1970-01-01T00:00:01.500Z\"" },
-        { S_IFREG, "\"size\":7,\"mode\":\"000\",\"modified_at\":\"1970-01-01T00:00:01.500Z\"" },
+          "\"bytes\":7,\"mode\":\"644\",\"modified_at\":\"1970-01-01T00:00:01.500Z\"" },
+        { S_IFREG, "\"bytes\":7,\"mode\":\"000\",\"modified_at\":\"1970-01-01T00:00:01.500Z\"" },
         { S_IFDIR | 07777,
-          "\"size\":7,\"mode\":\"7777\",\"modified_at\":\"1970-01-01T00:00:01.500Z\"" },
+          "\"bytes\":7,\"mode\":\"7777\",\"modified_at\":\"1970-01-01T00:00:01.500Z\"" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         auto_bytes all = { 0 };

@@ -284,7 +284,7 @@ class EntryInfo(NamedTuple):
             place = base64.b64decode(coded).decode("utf-8", "surrogateescape")
         path = absolute(f"{folder}/{place}" if folder else place)
         return cls(path.rsplit("/", 1)[-1], path,
-                   _TYPES.get(str(row["type"]), FileType.OTHER), int(row["size"]), int(str(row["mode"]), 8),
+                   _TYPES.get(str(row["type"]), FileType.OTHER), int(row["bytes"]), int(str(row["mode"]), 8),
                    time_of(str(row["modified_at"])), row.get("target"),
                    _TYPES.get(str(row["target_type"]), FileType.OTHER) if row.get("target_type") else None)
 

@@ -90,7 +90,7 @@ static const struct property connection[] = {
     { "status",      "integer", "that was answered; 0: not known" },
     { "sent",        "integer", "bytes" },
     { "received",    "integer", "bytes" },
-    { "ms",          "count",   "" },
+    { "took_ms",     "count",   "" },
     { 0 },
 };
 static const struct property check_found[] = {

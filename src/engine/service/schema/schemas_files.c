@@ -25,7 +25,7 @@ static const struct property move_request[] = {
 static const struct property sign_request[] = {
     { "method",    "=GET,PUT",         "GET if it is left out", true },
     { "mode",      "string /^[0-7]{0,4}$/", "of a file that is written, octal from 1 to 777", true },
-    { "expires_s", "count 1..604800",  "300 if it is left out", true },
+    { "expires_seconds", "count 1..604800", "300 if it is left out", true },
     { 0 },
 };
 static const struct property signed_url[] = {
@@ -42,7 +42,7 @@ static const struct property file_path[] = {
 static const struct property file_entry[] = {
     { "name",        "string",  "the last part of the path" },
     { "type",        "=folder,file,link,special", "" },
-    { "size",        "count",   "bytes" },
+    { "bytes",       "count",   "its size" },
     { "mode",        "string /^[0-7]{3,4}$/", "octal, as a request has it" },
     { "modified_at", "moment",  "" },
     { "target",      "string",  "of a link", true },
@@ -55,7 +55,7 @@ static const struct property file_listing[] = {
     { 0 },
 };
 static const struct property file_written[] = {
-    { "size",        "count",         "bytes" },
+    { "bytes",       "count",         "its size" },
     { "mode",        "string /^[0-7]{3,4}$/", "octal, as a request has it" },
     { "modified_at", "moment",        "" },
     { 0 },
@@ -69,11 +69,11 @@ const struct schema file_schemas[] = {
     { "FileRequest", "Which file or folder", path_request, .example = "{\"path\":\"/workspace/data.csv\"}" },
     { "FileListRequest", "Which folder, and how much of it", list_request, .first = path_request, .example = "{\"path\":\"/workspace\",\"depth\":2}" },
     { "FileMoveRequest", "From where to where", move_request, .example = "{\"from\":\"data.csv\",\"to\":\"old/data.csv\"}" },
-    { "FileSignRequest", "What a URL shall be for", sign_request, .first = path_request, .example = "{\"path\":\"data.csv\",\"method\":\"GET\",\"expires_s\":60}" },
+    { "FileSignRequest", "What a URL shall be for", sign_request, .first = path_request, .example = "{\"path\":\"data.csv\",\"method\":\"GET\",\"expires_seconds\":60}" },
     { "SignedUrl", "A URL that needs no key", signed_url },
     { "FilePath", "Which file or folder it was", file_path, .example = "{\"path\":\"data.csv\"}" },
     { "FileEntry", "What stands at a path", file_entry, .first = file_path,
-      .example = "{\"path\":\"old/data.csv\",\"name\":\"data.csv\",\"type\":\"file\",\"size\":12,\"mode\":\"644\",\"modified_at\":\"2026-09-21T14:13:20.000Z\"}" },
+      .example = "{\"path\":\"old/data.csv\",\"name\":\"data.csv\",\"type\":\"file\",\"bytes\":12,\"mode\":\"644\",\"modified_at\":\"2026-09-21T14:13:20.000Z\"}" },
     { "FileListing", "What stands in a folder", file_listing, .first = file_path },
     { "FileWritten", "A file as it has been written", file_written, .first = file_path },
     { "TarUnpacked", "A folder that has been filled", tar_unpacked, .first = file_path },

@@ -124,7 +124,7 @@ class AsyncFiles:
     async def sign(self, path: str, method: str = "GET", expires: int = 3600, mode: Optional[int] = None) -> str:
         """A URL (a path, if the server listens on a Unix socket) that needs no key, for this one file and method, for so
         many seconds; `mode` is that of a file that is written."""
-        answer = await self._call("sign", {**path_fields(path), "method": method, "expires_s": expires,
+        answer = await self._call("sign", {**path_fields(path), "method": method, "expires_seconds": expires,
                                            **given(mode=None if mode is None else f"{mode:o}")})
         place = str(answer["url"])
         return place if self._client.endpoint.socket is not None or "://" in place else self._client.endpoint.url(place)
