@@ -119,8 +119,9 @@ void measure_scratch(struct sandbox *sandbox);
 int bound_usage(struct sandbox *sandbox, const struct agent_bound *bound, error *err);
 void watch_usage(struct sandbox *sandbox); /* looks, if it is time */
 int usage_interval_ms(const struct sandbox *sandbox, int other_ms);
-void look_now(struct sandbox *sandbox);   /* before what is to be seen ends */
-void tell_usage(struct sandbox *sandbox); /* if there is news */
+void begin_usage(struct sandbox *sandbox); /* code begins */
+bool look_now(struct sandbox *sandbox);    /* before what is to be seen ends; false: not watched */
+void tell_usage(struct sandbox *sandbox);  /* if there is news */
 
 /* serve.c: answers gloveboxd until it goes. */
 _Noreturn void serve(struct sandbox *sandbox);

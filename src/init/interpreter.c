@@ -225,7 +225,8 @@ static int listener_of(struct msghdr *message)
 /* A run asks for the figures when all is over; a cell has its own. */
 static void tell_measured(struct sandbox *sandbox, const struct program *interpreter)
 {
-    look_now(sandbox);
+    if (!look_now(sandbox))
+        measure_scratch(sandbox);
     tell_usage(sandbox);
     if (sandbox->is_kept)
         send_frame(sandbox, AGENT_MEASURED, 0, interpreter->id, &sandbox->measured,
@@ -259,7 +260,6 @@ static void take_word(struct sandbox *sandbox, struct program *interpreter,
         sandbox->conclusion.is_due |=
             interpreter->id == AGENT_INTERPRETER && agent_is_end(&executed);
         interpreter->is_busy = false;
-        measure_scratch(sandbox);
         tell_measured(sandbox, interpreter);
     }
     send_frame(sandbox, (enum agent_kind) frame->head.kind, 0, interpreter->id, frame->payload,
@@ -312,7 +312,6 @@ static void take_line(struct sandbox *sandbox, struct program *driver, const cha
         memcpy(number, line + 2, size - 2 < sizeof number - 1 ? size - 2 : sizeof number - 1);
         struct agent_executed executed = { .exit_code = (int32_t) strtol(number, NULL, 10) & 255 };
         driver->is_busy = false;
-        measure_scratch(sandbox);
         tell_measured(sandbox, driver);
         send_frame(sandbox, AGENT_EXECUTED, 0, driver->id, &executed, sizeof executed, NULL, 0);
     }

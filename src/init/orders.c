@@ -67,7 +67,7 @@ static int on_seal(struct sandbox *sandbox, const struct frame *in, error *err)
 
 static int on_start(struct sandbox *sandbox, const struct frame *in, error *err)
 {
-    sandbox->usage.is_due = true;
+    begin_usage(sandbox);
     return start_program(sandbox, in, err);
 }
 
@@ -78,7 +78,8 @@ static int on_execute(struct sandbox *sandbox, const struct frame *in, error *er
         sandbox->measured.disk_was_full = sandbox->measured.inodes_were_full = 0;
         sandbox->usage.processes_were_full = false;
     }
-    sandbox->usage.is_due |= ((const struct agent_execute *) in->payload)->mode != AGENT_MODE_PRIME;
+    if (((const struct agent_execute *) in->payload)->mode != AGENT_MODE_PRIME)
+        begin_usage(sandbox);
     sandbox->conclusion.is_due = false; /* what ended before was prewarming */
     return execute_code(sandbox, in->head.id, in->payload, in->head.size, err);
 }

@@ -327,7 +327,7 @@ void finish_programs(struct sandbox *sandbox)
 {
     for_each(program, sandbox->programs)
         if (program->id != 0 && program->pid == 0 && program->is_main) {
-            look_now(sandbox);
+            (void) look_now(sandbox);
             stop_everything(sandbox);
         }
     for_each(program, sandbox->programs) {

@@ -24,17 +24,18 @@
 #include <unistd.h>
 
 enum {
-    LOOK_US = 20000,       /* between two looks while a program runs */
-    GROWTH_LOOK_US = 5000, /* while it grows so that a few more looks see the limit passed */
-    IDLE_LOOK_US = 100000, /* while every interpreter waits */
-    LATE_LOOK_US = 50000,  /* the most that a look is put off for what looks cost */
-    FILES_LOOK_US = 40000, /* between two looks at descriptors */
-    LOOK_PART = 40,        /* of the time is spent on looks: one part in so many */
-    FILES_PART = 4,        /* the same, for descriptors: only who has thousands gets there */
-    SHARES_PART = 50,      /* the same, for smaps_rollup */
-    ROWS_MAX = 1024,       /* more processes are counted, and killed all together */
-    INODES_MAX = 4096,     /* anonymous files that are recognized when they are seen again */
-    PEAK_STEP = 8 << 20,   /* a peak is looked up when the sum grows by a quarter and this */
+    LOOK_US = 20000,          /* between two looks while a program runs */
+    GROWTH_LOOK_US = 5000,    /* while it grows so that a few more looks see the limit passed */
+    IDLE_LOOK_US = 100000,    /* while every interpreter waits */
+    LATE_LOOK_US = 50000,     /* the most that a look is put off for what looks cost */
+    FILES_LOOK_US = 40000,    /* between two looks at descriptors */
+    LOOK_PART = 40,           /* of the time is spent on looks: one part in so many */
+    FILES_PART = 4,           /* the same, for descriptors: only who has thousands gets there */
+    SHARES_PART = 50,         /* the same, for smaps_rollup */
+    ROWS_MAX = 1024,          /* more processes are counted, and killed all together */
+    INODES_MAX = 4096,        /* anonymous files that are recognized when they are seen again */
+    SOON_WRITTEN = 128 << 20, /* more than is written to memory within GROWTH_LOOK_US */
+    PEAK_STEP = 8 << 20,      /* a peak is looked up when the sum grows by a quarter and this */
 };
 
 struct row {
@@ -53,23 +54,32 @@ static struct {
     uint64_t shares_sum;  /* sum at the last look at shares */
     uint64_t shares_room; /* what was left then */
     dev_t memory_device;  /* on which anonymous files lie */
+    bool was_put_off;     /* the next look, once */
+    bool files_were_put_off;
     struct row rows[ROWS_MAX], before[ROWS_MAX];
     unsigned before_count;
     ino_t inodes[INODES_MAX];
     unsigned inode_count;
 } watch;
 
-int bound_usage(struct sandbox *sandbox, const struct agent_bound *bound, error *err)
+static int find_memory_device(error *err)
 {
     struct stat status;
     auto_fd file = memfd_create("usage", MFD_CLOEXEC);
     if (file < 0 || fstat(file, &status) < 0)
         return fail_os(err, "make an anonymous file");
+    watch.memory_device = status.st_dev;
+    return 0;
+}
+
+int bound_usage(struct sandbox *sandbox, const struct agent_bound *bound, error *err)
+{
+    if (watch.memory_device == 0 && find_memory_device(err) < 0)
+        return -1;
     if (sandbox->processes <= 0)
         sandbox->processes = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (sandbox->processes < 0)
         return fail_os(err, "open /proc");
-    watch.memory_device = status.st_dev;
     sandbox->usage.bound = *bound;
     return 0;
 }
@@ -173,12 +183,14 @@ static void count_files(const struct sandbox *sandbox, struct row *row)
         walk_numbers(sandbox, folder, &files, on_descriptor);
 }
 
-static uint64_t files_before(pid_t pid)
+/* What the look before found of it; zeros if it was not there. */
+static const struct row *row_before(pid_t pid)
 {
+    static const struct row none;
     for (unsigned i = 0; i < watch.before_count; i++)
         if (watch.before[i].pid == pid)
-            return watch.before[i].anonymous_files;
-    return 0;
+            return &watch.before[i];
+    return &none;
 }
 
 /* The sum of anonymous files: looked up, or as it was when looking was last affordable. */
@@ -192,12 +204,14 @@ static uint64_t sum_files(const struct sandbox *sandbox)
         if (is_due)
             count_files(sandbox, &watch.rows[i]);
         else
-            watch.rows[i].anonymous_files = files_before(watch.rows[i].pid);
+            watch.rows[i].anonymous_files = row_before(watch.rows[i].pid)->anonymous_files;
         sum += watch.rows[i].anonymous_files;
     }
     int64_t wait_us = (now_us() - begin_us) * FILES_PART;
-    if (is_due)
+    if (is_due) {
         watch.files_us = begin_us + (wait_us > FILES_LOOK_US ? wait_us : FILES_LOOK_US);
+        watch.files_were_put_off = false;
+    }
     return sum;
 }
 
@@ -267,14 +281,6 @@ static struct row *largest_row(void)
     return found;
 }
 
-static bool was_killed_before(pid_t pid)
-{
-    for (unsigned i = 0; i < watch.before_count; i++)
-        if (watch.before[i].pid == pid)
-            return watch.before[i].was_killed;
-    return false;
-}
-
 /* gloveboxd is told before anything ends of it. One that is still dying is killed once more, and
  * not counted again. */
 static void kill_largest(struct sandbox *sandbox, uint64_t used)
@@ -290,7 +296,7 @@ static void kill_largest(struct sandbox *sandbox, uint64_t used)
         }
         row->was_killed = true;
         left -= row->share < left ? row->share : left;
-        kills += !was_killed_before(row->pid);
+        kills += !row_before(row->pid)->was_killed;
     }
     sandbox->usage.used.memory_kills = kills;
     tell_usage(sandbox);
@@ -341,6 +347,7 @@ static int64_t next_look_us(const struct sandbox *sandbox, uint64_t sum, int64_t
 static void look(struct sandbox *sandbox)
 {
     int64_t begin_us = now_us();
+    watch.was_put_off = false;
     memcpy(watch.before, watch.rows, watch.count * sizeof *watch.rows);
     watch.before_count = watch.count;
     watch.count = 0;
@@ -374,10 +381,39 @@ int usage_interval_ms(const struct sandbox *sandbox, int other_ms)
     return other_ms >= 0 && other_ms < left_ms ? other_ms : left_ms;
 }
 
-void look_now(struct sandbox *sandbox)
+static void put_off(int64_t *due_us, bool *was_put_off, int64_t until_us)
 {
-    if (is_watched(sandbox) && sandbox->usage.is_due)
+    if (!*was_put_off && *due_us < until_us)
+        *due_us = until_us;
+    *was_put_off = true;
+}
+
+/* What is shorter than this has one look, at its end, and none at descriptors where the limit is
+ * far. Each is put off once until it has been: a client that begins something again and again is
+ * looked at. */
+void begin_usage(struct sandbox *sandbox)
+{
+    int64_t first_us = now_us() + GROWTH_LOOK_US;
+    sandbox->usage.is_due = true;
+    put_off(&watch.look_us, &watch.was_put_off, first_us);
+    if (sandbox->usage.bound.memory_bytes > watch.last_sum + SOON_WRITTEN)
+        put_off(&watch.files_us, &watch.files_were_put_off, first_us);
+}
+
+/* What an interpreter holds is read when it has been prewarmed and nothing waits: a run that does
+ * not grow by much reads no shares of its own. */
+static bool has_prewarmed(const struct sandbox *sandbox)
+{
+    return !sandbox->usage.is_due && sandbox->processes > 0 &&
+           (watch.memory_device != 0 || find_memory_device(&(error){ 0 }) == 0);
+}
+
+bool look_now(struct sandbox *sandbox)
+{
+    bool is_due = is_watched(sandbox) && sandbox->usage.is_due;
+    if (is_due || has_prewarmed(sandbox))
         look(sandbox);
+    return is_due;
 }
 
 void tell_usage(struct sandbox *sandbox)

@@ -325,3 +325,16 @@ def test_the_receipt_names_the_key_that_counted(tmp_path, glovebox):
     envelope = json.loads((tmp_path / "r").read_text())
     evidence = re.findall(r'\{[^{}]*"counter":"memory_kills"[^{}]*\}', base64.b64decode(envelope["payload"]).decode())
     assert len(evidence) == 1 and '"glovebox-init"' in evidence[0] and '"/proc"' in evidence[0], evidence
+
+
+def test_short_cells_in_a_row_are_counted(of_user):
+    """Each ends before the first look that it would have by itself; what they leave in anonymous files adds up."""
+    session = of_user.session(policy="watched")
+    session.run("import os\nfiles = []")
+    for _ in range(200):
+        ended = session.run("files.append(os.memfd_create('held'))\n_ = os.write(files[-1], b'x' * (4 << 20))")
+        if ended["status"] != "ok":
+            break
+    assert ended["status"] in ("limit", "error"), "one of them hears it, or finds its context ended between two"
+    assert LIMIT < session.get()["usage"]["memory_peak_bytes"] < LIMIT + 100 * MIB, ended
+    session.end()
