@@ -69,10 +69,10 @@ coverage:
 	@tools/setup build test
 	@tools/coverage $(BUILD)
 
-# The benchmark: what is compared runs in turns for four minutes (BENCH_SECONDS=60 for one); QUICK=1 gives rough
-# figures in one.
+# The benchmark: what is compared runs in turns, four minutes each for programs and unseen pandas (BENCH_SECONDS=60 for one), some
+# eight for the rest; QUICK=1 gives rough figures. PARTS="cells growth" measures these parts alone and keeps the others.
 bench: all
-	@/usr/bin/python3 -B tests/bench/bench.py $(BUILD)
+	@/usr/bin/python3 -B tests/bench/bench.py $(BUILD) $(PARTS)
 
 # What the packages for Python and JavaScript cost: import, a warm call, a first result, an environment of 150 packages. Wants a
 # machine without other work; httpx, which is compared with, comes from PyPI.

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""What a run costs, beside bare python3 and other tools: bench.py BUILD [--quick]
+"""What a run costs, beside bare python3 and other tools: bench.py BUILD [--quick] [PART...]
 
-All that is compared takes turns within one run, because machines are noisy: ratios hold, absolute
-figures only for the machine and the hour. Leaves bench.json, benchmark.md and bench.png in BUILD; a
-whole run (not --quick) copies the last two to docs/. A missed budget is reported and is no failure."""
+All that is compared takes turns within one run, in random order, because machines are noisy: ratios hold, absolute
+figures only for the machine and the hour. Parts (report.PARTS) can be measured one by one; what was not asked for stays as
+it was. Leaves bench.json, benchmark.md and bench.png in BUILD, and unless --quick copies the last two to docs/. Says which
+row got worse than in docs/benchmark.md. A missed budget is reported and is no failure."""
 import atexit
 import contextlib
 import os
@@ -16,13 +17,17 @@ import tempfile
 import time
 
 import cells
+import growth
 import load
 import memory
 import network
+import pairs
 import peers
 import receipts
 import report
 import starters
+import unseen
+import watcher
 
 HELLO = "print('hello sandbox')"
 DATA_HELLO = f'import pandas\n{HELLO}'
@@ -40,6 +45,8 @@ IMPORTS = ("import csv, dataclasses, datetime, io, json, pathlib, random\n"
 PROGRAMS = [('hello', HELLO, 'hello sandbox', 5), ('describe', DESCRIBE, 'count', 4),
             ('imports', IMPORTS, 'rows', 4), ('savefig', SAVEFIG, 'saved', 2)]
 CLIENTS = (1, 2, 8, 64)
+BARE = 4  # runs of bare python3 a round: all ratios hang on them
+WARM_UP = 2  # rounds that are not counted
 
 
 class Bench:
@@ -104,9 +111,9 @@ class Bench:
         if start == wanted:
             self.add(name, took)
 
-    def start(self, name, starter, argv, expected, environment=None):
+    def start(self, name, starter, argv, expected, environment=None, opened=None):
         """False if it does not work here."""
-        took, output = starter.run(argv, environment or dict(os.environ))
+        took, output = starter.run(argv, environment or dict(os.environ), opened)
         if took is None or expected not in output:
             last = (output or '').strip().splitlines()
             self.left_out.append(f"{name}: {last[-1] if last else 'no output'}")
@@ -116,52 +123,66 @@ class Bench:
 
     # --- rounds -----------------------------------------------------------------------------
 
-    def prepare(self):
-        """What takes turns: name -> (function, in every n-th round)."""
+    def set_up(self):
+        """The starters of programs without glovebox, and two daemons."""
         is_root = os.geteuid() == 0
-        plain = starters.Starter()
-        bare = starters.Starter(lambda: starters.stand_in_template(self.template, self.scratch)) \
-            if is_root else plain
-        among = starters.Starter(lambda: starters.stand_among_peers(self.template, self.scratch)) \
+        self.plain = starters.Starter()
+        self.bare = starters.Starter(lambda: starters.stand_in_template(self.template, self.scratch)) \
+            if is_root else self.plain
+        self.among = starters.Starter(lambda: starters.stand_among_peers(self.template, self.scratch)) \
             if is_root else None
-        for starter in {plain, bare, among} - {None}:
+        for starter in {self.plain, self.bare, self.among} - {None}:
             atexit.register(starter.close)
         self.daemon, self.socket, self.client = self.serve('parked')
-        _, self.empty_socket, self.empty_client = self.serve('empty', '--pool-max', '0')
+        _, _, self.empty_client = self.serve('empty', '--pool-max', '0')
         for _, code, _, _ in PROGRAMS[:2]:  # its interpreters are warm from now on
             self.empty_client.run(code)
 
+    def beside_bare(self, turns, name, code, expected, paced):
+        """Two turns of a program: bare, and warm."""
+        def bare():
+            return all(self.start(f'{name} bare', self.bare, [peers.PYTHON, '-c', code], expected, peers.ENVIRONMENT)
+                       for _ in range(1 if self.quick else BARE))
+        turns[f'{name} bare'] = (bare, 1)
+        turns[f'{name} warm'] = (lambda: self.warm(name, code, expected, paced), 1)
+
+    def turns_of_programs(self):
+        """What takes turns: name -> (function, in every n-th round)."""
         turns = {}
         for name, code, expected, paced in PROGRAMS[:2] if self.quick else PROGRAMS:
-            turns[f'{name} bare'] = (lambda name=name, code=code, expected=expected: self.start(
-                f'{name} bare', bare, [peers.PYTHON, '-c', code], expected, peers.ENVIRONMENT), 1)
-            turns[f'{name} warm'] = (lambda name=name, code=code, expected=expected, paced=paced:
-                                     self.warm(name, code, expected, paced), 1)
+            self.beside_bare(turns, name, code, expected, paced)
             turns[f'{name} empty'] = (lambda name=name, code=code, expected=expected:
                                       self.empty(name, code, expected), 1)
-            turns[f'{name} cold CLI'] = (lambda name=name, code=code, expected=expected: self.start(
-                f'{name} cold CLI', plain,
-                [self.glovebox, 'run', '--private', '-p', 'data', '-c', code], expected), 1)
-            turns[f'{name} CLI with daemon'] = (lambda name=name, code=code, expected=expected: self.start(
-                f'{name} CLI with daemon', plain,
-                [self.glovebox, 'run', '--daemon', self.socket, '-p', 'data', '-c', code], expected), 1)
-            for tool, path, command, every in peers.installed() if among else []:
+            for kind, where in (('cold CLI', ['--private']), ('CLI with daemon', ['--daemon', self.socket])):
+                turns[f'{name} {kind}'] = (lambda name=f'{name} {kind}', where=where, code=code, expected=expected: self.start(
+                    name, self.plain, [self.glovebox, 'run', *where, '-p', 'data', '-c', code], expected), 1)
+            for tool, path, command, every in peers.installed() if self.among else []:
                 if self.quick and every > 1 and name != 'hello':
                     continue
                 argv = command(path, self.scratch, name, code)
-                turns[f'{name} {tool}'] = (lambda name=f'{name} {tool}', argv=argv, expected=expected:
-                                           self.start(name, among, argv, expected, peers.ENVIRONMENT),
-                                           every if name != 'hello' else 1)
-        its = self.cells = cells.Cells(self.socket)
-        atexit.register(its.close)
-        turns['cells'] = (lambda: its.measure(self.add), 1)
-        turns['sessions'] = (lambda: its.begin(self.add), 1)
-        turns['branches'] = (lambda: its.branch(self.add), 1)
-        if not among:
+                turns[f'{name} {tool}'] = (lambda name=f'{name} {tool}', argv=argv, expected=expected: self.start(
+                    name, self.among, argv, expected, peers.TOOL_ENVIRONMENT, f'{self.build}/seccomp/default.bpf'),
+                    every if name != 'hello' else 1)
+        turns['pairs'] = (self.pair, 1)
+        if not self.among:
             self.left_out.append('other tools: compared only when the bench runs as root')
         known = {tool for tool, *_ in peers.installed()}
         self.left_out += [f'{tool}: not installed' for tool, *_ in peers.TOOLS if tool not in known]
         return turns
+
+    def pair(self):
+        """Two runs of one program without a pause between: the second finds what the first has left of the pool."""
+        time.sleep(random.uniform(0.3, 0.5))  # the pool is whole again
+        both = [self.client.run(DESCRIBE) for _ in range(2)]
+        for _, result in both:
+            if result['status'] != 'ok':
+                raise RuntimeError(f"pair: {result['status']} {result['error']} {result['stderr']}")
+        starts = [result['usage']['start'] for _, result in both]
+        for name, (took, _), start in zip(('describe, first of a pair', 'describe, second of a pair'), both, starts):
+            self.starts.setdefault(name, {}).setdefault(start, 0)
+            self.starts[name][start] += 1
+            self.add(name, took)
+        return True
 
     def warm(self, name, code, expected, paced):
         for _ in range(paced):
@@ -178,26 +199,56 @@ class Bench:
         return True
 
     def take_turns(self, turns, seconds):
-        """Two rounds are warm-up; tools that do not work are left out from then on."""
+        """In random order in each round but the first; tools that do not work are left out from then on."""
         begin = time.monotonic()
-        rounds = 0
-        while rounds < 3 or time.monotonic() < begin + seconds:
-            for name in list(turns):
+        rounds, order = 0, []
+        while rounds < WARM_UP + 1 or time.monotonic() < begin + seconds:
+            for name in random.sample(list(turns), len(turns)) if rounds else list(turns):
                 function, every = turns[name]
-                if (rounds % every == 0 or rounds < 2) and not function():
+                if (rounds % every == 0 or rounds < WARM_UP) and not function():
                     del turns[name]
             rounds += 1
-            if rounds == (1 if self.quick else 2):
+            if rounds == 1:
+                order = list(self.samples)
+            if rounds == WARM_UP:
                 self.samples.clear()
                 self.starts.clear()
             if sys.stderr.isatty():
                 print(f'\rround {rounds}, {time.monotonic() - begin:.0f} of {seconds:.0f} s', end='',
                       file=sys.stderr)
-        return rounds
+        self.samples = {name: self.samples[name] for name in order if name in self.samples}
 
-    # --- flat out ---------------------------------------------------------------------------
+    # --- parts: each gives its rows ---------------------------------------------------------
 
-    def flat_out(self):
+    def seconds(self):
+        return 25 if self.quick else float(os.environ.get('BENCH_SECONDS', '240'))
+
+    def programs(self):
+        self.take_turns(self.turns_of_programs(), self.seconds())
+        rows = report.rows_of(self.samples, self.starts)
+        first, second = (self.samples[f'describe, {which} of a pair'] for which in ('first', 'second'))
+        compared = pairs.compared(list(zip(second, first)))
+        next(row for row in rows if row['name'] == 'describe, second of a pair').update(compared)
+        return report.judge_all(rows)
+
+    def unseen(self):
+        turns = {}
+        for name, (code, expected) in unseen.PROGRAMS.items():
+            self.beside_bare(turns, f'unseen {name}', code, expected, 4)
+        self.take_turns(turns, self.seconds())
+        rows = report.rows_of(self.samples, self.starts)
+        middle = report.middle_of([row for row in rows if row['name'].endswith('warm')], 'unseen, median of the six')
+        return report.judge_all([*rows, middle])
+
+    def cells(self):
+        its = cells.Cells(self.socket)
+        atexit.register(its.close)
+        self.take_turns({'cells': (lambda: its.measure(self.add), 1), 'sessions': (lambda: its.begin(self.add), 1),
+                         'branches': (lambda: its.branch(self.add), 1)}, self.seconds() / 4)
+        its.close()
+        return report.rows_of(self.samples)
+
+    def load(self):
         """Throughput of both kinds, and what one parked sandbox weighs while the pool shrinks again."""
         rates, weights = {}, {}
         for kind, code in (('light', HELLO), ('data', DATA_HELLO)):
@@ -209,39 +260,49 @@ class Bench:
                                                     6 if self.quick else 10) if os.geteuid() == 0 else None
             if os.geteuid() == 0 and not weights[kind]:
                 self.left_out.append(f'parked {kind}: too few were parked to weigh one')
-        return rates, weights
+        return report.rows_of_load(rates) + report.rows_of_memory(weights)
 
-    def receipt(self):
-        try:
-            return [receipts.measure_all(self.build, 200 if self.quick else 1000)[0]]
-        except Exception as failure:  # as for the way out
-            self.left_out.append(f'what a receipt adds: {type(failure).__name__}: {failure}')
-            return []
+    def growth(self):
+        samples = {name: [] for name in growth.names()}
+        growth.measure(self.build, 0.2 if self.quick else 1.0,
+                       lambda name, took, used: samples[name].append((took, used)))
+        return report.rows_of_growth({name: each for name, each in samples.items() if each})
 
-    def way_out(self):
-        if os.geteuid() != 0:
+    def watcher(self):
+        return report.judge_all(watcher.measure_all(self.build, 0.2 if self.quick else 1.0))
+
+    def others(self):
+        rows = [receipts.measure_all(self.build, 200 if self.quick else 1000)[0]]
+        if os.geteuid() == 0:
+            rows += network.measure_all(self.build, self.scratch, 3 if self.quick else 8)[0]
+        else:
             self.left_out.append('the way out: measured only when the bench runs as root')
-            return []
+        return report.judge_all(rows)
+
+    def measure(self, part):
+        """Its rows, and when and beside what they were measured. The rows of a whole bench shall not be lost with one part."""
+        self.samples, self.starts, self.left_out, rows = {}, {}, [], []
+        before = os.getloadavg()[0]
         try:
-            return network.measure_all(self.build, self.scratch, 3 if self.quick else 8)[0]
-        except Exception as failure:  # the rows of a whole bench shall not be lost with it
-            self.left_out.append(f'the way out: {type(failure).__name__}: {failure}')
-            return []
+            rows = getattr(self, part)()
+        except Exception as failure:
+            self.left_out.append(f'{part}: {type(failure).__name__}: {failure}')
+        return {'when': time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime()), 'is_quick': self.quick, 'left_out': self.left_out,
+                'load': [round(before, 1), round(os.getloadavg()[0], 1)], 'starts': self.starts, 'rows': rows}
 
 
 def main():
+    words = [word for word in sys.argv[1:] if not word.startswith('--')]
     quick = '--quick' in sys.argv or bool(os.environ.get('QUICK'))
-    build = next(word for word in [*sys.argv[1:], 'build'] if not word.startswith('--'))
-    bench = Bench(build, quick)
-    loads = [os.getloadavg()[0]]
-    turns = bench.prepare()
-    rounds = bench.take_turns(turns, 25 if quick else float(os.environ.get('BENCH_SECONDS', '150')))
-    bench.cells.close()
-    loads.append(os.getloadavg()[0])
-    rates, weights = bench.flat_out()
-    loads.append(os.getloadavg()[0])
-    rows = report.rows_of(bench.samples, rates, weights) + report.judge_all(bench.way_out() + bench.receipt())
-    report.publish(rows, bench, rounds, loads)
+    wanted = words[1:] or list(report.PARTS)
+    if unknown := set(wanted) - set(report.PARTS):
+        sys.exit(f"bench: no part is named {', '.join(unknown)}: {', '.join(report.PARTS)}")
+    bench = Bench(words[0] if words else 'build', quick)
+    if set(wanted) & {'programs', 'unseen', 'cells', 'load'}:
+        bench.set_up()
+    for part in wanted:
+        report.publish(bench.build, part, bench.measure(part), quick)
+    report.verdicts(bench.build, wanted, quick)
 
 
 if __name__ == '__main__':

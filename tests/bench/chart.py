@@ -11,6 +11,7 @@ TITLES = {'hello': "print('hello sandbox')", 'describe': 'pandas describe', 'imp
 
 with open('bench.json', encoding='utf-8') as file:
     bench = json.load(file)
+measured = bench['parts']['programs']
 programs = [name for name in TITLES if any(row['name'] == f'{name} bare' for row in bench['rows'])]
 figure, axes = plt.subplots(len(programs), 1, figsize=(8, 3.1 * len(programs)), squeeze=False)
 for axis, program in zip(axes[:, 0], programs):
@@ -32,7 +33,7 @@ for axis, program in zip(axes[:, 0], programs):
         axis.spines[side].set_visible(False)
 axes[-1, 0].set_xlabel('median milliseconds from start to answer, logarithmic; in brackets: times bare python3',
                        fontsize=8)
-figure.text(0.01, 0.004, f"{bench['machine']}; kernel {bench['kernel']}; load {max(bench['load'])}; {bench['when']}; "
+figure.text(0.01, 0.004, f"{bench['machine']}; kernel {bench['kernel']}; load {max(measured['load'])}; {measured['when']}; "
             'drawn inside a glovebox sandbox', fontsize=6, color='#666666')
 figure.tight_layout(rect=(0, 0.012, 1, 1))
 figure.savefig('bench.png', dpi=110)

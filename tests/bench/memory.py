@@ -93,9 +93,9 @@ def until_all_wait(client, seconds=30):
 
 
 def while_it_shrinks(serve, client, kind, seconds):
-    """MiB for each parked sandbox of the kind, MiB of it in the leaf alone, and how many there were. None if the pool
-    did not shrink by three."""
-    points, leaves = [], []
+    """MiB for each parked sandbox of the kind: by the slope, which has what is charged elsewhere; in the leaves alone, of one
+    that has not been prewarmed and of the heaviest. None if the pool did not shrink by three."""
+    points, elsewhere, leaves = [], [], []
     if not until_all_wait(client):
         return None
     end = time.monotonic() + seconds
@@ -103,13 +103,14 @@ def while_it_shrinks(serve, client, kind, seconds):
         seen = observe(serve)
         if seen:
             points.append((seen[kind], seen['total']))
+            elsewhere.append((seen['light'] + seen['data'], seen['total'] - sum(map(sum, seen['leaves'].values()))))
             leaves += seen['leaves'][kind]
         time.sleep(0.25)
     counts = [count for count, _ in points]
     if not points or max(counts) - min(counts) < 3:
         return None
-    price = slope(points)
-    if not price or price <= 0:
+    price, beside = slope(points), slope(elsewhere)
+    if not price or price <= 0 or not beside or beside <= 0:
         return None  # something else on the machine moved the total more than the sandboxes did
-    return {'mib': price / (1 << 20), 'leaf_mib': sorted(leaves)[len(leaves) // 2] / (1 << 20),
+    return {'mib': price / (1 << 20), 'beside_mib': beside / (1 << 20), 'leaf_mib': sorted(leaves)[len(leaves) // 2] / (1 << 20),
             'leaf_most_mib': max(leaves) / (1 << 20), 'most': max(counts), 'least': min(counts)}

@@ -203,16 +203,15 @@ def run_beside(glovebox, folder, rounds):
 def rows_of(found):
     """Rows as report.py wants them."""
     middle = {name: statistics.median(values) for name, values in found.items()}
-    empty = {"p50_ms": None, "p95_ms": None, "min_ms": None, "ratio_to_bare": None}
-    rows = [{**empty, "name": f"way out, {name}", "p50_ms": value} for name, value in middle.items() if name.startswith("set-up")]
-    rows.append({**empty, "name": "way out, set-up added", "p50_ms": middle["set-up egress"] - middle["set-up direct"]})
+    rows = [{"name": f"way out, {name}", "p50_ms": value} for name, value in middle.items() if name.startswith("set-up")]
+    rows.append({"name": "way out, set-up added", "p50_ms": middle["set-up egress"] - middle["set-up direct"]})
     for way in ("download", "upload"):
         pairs = zip(found[f"{way} egress"], found[f"{way} direct"])  # of the same second
-        rows.append({**empty, "name": f"way out, {way} beside loopback",
+        rows.append({"name": f"way out, {way} beside loopback",
                      "share": statistics.median(egress / direct for egress, direct in pairs)})
-    rows.append({**empty, "name": f"way out, {CONNECTIONS} connections", "mib": middle["connections"] / 1024})
+    rows.append({"name": f"way out, {CONNECTIONS} connections", "mib": middle["connections"] / 1024})
     none, stopped = (middle[name] for name in ("run with network none", "run with network none, egress stopped"))
-    rows.append({**empty, "name": "network none, while egress is stopped", "share": stopped / none, "p50_ms": stopped})
+    rows.append({"name": "network none, while egress is stopped", "share": stopped / none, "p50_ms": stopped})
     return rows, middle
 
 

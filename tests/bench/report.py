@@ -5,10 +5,17 @@ import os
 import platform
 import re
 import shutil
+import statistics
 import subprocess
-import time
+
+import pairs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+DOCS = os.path.join(HERE, '../../docs')
+# Each can be measured alone, in the order of the page.
+PARTS = {'programs': 'Programs, beside bare python3 and other tools', 'unseen': 'Pandas that nothing has rehearsed',
+         'cells': 'Cells, sessions and branches', 'load': 'Flat out, and parked memory', 'growth': 'Growth',
+         'watcher': 'Without control groups', 'others': 'The way out, and receipts'}
 
 
 def read_budgets():
@@ -27,38 +34,79 @@ def quantile(values, share):
     return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
 
 
+# What a budget is compared with: key of budgets.yaml -> key of the row.
+FIGURES = {'p50_ms': 'p50_ms', 'ratio': 'ratio_to_bare', 'mib': 'mib', 'per_second_least': 'per_second', 'share_least': 'share',
+           'share': 'share', 'daemon_ms': 'daemon_ms'}
+
+
 def judge(row, budget):
     """Held or not. The ratio decides where there is one; the absolute figure is given beside it."""
     row['budget'] = budget
     if not budget:
         return
-    facts = {'p50_ms': row.get('p50_ms'), 'ratio': row.get('ratio_to_bare'), 'mib': row.get('mib'),
-             'per_second_least': row.get('per_second'), 'share_least': row.get('share'), 'share': row.get('share')}
-    verdicts = {key: facts[key] >= limit if key.endswith('_least') else facts[key] <= limit
-                for key, limit in budget.items() if facts[key] is not None}
+    verdicts = {key: row[FIGURES[key]] >= limit if key.endswith('_least') else row[FIGURES[key]] <= limit
+                for key, limit in budget.items() if row.get(FIGURES[key]) is not None}
     row['held'] = verdicts.get('ratio', all(verdicts.values()) if verdicts else None)
     row['held_each'] = verdicts
 
 
-def rows_of(samples, rates, weights):
+def timed(name, values, **more):
+    """The row of some times of one kind."""
+    return {'name': name, 'p50_ms': statistics.median(values), 'p50_ms_interval': pairs.interval(values),
+            'p90_ms': quantile(values, 0.9), 'p95_ms': quantile(values, 0.95), 'min_ms': min(values), 'runs': len(values), **more}
+
+
+def rows_of(samples, starts=None):
+    """`starts`: of warm runs, how many found a parked sandbox; the others are misses of the pool."""
     rows = []
     for name, values in samples.items():
-        bare = samples.get(f"{name.split()[0]} bare")
-        # The bare run of "hello, data" is another program: no ratio.
-        ratio = quantile(values, 0.5) / quantile(bare, 0.5) if bare and not name.endswith(', data') else None
-        rows.append({'name': name, 'p50_ms': quantile(values, 0.5), 'p90_ms': quantile(values, 0.9),
-                     'p95_ms': quantile(values, 0.95), 'min_ms': min(values), 'runs': len(values), 'ratio_to_bare': ratio,
-                     'ratio_of_min': min(values) / min(bare) if ratio else None})
-    for name, (rate, took, wrong) in rates.items():
-        rows.append({'name': name, 'per_second': rate, 'wrong': wrong, 'runs': len(took),
-                     'p50_ms': quantile(took, 0.5) if took else None,
-                     'p90_ms': quantile(took, 0.9) if took else None,
-                     'p95_ms': quantile(took, 0.95) if took else None,
-                     'min_ms': min(took) if took else None, 'ratio_to_bare': None})
+        row = timed(name, values)
+        bare = samples.get(bare_of(name, samples))
+        if bare:
+            row['ratio_to_bare'], row['ratio_to_bare_interval'] = pairs.between(
+                statistics.median, values, bare, lambda one, other: one / other)
+            row['ratio_of_min'] = min(values) / min(bare)
+        if name.endswith(('warm', 'of a pair')):
+            row['misses'] = sum((starts or {}).get(name, {}).values()) - len(values)
+        rows.append(row)
+    return judge_all(rows)
+
+
+def bare_of(name, samples):
+    """The row "hello bare" of "hello warm". That of "hello empty pool, data" is another program."""
+    names = [one for one in samples if one.endswith(' bare') and name.startswith(one.removesuffix('bare'))]
+    return names[0] if names and not name.endswith(', data') else None
+
+
+def middle_of(rows, name):
+    """Of several programs the one in the middle, by its ratio; the interval is its own."""
+    ordered = sorted((row for row in rows if row.get('ratio_to_bare')), key=lambda row: row['ratio_to_bare'])
+    middle = ordered[len(ordered) // 2]
+    return {key: middle[key] for key in ('ratio_to_bare', 'ratio_to_bare_interval', 'p50_ms', 'p50_ms_interval')} | {'name': name}
+
+
+def rows_of_load(rates):
+    return judge_all([timed(name, took, per_second=rate, wrong=wrong) if took else {'name': name, 'per_second': rate, 'wrong': wrong}
+                      for name, (rate, took, wrong) in rates.items()])
+
+
+def rows_of_memory(weights):
+    """Of each kind: the slope, one that waits and has not been prewarmed, and one that is taken next and has."""
+    rows = []
     for kind, weight in weights.items():
         if weight:
-            rows.append({'name': f'parked {kind}', **weight, 'p50_ms': None, 'p90_ms': None,
-                         'p95_ms': None, 'min_ms': None, 'ratio_to_bare': None})
+            rows += [{'name': f'parked {kind}', **weight},
+                     {'name': f'parked {kind}, not prewarmed', 'mib': weight['leaf_mib'] + weight['beside_mib']},
+                     {'name': f'parked {kind}, the largest', 'mib': weight['leaf_most_mib'] + weight['beside_mib']}]
+    return judge_all(rows)
+
+
+def rows_of_growth(samples):
+    rows = []
+    for name, each in samples.items():
+        took, used = [one for one, _ in each if one is not None], [used for _, used in each]
+        row = timed(name, took) if took else {'name': name, 'runs': len(each)}
+        rows.append(row | {'daemon_ms': statistics.median(used), 'daemon_ms_interval': pairs.interval(used)})
     return judge_all(rows)
 
 
@@ -73,11 +121,17 @@ def judge_all(rows):
 def number(value, places=None):
     if value is None:
         return ''
-    return f'{value:.{places if places is not None else 2 if value < 10 else 1 if value < 100 else 0}f}'
+    return f'{value:.{places if places is not None else 3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0}f}'
+
+
+def with_interval(row, key):
+    text = number(row.get(key))
+    low, high = row.get(f'{key}_interval') or (None, None)
+    return f'{text} ({number(low)} to {number(high)})' if low is not None else text
 
 
 def spell(budget):
-    texts = {'p50_ms': 'p50 ≤ {:g} ms', 'ratio': 'ratio ≤ {:g}', 'mib': '≤ {:g} MiB',
+    texts = {'p50_ms': 'p50 ≤ {:g} ms', 'ratio': 'ratio ≤ {:g}', 'mib': '≤ {:g} MiB', 'daemon_ms': 'gloveboxd ≤ {:g} ms',
              'per_second_least': '≥ {:g}/s', 'share_least': 'share ≥ {:g}', 'share': 'share ≤ {:g}'}
     return ', '.join(texts[key].format(value) for key, value in (budget or {}).items())
 
@@ -91,24 +145,28 @@ def verdict(row):
     return f"{word} (by ratio; p50 {'missed' if row['held'] else 'held'})" if others else word
 
 
+# Heading and text of each column. A table has those in which one of its rows has something to say.
+COLUMNS = {'what': lambda row: row['name'], 'min ms': lambda row: number(row.get('min_ms')),
+           'p50 ms': lambda row: with_interval(row, 'p50_ms'), 'p90 ms': lambda row: number(row.get('p90_ms')),
+           'to bare': lambda row: with_interval(row, 'ratio_to_bare'), 'share': lambda row: with_interval(row, 'share'),
+           'gloveboxd ms': lambda row: with_interval(row, 'daemon_ms'), 'runs/s': lambda row: number(row.get('per_second'), 0),
+           'MiB': lambda row: number(row.get('mib')), 'runs': lambda row: str(row.get('runs') or ''),
+           'misses': lambda row: str(row.get('misses', '')), 'budget': lambda row: spell(row['budget']), 'verdict': verdict}
+WORDS = ('what', 'budget', 'verdict')  # the others are numbers
+
+
 def table(rows):
-    lines = ['| what | min ms | p50 ms | p90 ms | to bare | share | runs/s | MiB | runs | budget | verdict |',
-             '|---|--:|--:|--:|--:|--:|--:|--:|--:|---|---|']
-    for row in rows:
-        cells = [row['name'], number(row['min_ms']), number(row['p50_ms']), number(row.get('p90_ms')),
-                 number(row['ratio_to_bare'], 3) if (row['ratio_to_bare'] or 9) < 1 else
-                 number(row['ratio_to_bare']),
-                 number(row.get('share')), number(row.get('per_second'), 0), number(row.get('mib')), str(row.get('runs', '')),
-                 spell(row['budget']), verdict(row)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return '\n'.join(lines) + '\n'
+    cells = {head: [text(row) for row in rows] for head, text in COLUMNS.items()}
+    heads = [head for head, column in cells.items() if any(column)]
+    lines = [heads, ['---' if head in WORDS else '--:' for head in heads], *zip(*(cells[head] for head in heads))]
+    return '\n'.join(f"| {' | '.join(line)} |" for line in lines) + '\n'
 
 
 def for_terminal(text):
     rows = [[cell.strip().replace('**', '') for cell in line.strip('|').split('|')]
             for line in text.splitlines() if '---' not in line]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return '\n'.join('  '.join(cell.ljust(width) if i in (0, 9, 10) else cell.rjust(width)
+    return '\n'.join('  '.join(cell.ljust(width) if rows[0][i] in WORDS else cell.rjust(width)
                                for i, (cell, width) in enumerate(zip(row, widths))).rstrip()
                      for row in rows)
 
@@ -123,39 +181,93 @@ def machine():
     return f'{os.cpu_count()} processors ({model}), {memory:.0f} GiB, control groups {groups}'
 
 
-def publish(rows, bench, rounds, loads):
+# What decides whether a row got worse, and whether more is better.
+JUDGED = (('to bare', False), ('share', False), ('gloveboxd ms', False), ('runs/s', True), ('MiB', False), ('p50 ms', False))
+
+
+def figures_of(page):
+    """{row: {column: (value, least, most)}} of all tables of a page. Without an interval it is taken for a tenth."""
+    found, heads = {}, []
+    for line in page.splitlines():
+        cells = [cell.strip() for cell in line.strip('|').split('|')] if line.startswith('|') else []
+        if cells and cells[0] == 'what':
+            heads = cells
+        elif cells and len(cells) == len(heads) and not cells[0].startswith('---'):
+            row = found.setdefault(cells[0], {})
+            for head, cell in zip(heads, cells):
+                if numbers := [float(word) for word in re.findall(r'[\d.]+', cell)] if head in dict(JUDGED) else None:
+                    row[head] = tuple(numbers) if len(numbers) == 3 else (numbers[0], numbers[0] * 0.9, numbers[0] * 1.1)
+        elif not cells:
+            heads = []
+    return found
+
+
+def worse(page, before, names):
+    """Lines on which of the named rows got worse: the intervals of both do not meet. The first of JUDGED that both have decides."""
+    lines, old = [], figures_of(before)
+    for name, row in figures_of(page).items():
+        head, more_is_better = next(((head, more) for head, more in JUDGED if head in row and head in old.get(name, {})), (None, 0))
+        if head is None or name not in names:
+            continue
+        more_is_better |= name.endswith('beside loopback')
+        (now, low, high), (then, low_then, high_then) = row[head], old[name][head]
+        if high < low_then if more_is_better else low > high_then:
+            lines.append(f'worse: {name}, {head}: {then:g} ({low_then:g} to {high_then:g}) -> {now:g} ({low:g} to {high:g})')
+    return lines
+
+
+def assemble(bench):
+    """The page, of all parts that have been measured, and what the budgets say."""
     with open(f'{HERE}/benchmark.md.in', encoding='utf-8') as file:
         page = file.read()
-    facts = {'machine': machine(), 'kernel': platform.release(), 'load': [round(one, 1) for one in loads],
-             'rounds': rounds, 'when': time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime()),
-             'is_quick': bench.quick, 'left_out': bench.left_out, 'starts': bench.starts}
-    with open(f'{bench.build}/bench.json', 'w', encoding='utf-8') as file:
-        json.dump({**facts, 'rows': rows}, file, indent=1)
-    told = [row for row in rows if row['held'] is not None]
+    parts = [bench['parts'][name] for name in PARTS if name in bench['parts']]
+    told = [row for row in bench['rows'] if row['held'] is not None]
     missed = [row['name'] for row in told if not row['held']]
-    text = table(rows)
-    print(f"\n{for_terminal(text)}\n")
-    print(f"{len(told) - len(missed)} of {len(told)} budgets held"
-          f"{'; missed: ' + '; '.join(missed) if missed else ''}; load {facts['load']}, {rounds} rounds")
-    for one in bench.left_out:
-        print(f'left out: {one}')
-    parked = {row['name']: row for row in rows if row['name'].startswith('parked')}
-    leaf = '; '.join(f"{name.split()[1]} {row['leaf_mib']:.2f} MiB in the sandbox's own group "
-                     f"({row['leaf_most_mib']:.2f} if it has been prewarmed), {row['mib']:.2f} MiB with all that is charged elsewhere "
-                     f"({row['most']} to {row['least']} parked)" for name, row in parked.items())
-    page = (page.replace('@TABLE@', text).replace('@MACHINE@', facts['machine'])
-            .replace('@KERNEL@', facts['kernel']).replace('@WHEN@', facts['when'])
-            .replace('@LOAD@', ', '.join(map(str, facts['load']))).replace('@ROUNDS@', str(rounds))
+    tables = '\n'.join(f"### {PARTS[name]}\n\n{part['when']}, load average before and after {part['load'][0]}, {part['load'][1]}"
+                       f"{', quick' if part['is_quick'] else ''}.\n\n{table(part['rows'])}"
+                       for name, part in bench['parts'].items() if name in PARTS)
+    left_out = [one for part in parts for one in part['left_out']]
+    page = (page.replace('@TABLES@', tables).replace('@MACHINE@', bench['machine']).replace('@KERNEL@', bench['kernel'])
             .replace('@HELD@', f'{len(told) - len(missed)} of {len(told)}')
-            .replace('@MISSED@', '; '.join(missed) or 'none')
-            .replace('@PARKED@', leaf or 'not measured')
-            .replace('@LEFT_OUT@', '; '.join(bench.left_out) or 'none'))
-    with open(f'{bench.build}/benchmark.md', 'w', encoding='utf-8') as file:
+            .replace('@MISSED@', '; '.join(missed) or 'none').replace('@LEFT_OUT@', '; '.join(left_out) or 'nothing'))
+    return page, f"{len(told) - len(missed)} of {len(told)} budgets held{'; missed: ' + '; '.join(missed) if missed else ''}"
+
+
+def read_bench(build):
+    if not os.path.exists(f'{build}/bench.json'):
+        return {'parts': {}}
+    with open(f'{build}/bench.json', encoding='utf-8') as file:
+        return json.load(file)
+
+
+def publish(build, name, part, is_quick):
+    """Prints a part and keeps it in bench.json, beside the others that are there, but for quick ones beside a whole one."""
+    kept = read_bench(build).get('parts', {})
+    parts = {each: its for each, its in kept.items() if is_quick or not its['is_quick']} | {name: part}
+    bench = {'machine': machine(), 'kernel': platform.release(), 'when': part['when'], 'load': part['load'], 'is_quick': is_quick,
+             'parts': {each: parts[each] for each in PARTS if each in parts}}
+    bench['rows'] = [row for each in bench['parts'].values() for row in each['rows']]
+    with open(f'{build}/bench.json', 'w', encoding='utf-8') as file:
+        json.dump(bench, file, indent=1)
+    print(f"\n{PARTS[name]}\n{for_terminal(table(part['rows']))}")
+    print(''.join(f'left out: {one}\n' for one in part['left_out']), end='', flush=True)
+
+
+def verdicts(build, names, is_quick):
+    """What holds, what got worse, and the page."""
+    bench = read_bench(build)
+    page, text = assemble(bench)
+    print(f'\n{text}')
+    with open(f'{DOCS}/benchmark.md', encoding='utf-8') as file:
+        before = file.read()
+    lines = worse(page, before, {row['name'] for name in names for row in bench['parts'][name]['rows']})
+    print('\n'.join(lines) or 'nothing got worse than in docs/benchmark.md')
+    with open(f'{build}/benchmark.md', 'w', encoding='utf-8') as file:
         file.write(page)
-    drawn = subprocess.run([bench.glovebox, 'run', '--private', '-p', 'data', '--file',
-                            f'{bench.build}/bench.json', '--out', bench.build, f'{HERE}/chart.py'],
-                           check=False)
-    if drawn.returncode == 0 and not bench.quick:
-        docs = f'{HERE}/../../docs'
-        for name in ('benchmark.md', 'bench.png'):
-            shutil.copyfile(f'{bench.build}/{name}', f'{docs}/{name}')
+    drawn = subprocess.run([f'{build}/glovebox', 'run', '--private', '-p', 'data', '--file',
+                            f'{build}/bench.json', '--out', build, f'{HERE}/chart.py'],
+                           check=False) if 'programs' in bench['parts'] else None
+    if not is_quick:
+        shutil.copyfile(f'{build}/benchmark.md', f'{DOCS}/benchmark.md')
+        if drawn and drawn.returncode == 0:
+            shutil.copyfile(f'{build}/bench.png', f'{DOCS}/bench.png')

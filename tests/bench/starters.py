@@ -13,6 +13,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNS = 0x20000
 MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
 MNT_DETACH = 2
+FILTER = 9 # as peers.py names it
 
 
 def mount(source, target, kind=None, flags=0, data=None):
@@ -74,9 +75,10 @@ class Starter:
         os.close(theirs[1])
         self.orders, self.answers = os.fdopen(self.orders[1], 'w'), os.fdopen(theirs[0])
 
-    def run(self, argv, environment, timeout=30):
-        """Milliseconds from the start to the end of the process, and its output; None if it failed."""
-        print(json.dumps([argv, environment, timeout]), file=self.orders, flush=True)
+    def run(self, argv, environment, opened=None, timeout=30):
+        """Milliseconds from the start to the end of the process, and its output; None if it failed. `opened` is a file that it
+        finds open as descriptor 9."""
+        print(json.dumps([argv, environment, opened, timeout]), file=self.orders, flush=True)
         line = self.answers.readline()
         return json.loads(line) if line else [None, 'the starter is gone']
 
@@ -101,10 +103,12 @@ class Starter:
             print(json.dumps(answer), file=answers, flush=True)
 
 
-def start_one(null, argv, environment, timeout):
+def start_one(null, argv, environment, opened, timeout):
     reader, writer = os.pipe()
     actions = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, writer, 1),
                (os.POSIX_SPAWN_DUP2, writer, 2), (os.POSIX_SPAWN_CLOSE, reader)]
+    if opened:
+        actions.append((os.POSIX_SPAWN_OPEN, FILTER, opened, os.O_RDONLY, 0))
     begin = time.perf_counter()
     try:
         pid = os.posix_spawn(argv[0], argv, environment, file_actions=actions, setpgroup=0)
