@@ -107,13 +107,46 @@ const char *answer_text(json_object *object, const char *name)
     return value ? json_object_get_string(value) : "";
 }
 
+static void print_plain(json_object *value, bool is_inner);
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as json-c's tokener lets it be */
+static void print_part(const char *name, json_object *value, bool is_first)
+{
+    (void) fputs(is_first ? "" : ", ", stdout);
+    print_harmless(stdout, name);
+    (void) fputs(*name ? " " : "", stdout);
+    print_plain(value, true);
+}
+
+/* {"a":1,"b":[2,3]} is "a 1, b (2, 3)". Names and texts may come from a sandbox. */
+/* NOLINTNEXTLINE(misc-no-recursion): as print_part() */
+static void print_plain(json_object *value, bool is_inner)
+{
+    bool is_object = json_object_is_type(value, json_type_object), is_first = true;
+    if (!is_object && !json_object_is_type(value, json_type_array)) {
+        print_harmless(stdout, value ? json_object_get_string(value) : "-");
+        return;
+    }
+    if (strlen(json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN)) == 2) { /* {}, [] */
+        (void) fputs("-", stdout);
+        return;
+    }
+    (void) fputs(is_inner ? "(" : "", stdout);
+    if (is_object) {
+        json_object_object_foreach(value, name, member)
+        {
+            print_part(name, member, is_first);
+            is_first = false;
+        }
+    }
+    for (size_t i = 0; !is_object && i < json_object_array_length(value); i++)
+        print_part("", json_object_array_get_idx(value, i), i == 0);
+    (void) fputs(is_inner ? ")" : "", stdout);
+}
+
 void print_member(const char *title, json_object *value)
 {
     (void) printf("%-12s ", title);
-    print_harmless(stdout,
-                   json_object_is_type(value, json_type_string)
-                       ? json_object_get_string(value)
-                       : json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN |
-                                                                   JSON_C_TO_STRING_NOSLASHESCAPE));
+    print_plain(value, false);
     (void) putchar('\n');
 }

@@ -35,5 +35,5 @@ int ask_value(const struct question *question, char **ret_text, json_object **re
 
 /* A member; "" or 0 if it is missing or null. */
 const char *answer_text(json_object *object, const char *name);
-/* "title        value" on a line of its own: a text as it is, harmless, anything else as JSON. */
+/* "title        value" on a line of its own: objects and lists in plain words, texts harmless. */
 void print_member(const char *title, json_object *value);

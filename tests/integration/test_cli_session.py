@@ -110,7 +110,8 @@ def test_sessions_are_listed_shown_and_killed(cli, session):
     assert session.encode() in cli("list").stdout and b'"user":"a"' in cli("list").stdout.replace(b" ", b"")
     assert json.loads(cli("show", "--json", session).stdout)["metadata"] == {"user": "a"}
     shown = dict(line.split(maxsplit=1) for line in cli("show", session).stdout.decode().splitlines())
-    assert (shown["id"], shown["state"], shown["metadata"]) == (session, "running", '{"user":"a"}') and "ended" not in shown
+    assert (shown["id"], shown["state"], shown["metadata"]) == (session, "running", "user a") and "ended" not in shown
+    assert shown["contexts"] == "-" and shown["usage"].endswith(", cells 0") and ", walls (userns, " in shown["isolation"]
     for label, is_there in (("user=a", True), ("user=b", False), ("team=a", False)):
         assert (session.encode() in cli("list", "--label", label).stdout) == is_there, label
     assert session.encode() not in cli("list", "--label", "user=a", "--label", "team=a").stdout

@@ -89,9 +89,18 @@ def test_moments_are_iso_8601_for_people(glovebox):
         listed = glovebox("session", "list", "--daemon", service.socket).stdout.decode().splitlines()[1]
     shown = glovebox("receipt", "show", receipt).stdout.decode()
     assert all(re.search(rf"^(times)? +{name} {iso}$", shown, re.MULTILINE) for name in ("submitted", "started", "ended", "written")), shown
+    assert re.search(r"^outcome +exit_code 0, fault -, signal -, status ok$", shown, re.MULTILINE) and re.search(r"^hits +-$", shown, re.MULTILINE)
     tail = glovebox("log", "tail").stdout.decode().splitlines()
     assert tail and all(re.match(rf" +\d+  {iso}  rcp_", line) for line in tail), tail
     assert re.search(iso, listed) and re.search(iso, glovebox("key", "list").stdout.decode().splitlines()[1])
+
+
+def test_a_state_folder_without_a_log_is_reported(glovebox, tmp_path):
+    for words in (("log", "tail"), ("receipt", "list"), ("log", "verify")):
+        done = glovebox(*words, "--state", tmp_path)
+        assert done.returncode != 0 and done.stderr.decode() == (
+            f"glovebox: there is no log at '{tmp_path}/daemon/log': nothing has run with this state folder; name another with --state FOLDER, "
+            "or the log with --log FOLDER\n"), done
 
 
 @pytest.mark.usefixtures("python_template")

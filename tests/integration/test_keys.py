@@ -5,6 +5,8 @@ import json
 import os
 import re
 import socket
+import subprocess
+import tempfile
 import threading
 import time
 
@@ -428,6 +430,17 @@ def test_keys_belong_to_the_daemons_user(glovebox):
     for name in ("keys.db", "keys.secret"):
         file = (state / "daemon" / name).stat()
         assert file.st_mode & 0o777 == 0o600 and file.st_uid == folder.st_uid
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize("words", [["create"], ["list"], ["revoke", "0123456789abcdef"]], ids=lambda words: words[0])
+def test_keys_of_another_users_state_are_not_taken_for_ones_own(glovebox, words):
+    state = state_of_its_own(glovebox)
+    with tempfile.TemporaryDirectory() as home:
+        os.chown(home, 4321, 4321)
+        done = subprocess.run(["setpriv", "--reuid=4321", "--regid=4321", "--clear-groups", glovebox.program, "key", *words, "--state", state],
+                              env=glovebox.environment({"HOME": home}), capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 125 and done.stdout == "" and done.stderr == f"glovebox: '{state}' is another user's; run this as root\n", done
 
 
 def test_the_command_line_and_the_library_come_by_the_port_with_a_key(service):

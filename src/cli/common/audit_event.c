@@ -2,6 +2,7 @@
 #include "cli/common/audit_event.h"
 
 #include "base/cleanup.h"
+#include "supervisor/install_paths.h"
 #include "supervisor/launch.h"
 
 #include <errno.h>
@@ -15,8 +16,11 @@
 int become_daemon_user(const char *state, error *err)
 {
     auto_text folder = NULL;
-    if (launch_state_folder(state, &folder, err) < 0)
+    auto_text above = NULL;
+    if (path_of_state(state, &above, err) < 0 || launch_state_folder(state, &folder, err) < 0)
         return -1;
+    if (state && strncmp(folder, above, strlen(above)) != 0) /* our own in place of theirs */
+        return fail(err, ERR_UNAVAILABLE, "'%s' is another user's; run this as root", above);
     auto_fd fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     struct stat status;
     if (fd < 0 || fstat(fd, &status) < 0)

@@ -220,6 +220,11 @@ int log_folder_open(const struct log_arguments *arguments, int *ret_folder, erro
     if (*ret_folder < 0 && errno == EACCES)
         return fail(err, ERR_UNAVAILABLE,
                     "'%s' is closed to you; run this as root, or on a copy (--log FOLDER)", folder);
+    if (*ret_folder < 0 && errno == ENOENT)
+        return fail(err, ERR_NOT_FOUND,
+                    "there is no log at '%s': nothing has run with this state folder; name another "
+                    "with --state FOLDER, or the log with --log FOLDER",
+                    folder);
     return *ret_folder < 0 ? fail_os(err, "open the folder of the log '%s'", folder) : 0;
 }
 

@@ -203,13 +203,11 @@ int session_list(struct session_arguments *arguments, error *err)
     return 0;
 }
 
-/* What there is nothing to say of is left out. */
 static void print_members(json_object *session)
 {
     json_object_object_foreach(session, key, value)
     {
-        if (value &&
-            strcmp(json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN), "[]") != 0)
+        if (value)
             print_member(key, value);
     }
 }
