@@ -432,7 +432,8 @@ class TestDocuments:
 
     def test_metrics_are_read_as_prometheus_does(self, serving):
         parser = pytest.importorskip("prometheus_client.parser")
-        serving.run("import socket\ntry: socket.create_connection(('192.0.2.1', 80))\nexcept OSError: pass\nprint(1)")
+        serving.run("import os, socket\nfor call in (lambda: socket.create_connection(('192.0.2.1', 80)), lambda: os.chroot('/')):\n"
+                    "    try: call()\n    except OSError: pass\nos.symlink('x', 'link')\nos.mkfifo('pipe')\nprint(1)")
         serving.run("while True: pass", limits={"wall_ms": 100})
         answer = serving.call("GET", "/metrics")
         assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
@@ -442,6 +443,8 @@ class TestDocuments:
             for sample in family.samples:
                 found[sample.name, *sorted(sample.labels.values())] = sample.value
         assert found["glovebox_runs_total", "ok"] >= 1 and found["glovebox_limit_ends_total", "wall"] >= 1
-        assert found["glovebox_denials_total", "network"] >= 1
+        for layer, reason in (("network", "no_network"), ("syscall", "call"), ("artifact", "link"), ("artifact", "special")):
+            assert found["glovebox_denials_total", *sorted((layer, reason))] >= 1, reason
+        assert found["glovebox_denials_total", "precheck", "unchecked"] == 0
         assert found["glovebox_queue_seconds_bucket", "+Inf"] == found["glovebox_queue_seconds_count",]
         assert found["glovebox_http_requests_total", "2xx"] >= 2 and found["glovebox_slots",] == 8

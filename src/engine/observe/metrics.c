@@ -35,13 +35,21 @@ static const char *word_of_start(unsigned index)
     return words[index];
 }
 
-static const char *word_of_layer(unsigned index)
+static const struct {
+    const char *layer, *reason;
+} denials[] = {
+#define DENIAL(name, layer, reason, ...) [DENIAL_##name] = { layer, reason },
+#include "engine/observe/denial_reasons.def"
+};
+
+const char *denial_layer(unsigned reason)
 {
-    static const char *const words[] = { [LAYER_SYSCALL] = "syscall",
-                                         [LAYER_NETWORK] = "network",
-                                         [LAYER_ARTIFACT] = "artifact",
-                                         [LAYER_OTHER] = "other" };
-    return words[index];
+    return denials[reason].layer;
+}
+
+static const char *reason_of_denial(unsigned reason)
+{
+    return denials[reason].reason;
 }
 
 static const char *word_of_stream(unsigned index)
@@ -101,7 +109,7 @@ enum label {
     STATUS,
     START,
     LIMIT,
-    LAYER,
+    DENIAL,
     STREAM,
     CLASS,
     REASON,
@@ -119,13 +127,14 @@ static const struct labels {
     const char *name;
     unsigned count;
     const char *(*word)(unsigned index);
+    const char *(*reason)(unsigned index); /* a second label, of this name */
 } labels[] = {
     /* clang-format off */
     [NONE]   = { NULL,     1,               NULL },
     [STATUS] = { "status", RUN_STATUSES,    word_of_status },
     [START]  = { "start",  START_KINDS, word_of_start },
     [LIMIT]  = { "limit",  LIMITS,          word_of_limit },
-    [LAYER]  = { "layer",  LAYER_OTHER + 1, word_of_layer },
+    [DENIAL] = { "layer",  DENIAL_REASONS,  denial_layer, reason_of_denial },
     [STREAM] = { "stream", 2,               word_of_stream },
     [CLASS]  = { "class",  6,               word_of_class },
     [REASON] = { "reason", EGRESS_REASONS,  word_of_reason },
@@ -141,7 +150,8 @@ static const struct labels {
 };
 
 _Static_assert((int) EGRESS_REASONS <= (int) LABELS_MAX && (int) LIMITS <= (int) LABELS_MAX &&
-                   (int) RUN_STATUSES <= (int) LABELS_MAX,
+                   (int) RUN_STATUSES <= (int) LABELS_MAX &&
+                   (int) DENIAL_REASONS <= (int) LABELS_MAX,
                "every word of a label has its place");
 
 /* --- families --------------------------------------------------------------------------------- */
@@ -203,7 +213,10 @@ static void print_label(const struct labels *label, unsigned index, const char *
         return;
     bytes_add_text(out, "{");
     if (label->name)
-        bytes_print(out, "%s=\"%s\"%s", label->name, label->word(index), *more ? "," : "");
+        bytes_print(out, "%s=\"%s\"", label->name, label->word(index));
+    if (label->reason)
+        bytes_print(out, ",reason=\"%s\"", label->reason(index));
+    bytes_add_text(out, label->name && *more ? "," : "");
     bytes_print(out, "%s}", more);
 }
 

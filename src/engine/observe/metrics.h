@@ -15,9 +15,15 @@ enum metric {
     METRICS
 };
 
-enum metric_layer { LAYER_SYSCALL, LAYER_NETWORK, LAYER_ARTIFACT, LAYER_OTHER };
+enum denial_reason {
+#define DENIAL(name, ...) DENIAL_##name,
+#include "engine/observe/denial_reasons.def"
+    DENIAL_REASONS
+};
 
-/* `label` is the place of its word: enum run_status, run_start, limit_id, metric_layer, 0 and 1
+const char *denial_layer(unsigned reason);
+
+/* `label` is the place of its word: enum run_status, run_start, limit_id, denial_reason, 0 and 1
  * for stdout and stderr, the first digit of an HTTP status; 0 where there is no label. */
 void metric_add(enum metric metric, unsigned label, uint64_t amount);
 void metric_set(enum metric metric, unsigned label, uint64_t value);

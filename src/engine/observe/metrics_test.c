@@ -24,8 +24,11 @@ TEST(numbers_stand_where_their_labels_say)
         "\nglovebox_queue_seconds_count 3\n",
         "\nglovebox_run_seconds_bucket{start=\"parked\",le=\"0.0050\"} 1\n",
         "\nglovebox_http_requests_total{class=\"5xx\"} 2\n",
+        "\nglovebox_denials_total{layer=\"artifact\",reason=\"link\"} 4\n",
+        "\nglovebox_denials_total{layer=\"precheck\",reason=\"ask\"} 0\n",
     };
     metric_add(METRIC_RUNS, RUN_LIMIT, 3);
+    metric_add(METRIC_DENIALS, DENIAL_LINK, 4);
     metric_set(METRIC_IDLE, 0, 7);
     metric_add(METRIC_CPU_TIME, 0, 1500000);
     metric_add(METRIC_CPU_TIME, 0, 2);

@@ -80,7 +80,7 @@ static void tell_findings(const struct check_outcome *outcome, const char *polic
             (void) snprintf(target, sizeof target, "%s", subject);
         (void) snprintf(message, sizeof message, "%s; policy %.40s %s; nothing has run", row->text,
                         policy, words_of(decision));
-        denials_add(denials, "precheck", target, message, 1);
+        denials_add(denials, decision == CHECK_ASK ? DENIAL_ASK : DENIAL_DENY, target, message, 1);
     }
 }
 
@@ -96,7 +96,7 @@ void check_refuse(const struct run *run, struct denials *denials)
         (void) snprintf(message, sizeof message,
                         "%.100s; policy %.63s lets nothing run unchecked; nothing has run",
                         outcome ? outcome->failure : "there was no memory", policy);
-        denials_add(denials, "precheck", "the checker", message, 1);
+        denials_add(denials, DENIAL_UNCHECKED, "the checker", message, 1);
     }
     tell_findings(outcome, policy, CHECK_DENY, denials);
     tell_findings(outcome, policy, CHECK_ASK, denials);

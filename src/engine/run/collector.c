@@ -89,7 +89,7 @@ static void note_collect_failure(struct collector *collector, const struct agent
     char message[DENIAL_MESSAGE_SIZE];
     (void) snprintf(message, sizeof message, "not all files could be collected: %.*s",
                     text_head(cause.text, 180), cause.text);
-    denials_add(&collector->denials, "artifact", "/workspace", message, 1);
+    denials_add(&collector->denials, DENIAL_READ, "/workspace", message, 1);
 }
 
 /* Of an interpreter that was killed while it was parked, or when its code was on the way to it. */
@@ -207,7 +207,7 @@ static int leave_result_out(struct collector *collector, bool is_last)
     collector->piece_is_cut = !is_last;
     if (!is_last)
         return COLLECTOR_NOTHING;
-    denials_add(&collector->denials, "output", "results",
+    denials_add(&collector->denials, DENIAL_RESULTS, "results",
                 "values and figures of a run have 8 MiB together, and this did not fit; save large "
                 "ones as files in /workspace",
                 1);

@@ -331,7 +331,7 @@ TEST(denials_are_counted_by_target)
     char name[16];
     for (int i = 0; i < 2 * DENIALS_MAX; i++) {
         (void) snprintf(name, sizeof name, "n%d", i);
-        denials_add(&collector.denials, "artifact", name, "", 1);
+        denials_add(&collector.denials, DENIAL_COUNT, name, "", 1);
     }
     expect(denials->count == DENIALS_MAX && denials->unlisted == DENIALS_MAX + 3,
            "%zu rows, %d more", denials->count, (int) denials->unlisted);

@@ -16,12 +16,12 @@ void denials_done(struct denials *denials)
     *denials = (struct denials){ 0 };
 }
 
-void denials_add(struct denials *denials, const char *layer, const char *target,
+void denials_add(struct denials *denials, enum denial_reason reason, const char *target,
                  const char *message, uint64_t count)
 {
     for (size_t i = 0; i < denials->count; i++) {
         struct denial *known = &denials->rows[i];
-        if (strcmp(known->layer, layer) == 0 && strcmp(known->target, target) == 0) {
+        if (known->reason == reason && strcmp(known->target, target) == 0) {
             known->count += count;
             return;
         }
@@ -33,7 +33,8 @@ void denials_add(struct denials *denials, const char *layer, const char *target,
         return;
     }
     struct denial *denial = &denials->rows[denials->count++];
-    denial->layer = layer;
+    denial->reason = reason;
+    denial->layer = denial_layer(reason);
     denial->count = count;
     (void) snprintf(denial->target, sizeof denial->target, "%s", target);
     (void) snprintf(denial->message, sizeof denial->message, "%s", message);
@@ -85,10 +86,10 @@ static void add_socket(struct denials *denials, const struct agent_denial *call,
         (void) snprintf(message, sizeof message,
                         "policy %s has no network; work with the files and libraries that are here",
                         policy);
-        denials_add(denials, "network", target, message, 1);
+        denials_add(denials, DENIAL_NO_NETWORK, target, message, 1);
         return;
     }
-    denials_add(denials, "syscall", target, why, 1);
+    denials_add(denials, DENIAL_SOCKET_FAMILY, target, why, 1);
 }
 
 void denials_add_call(struct denials *denials, const struct agent_denial *call, const char *policy)
@@ -104,25 +105,30 @@ void denials_add_call(struct denials *denials, const struct agent_denial *call, 
         (void) snprintf(target, sizeof target, "%s", refusal->name);
     else
         (void) snprintf(target, sizeof target, "call %u", call->call);
-    denials_add(denials, "syscall", target, why, 1);
+    denials_add(denials, DENIAL_CALL, target, why, 1);
 }
 
 void denials_add_skipped(struct denials *denials, const struct agent_skipped *skipped,
                          const char *path, size_t path_size)
 {
-    static const char *const messages[] = {
-        [AGENT_SKIP_LINK] = "a symbolic link is not returned; write the file itself",
-        [AGENT_SKIP_SPECIAL] = "a FIFO, socket or device is not returned",
-        [AGENT_SKIP_NAME] = "the name is not UTF-8 or has control characters; rename the file",
-        [AGENT_SKIP_BYTES] =
-            "it does not fit into limits.artifacts_bytes; ask for more or write less",
-        [AGENT_SKIP_COUNT] = "more files than limits.artifact_files; pack them into one archive",
-        [AGENT_SKIP_DEPTH] = "it lies deeper than 64 folders",
-        [AGENT_SKIP_READ] = "it could not be read",
+    static const struct {
+        enum denial_reason reason;
+        const char *message;
+    } rows[] = {
+        [0] = { DENIAL_READ, "it is not returned" }, /* what init has no word for */
+        [AGENT_SKIP_LINK] = { DENIAL_LINK,
+                              "a symbolic link is not returned; write the file itself" },
+        [AGENT_SKIP_SPECIAL] = { DENIAL_SPECIAL, "a FIFO, socket or device is not returned" },
+        [AGENT_SKIP_NAME] = { DENIAL_NAME,
+                              "the name is not UTF-8 or has control characters; rename the file" },
+        [AGENT_SKIP_BYTES] = { DENIAL_BYTES, "it does not fit into limits.artifacts_bytes; ask for "
+                                             "more or write less" },
+        [AGENT_SKIP_COUNT] = { DENIAL_COUNT, "more files than limits.artifact_files; pack them "
+                                             "into one archive" },
+        [AGENT_SKIP_DEPTH] = { DENIAL_DEPTH, "it lies deeper than 64 folders" },
+        [AGENT_SKIP_READ] = { DENIAL_READ, "it could not be read" },
     };
-    const char *message = "it is not returned";
-    if (skipped->reason < COUNT_OF(messages) && messages[skipped->reason])
-        message = messages[skipped->reason];
+    unsigned row = skipped->reason < COUNT_OF(rows) ? skipped->reason : 0;
 
     char target[DENIAL_TARGET_SIZE] = "/workspace/";
     size_t used = strlen(target);
@@ -135,5 +141,5 @@ void denials_add_skipped(struct denials *denials, const struct agent_skipped *sk
     }
     target[used] = '\0';
     uint64_t count = skipped->reason == AGENT_SKIP_COUNT && skipped->size > 0 ? skipped->size : 1;
-    denials_add(denials, "artifact", target, message, count);
+    denials_add(denials, rows[row].reason, target, rows[row].message, count);
 }

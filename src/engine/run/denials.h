@@ -2,6 +2,7 @@
 #pragma once
 
 #include "contract/agent.h"
+#include "engine/observe/metrics.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -9,7 +10,8 @@
 enum { DENIALS_MAX = 128, DENIAL_TARGET_SIZE = 160, DENIAL_MESSAGE_SIZE = 240 };
 
 struct denial {
-    const char *layer; /* "syscall", "network", "artifact", "output" */
+    enum denial_reason reason;
+    const char *layer; /* of the reason */
     char target[DENIAL_TARGET_SIZE];
     char message[DENIAL_MESSAGE_SIZE];
     uint64_t count;
@@ -30,5 +32,5 @@ void denials_add_call(struct denials *denials, const struct agent_denial *call, 
 void denials_add_skipped(struct denials *denials, const struct agent_skipped *skipped,
                          const char *path, size_t path_size);
 
-void denials_add(struct denials *denials, const char *layer, const char *target,
+void denials_add(struct denials *denials, enum denial_reason reason, const char *target,
                  const char *message, uint64_t count);

@@ -41,8 +41,8 @@ static void fill(struct run *run, struct policy *policy, struct template *templa
     collector_init(&run->collector, &run->plan.limits, policy->name, NULL);
     run->has_harvest = true;
     output_add(&run->collector.output[0], "printed\xff\n", 9);
-    denials_add(&run->collector.denials, "network", "socket(AF_INET, SOCK_STREAM)", "no network",
-                2);
+    denials_add(&run->collector.denials, DENIAL_NO_NETWORK, "socket(AF_INET, SOCK_STREAM)",
+                "no network", 2);
     run->collector.artifacts = calloc(1, sizeof *run->collector.artifacts);
     require(run->collector.artifacts, "memory");
     run->collector.artifacts[0] =

@@ -4,17 +4,6 @@
 #include "engine/observe/trace_span.h"
 #include "engine/run/run.h"
 
-#include <string.h>
-
-static unsigned layer_of(const char *layer)
-{
-    if (strcmp(layer, "syscall") == 0)
-        return LAYER_SYSCALL;
-    if (strcmp(layer, "network") == 0)
-        return LAYER_NETWORK;
-    return strcmp(layer, "artifact") == 0 ? LAYER_ARTIFACT : LAYER_OTHER;
-}
-
 static void count_gate(const struct run *run)
 {
     if (!run->output_check || run->started_us == 0)
@@ -33,9 +22,9 @@ static void count_harvest(const struct run *run)
         metric_add(METRIC_ARTIFACTS, 0, 1);
     }
     for (size_t i = 0; i < collector->denials.count; i++)
-        metric_add(METRIC_DENIALS, layer_of(collector->denials.rows[i].layer),
+        metric_add(METRIC_DENIALS, collector->denials.rows[i].reason,
                    collector->denials.rows[i].count);
-    metric_add(METRIC_DENIALS, LAYER_OTHER, collector->denials.unlisted);
+    metric_add(METRIC_DENIALS, DENIAL_UNLISTED, collector->denials.unlisted);
 }
 
 static void count_limits(const struct run *run)

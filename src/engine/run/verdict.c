@@ -21,13 +21,13 @@ static void gather_way(struct run *run)
             continue;
         (void) snprintf(target, sizeof target, "%.140s:%u", record->name[0] ? record->name : "?",
                         record->port);
-        denials_add(denials, "network", target, network_reason_text(record->reason), 1);
+        denials_add(denials, DENIAL_CONNECTION, target, network_reason_text(record->reason), 1);
     }
     if (run->story.unlisted > 0)
-        denials_add(denials, "network", "more", "connections that are not listed one by one",
-                    run->story.unlisted);
+        denials_add(denials, DENIAL_CONNECTION, "more",
+                    "connections that are not listed one by one", run->story.unlisted);
     if (run->story.failure)
-        denials_add(denials, "network", "glovebox-egress", run->story.failure, 1);
+        denials_add(denials, DENIAL_EGRESS, "glovebox-egress", run->story.failure, 1);
 }
 
 static void gather_hits(struct run *run)
