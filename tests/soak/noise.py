@@ -129,6 +129,7 @@ KINDS = {
     "denials": (8, forever(LOOP + " try: socket.socket(socket.AF_INET)\n except OSError: pass")),
     "output": (8, forever("while True: print('x' * 100000)")),
     "artifacts": (8, forever("for n in range(256): open(f'{n}', 'w').write(str(n) * 100)")),
+    "new artifacts": (8, forever("import os\nfor n in range(256): open(f'{n}', 'wb').write(os.urandom(100))")),
     "results": (4, cells("{str(n): n for n in range(49000)}")),
     "escapes": (4, cells("'\\x01' * (1 << 20)")),
     "words": (8, cells("for n in range(20000): print(n)")),

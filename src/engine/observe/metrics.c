@@ -27,13 +27,9 @@ static const char *word_of_limit(unsigned index)
     return limit_rows[index].name;
 }
 
-static const char *word_of_start(unsigned index)
-{
-    static const char *const words[] = {
-        [START_BUILT] = "built", [START_PARKED] = "parked", [START_SESSION] = "session"
-    };
-    return words[index];
-}
+static const char *const starts[] = {
+    [START_BUILT] = "built", [START_PARKED] = "parked", [START_SESSION] = "session"
+};
 
 static const struct {
     const char *layer, *reason;
@@ -52,57 +48,28 @@ static const char *reason_of_denial(unsigned reason)
     return denials[reason].reason;
 }
 
-static const char *word_of_stream(unsigned index)
-{
-    return index == 0 ? "stdout" : "stderr";
-}
-
-static const char *word_of_class(unsigned index)
-{
-    static const char *const words[] = { "none", "1xx", "2xx", "3xx", "4xx", "5xx" };
-    return words[index];
-}
+static const char *const streams[] = { "stdout", "stderr" };
+static const char *const classes[] = { "none", "1xx", "2xx", "3xx", "4xx", "5xx" };
 
 /* As X-Glovebox-Reason has it. */
-static const char *word_of_reason(unsigned index)
-{
-    static const char *const words[] = {
-        [EGRESS_ALLOWED] = "ALLOWED",
+static const char *const reasons[] = {
+    [EGRESS_ALLOWED] = "ALLOWED",
 #define REASON(name, ...) [EGRESS_##name] = #name,
 #include "contract/egress_reasons.def"
-    };
-    return words[index];
-}
+};
 
-static const char *word_of_direction(unsigned index)
-{
-    return index == 0 ? "sent" : "received";
-}
-
-static const char *word_of_told(unsigned index)
-{
-    static const char *const words[] = { [NOTIFY_DELIVERED] = "delivered",
-                                         [NOTIFY_FAILED] = "failed",
-                                         [NOTIFY_GAVE_UP] = "gave_up",
-                                         [NOTIFY_DROPPED] = "dropped",
-                                         [NOTIFY_LOST] = "lost" };
-    return words[index];
-}
-
-static const char *word_of_verdict(unsigned index)
-{
-    static const char *const words[] = { [OUTPUT_CHECK_ERROR] = "error",
-                                         [OUTPUT_CHECK_FAILED] = "failed",
-                                         [OUTPUT_CHECK_PASSED] = "passed" };
-    return words[index];
-}
+static const char *const directions[] = { "sent", "received" };
+static const char *const ends[] = { [NOTIFY_DELIVERED] = "delivered",
+                                    [NOTIFY_FAILED] = "failed",
+                                    [NOTIFY_GAVE_UP] = "gave_up",
+                                    [NOTIFY_DROPPED] = "dropped",
+                                    [NOTIFY_LOST] = "lost" };
+static const char *const verdicts[] = { [OUTPUT_CHECK_ERROR] = "error",
+                                        [OUTPUT_CHECK_FAILED] = "failed",
+                                        [OUTPUT_CHECK_PASSED] = "passed" };
 
 /* In the order of enum session_state. */
-static const char *word_of_session(unsigned index)
-{
-    static const char *const words[] = { "starting", "running", "paused" };
-    return words[index];
-}
+static const char *const states[] = { "starting", "running", "paused" };
 
 enum label {
     NONE,
@@ -126,25 +93,26 @@ enum label {
 static const struct labels {
     const char *name;
     unsigned count;
-    const char *(*word)(unsigned index);
+    const char *(*word)(unsigned index); /* or else */
+    const char *const *words;
     const char *(*reason)(unsigned index); /* a second label, of this name */
 } labels[] = {
     /* clang-format off */
     [NONE]   = { NULL,     1,               NULL },
     [STATUS] = { "status", RUN_STATUSES,    word_of_status },
-    [START]  = { "start",  START_KINDS, word_of_start },
+    [START]  = { "start",  START_KINDS,     .words = starts },
     [LIMIT]  = { "limit",  LIMITS,          word_of_limit },
-    [DENIAL] = { "layer",  DENIAL_REASONS,  denial_layer, reason_of_denial },
-    [STREAM] = { "stream", 2,               word_of_stream },
-    [CLASS]  = { "class",  6,               word_of_class },
-    [REASON] = { "reason", EGRESS_REASONS,  word_of_reason },
-    [DIRECTION] = { "direction", 2,         word_of_direction },
-    [TOLD]   = { "end",    NOTIFY_ENDS,     word_of_told },
-    [VERDICT] = { "verdict", OUTPUT_CHECK_VERDICTS, word_of_verdict },
+    [DENIAL] = { "layer",  DENIAL_REASONS,  denial_layer, .reason = reason_of_denial },
+    [STREAM] = { "stream", 2,               .words = streams },
+    [CLASS]  = { "class",  6,               .words = classes },
+    [REASON] = { "reason", EGRESS_REASONS,  .words = reasons },
+    [DIRECTION] = { "direction", 2,         .words = directions },
+    [TOLD]   = { "end",    NOTIFY_ENDS,     .words = ends },
+    [VERDICT] = { "verdict", OUTPUT_CHECK_VERDICTS, .words = verdicts },
     [CAUSE]  = { "cause", LOOP_CAUSES,      loop_cause_name },
     [RULE]   = { "rule",   1,               NULL }, /* counted by traffic_stats.c */
     [POLICY_LIMIT] = { "policy", 1,         NULL }, /* counted by metrics_limits.c */
-    [SESSION] = { "state", 3,               word_of_session },
+    [SESSION] = { "state", 3,               .words = states },
     [KEY]    = { "key",    1,               NULL }, /* counted by accounts.c, written by service_metrics.c */
     /* clang-format on */
 };
@@ -213,7 +181,8 @@ static void print_label(const struct labels *label, unsigned index, const char *
         return;
     bytes_add_text(out, "{");
     if (label->name)
-        bytes_print(out, "%s=\"%s\"", label->name, label->word(index));
+        bytes_print(out, "%s=\"%s\"", label->name,
+                    label->word ? label->word(index) : label->words[index]);
     if (label->reason)
         bytes_print(out, ",reason=\"%s\"", label->reason(index));
     bytes_add_text(out, label->name && *more ? "," : "");
@@ -288,16 +257,17 @@ void metrics_write(struct bytes *out)
 {
     for (enum metric metric = 0; metric < METRICS; metric++) {
         const struct family *family = &families[metric];
-        if (family->label != NONE && !labels[family->label].word)
+        const struct labels *label = &labels[family->label];
+        if (label->name && !label->word && !label->words)
             continue; /* written by the code that counts them */
         metric_write_head(metric, out);
-        for (unsigned i = 0; i < labels[family->label].count; i++) {
+        for (unsigned i = 0; i < label->count; i++) {
             if (family->kind == HISTOGRAM) {
                 print_histogram(family, i, &cells[metric][i], out);
                 continue;
             }
             bytes_add_text(out, family->name);
-            print_label(&labels[family->label], i, "", out);
+            print_label(label, i, "", out);
             print_value(family, &cells[metric][i], out);
         }
     }

@@ -300,8 +300,7 @@ static int take_file(struct collector *collector, const struct agent_frame *fram
         collector->file.size > collector->limits->artifacts - collector->file_bytes)
         return fail(err, ERR_PROTOCOL, "glovebox-init sent more artifacts than the limit");
     collector->file_bytes += collector->file.size;
-    if (blob_begin(collector->blobs, &collector->owner, &collector->writer, err) < 0)
-        return -1;
+    blob_begin(collector->blobs, &collector->owner, &collector->writer);
     collector->file_is_open = true;
     return COLLECTOR_NOTHING;
 }

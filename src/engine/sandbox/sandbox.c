@@ -15,8 +15,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What all sandboxes together may take of a turn of the loop before the next of them is put off. */
-enum { SANDBOXES_US = 5000, WAITING_MAX = 256 * 1024 };
+/* One reading takes so long at most, as far as the one before it tells: what one byte costs differs
+ * by a thousand, and the next is for the next turn. */
+enum { READ_US = 500, READ_MIN = 4096, READ_FIRST = 4 * READ_MIN, WAITING_MAX = 256 * 1024 };
 
 struct sandbox {
     struct spawner_link *spawner;
@@ -30,7 +31,9 @@ struct sandbox {
     bool is_broken;
     bool is_closed;
     bool wants_room;
-    uint64_t round; /* for loop_fairness.h */
+    uint32_t tenant;
+    struct loop_rounds rounds;
+    size_t read_max;
     struct sandbox_user user;
     struct bytes waiting; /* frames on their way to init */
     size_t sent;          /* of them */
@@ -142,11 +145,20 @@ unsigned sandbox_take_sockets(struct sandbox *sandbox, int ret_sockets[SANDBOX_S
     return count;
 }
 
+static void bound_next(struct sandbox *sandbox, size_t got, int64_t took_us)
+{
+    if (took_us > READ_US && sandbox->read_max > READ_MIN)
+        sandbox->read_max /= 2;
+    else if (took_us < READ_US / 4 && got == sandbox->read_max && got < sizeof sandbox->reader.data)
+        sandbox->read_max *= 2;
+}
+
 static int read_once(struct sandbox *sandbox, error *err)
 {
     size_t room;
     unsigned char *place = frame_reader_room(&sandbox->reader, &room);
-    ssize_t got = receive(sandbox, place, room);
+    ssize_t got = receive(sandbox, place, room < sandbox->read_max ? room : sandbox->read_max);
+    int64_t began_us = loop_turn_us();
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (got < 0)
@@ -156,6 +168,7 @@ static int read_once(struct sandbox *sandbox, error *err)
     int result = frame_reader_took(&sandbox->reader, (size_t) got, frame_came, sandbox, err);
     if (result < 0)
         return -1;
+    bound_next(sandbox, (size_t) got, loop_turn_us() - began_us);
     if (sandbox->socket_count > 0 && sandbox->user.route && !sandbox->is_closed)
         sandbox->user.route(sandbox->user.context);
     return 0;
@@ -234,9 +247,9 @@ static void on_event(uv_poll_t *poll, int status, int events)
     }
     if (!(events & UV_READABLE))
         return;
-    static struct loop_fairness turn;
-    loop_fairness_begins(&turn, loop_turn_number(), loop_turn_us());
-    if (!loop_fairness_goes_on(&turn, &sandbox->round, loop_turn_us(), SANDBOXES_US))
+    static struct loop_tenants turn = { .all_room_us = 5000, .tenant_room_us = 1000 };
+    if (!loop_tenants_go_on(&turn, sandbox->tenant, &sandbox->rounds, loop_turn_number(),
+                            loop_turn_us()))
         return; /* the loop asks again */
     int read = read_once(sandbox, &err);
     if (sandbox->is_broken || sandbox->is_closed)
@@ -261,6 +274,8 @@ int sandbox_open(struct spawner_link *spawner, const struct spawned *spawned,
     }
     sandbox->spawner = spawner;
     sandbox->name = spawned->name;
+    sandbox->tenant = spawned->tenant;
+    sandbox->read_max = READ_FIRST;
     sandbox->walls = spawned->walls;
     sandbox->degraded = spawned->degraded;
     sandbox->stream = spawned->inside;

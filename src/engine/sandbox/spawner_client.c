@@ -17,6 +17,7 @@ enum { PACKETS_A_TURN = 32 };
 
 struct waiting_build {
     uint64_t request;
+    uint32_t tenant;
     spawner_built *built;
     void *context;
     struct waiting_build *next;
@@ -111,26 +112,26 @@ static int hear_built(struct spawner_link *link, struct packet *packet, error *e
     if (!build)
         return fail(err, ERR_PROTOCOL, "build %llu was not asked for",
                     (unsigned long long) built.request);
-    spawner_built *told = build->built;
-    void *context = build->context;
+    struct waiting_build asked = *build;
     free(build);
 
     if (built.err.code != ERR_NONE) {
-        told(context, NULL, &built.err);
+        asked.built(asked.context, NULL, &built.err);
         return 0;
     }
     if (link->is_cut || !leaves_room(link, packet)) {
         error cause;
         give_back(link, &built, &cause);
-        told(context, NULL, &cause);
+        asked.built(asked.context, NULL, &cause);
         return 0;
     }
     struct spawned spawned;
     if (take_spawned(&built, packet, &spawned, err) < 0) {
-        told(context, NULL, err);
+        asked.built(asked.context, NULL, err);
         return -1;
     }
-    told(context, &spawned, NULL);
+    spawned.tenant = asked.tenant;
+    asked.built(asked.context, &spawned, NULL);
     return 0;
 }
 
@@ -343,9 +344,11 @@ int spawner_build(struct spawner_link *link, struct spawn_build *build, spawner_
         free(waiting);
         return -1;
     }
-    *waiting = (struct waiting_build){
-        .request = build->request, .built = built, .context = context, .next = link->builds
-    };
+    *waiting = (struct waiting_build){ .request = build->request,
+                                       .tenant = build->tenant,
+                                       .built = built,
+                                       .context = context,
+                                       .next = link->builds };
     link->builds = waiting;
     return 0;
 }

@@ -14,6 +14,7 @@
 /* A sandbox that has just been built. The callee owns the descriptors. */
 struct spawned {
     struct spawn_slot name;
+    uint32_t tenant; /* that it was asked for */
     uint64_t walls;
     uint64_t degraded;
     int inside;

@@ -39,3 +39,27 @@ static inline bool loop_fairness_goes_on(struct loop_fairness *turn, uint64_t *i
         *its_round = turn->round;
     return has_time;
 }
+
+/* The same for sandboxes, by tenant first: who has many of them has no more of a turn than who has
+ * one. Tenants whose numbers end alike share. */
+enum { LOOP_TENANTS = 64 };
+
+struct loop_tenants {
+    int64_t all_room_us, tenant_room_us; /* of a turn */
+    struct loop_fairness all, of[LOOP_TENANTS];
+};
+
+/* Rounds of one sandbox. */
+struct loop_rounds {
+    uint64_t among_all, of_tenant;
+};
+
+static inline bool loop_tenants_go_on(struct loop_tenants *turn, uint32_t tenant,
+                                      struct loop_rounds *its, uint64_t number, int64_t at_us)
+{
+    struct loop_fairness *own = &turn->of[tenant % LOOP_TENANTS];
+    loop_fairness_begins(own, number, at_us);
+    loop_fairness_begins(&turn->all, number, at_us);
+    return loop_fairness_goes_on(own, &its->of_tenant, at_us, turn->tenant_room_us) &&
+           loop_fairness_goes_on(&turn->all, &its->among_all, at_us, turn->all_room_us);
+}

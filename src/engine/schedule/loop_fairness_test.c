@@ -47,4 +47,50 @@ TEST(a_single_connection_never_waits)
     }
 }
 
-TESTS(CASE(no_connection_is_preferred_for_long), CASE(a_single_connection_never_waits))
+/* Many sandboxes of one tenant always have something to say, and the loop asks them first. */
+TEST(a_tenant_with_one_sandbox_never_waits_for_one_with_many)
+{
+    struct loop_tenants turn = { .all_room_us = INT64_C(50) * TAKES_US,
+                                 .tenant_room_us = INT64_C(3) * TAKES_US };
+    struct loop_rounds many[CROWD] = { { 0 } }, one = { 0 };
+    unsigned served[CROWD] = { 0 };
+    for (uint64_t number = 1; number <= TURNS; number++) {
+        int64_t at_us = BEFORE_US;
+        unsigned of_many = 0;
+        for (unsigned i = 0; i < CROWD; i++) {
+            bool goes = loop_tenants_go_on(&turn, 1, &many[i], number, at_us);
+            at_us += goes ? TAKES_US : 0;
+            served[i] += goes;
+            of_many += goes;
+        }
+        expect(of_many > 0 && of_many <= 3, "turn %d: %u of many", (int) number, of_many);
+        expect(loop_tenants_go_on(&turn, 2, &one, number, at_us), "turn %d", (int) number);
+    }
+    for (unsigned i = 0; i < CROWD; i++)
+        expect(served[i] >= TURNS / CROWD, "%u was served %u times", i, served[i]);
+}
+
+/* However many tenants there are, all of them together have a bound, and each has its turn. */
+TEST(many_tenants_share_the_room_of_all)
+{
+    struct loop_tenants turn = { .all_room_us = INT64_C(3) * TAKES_US,
+                                 .tenant_room_us = INT64_C(2) * TAKES_US };
+    struct loop_rounds its[CROWD] = { { 0 } };
+    unsigned served[CROWD] = { 0 };
+    for (uint64_t number = 1; number <= TURNS; number++) {
+        int64_t at_us = BEFORE_US;
+        for (unsigned i = 0; i < CROWD; i++) {
+            bool goes = loop_tenants_go_on(&turn, i, &its[i], number, at_us);
+            at_us += goes ? TAKES_US : 0;
+            served[i] += goes;
+        }
+        expect(at_us <= BEFORE_US + INT64_C(3) * TAKES_US, "turn %d took %d us", (int) number,
+               (int) (at_us - BEFORE_US));
+    }
+    for (unsigned i = 0; i < CROWD; i++)
+        expect(served[i] >= TURNS / CROWD * 3 / 2, "%u was served %u times", i, served[i]);
+}
+
+TESTS(CASE(a_tenant_with_one_sandbox_never_waits_for_one_with_many),
+      CASE(many_tenants_share_the_room_of_all), CASE(no_connection_is_preferred_for_long),
+      CASE(a_single_connection_never_waits))

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { HELD_MAX = 64 * 1024 };
+
 /* After so long a file that is on its way into place is left behind. */
 static const int64_t left_ms = INT64_C(86400) * 1000;
 
@@ -188,16 +190,39 @@ int blobs_scratch(struct blob_store *store, error *err)
     return fd < 0 ? fail_os(err, "make a place in the state folder") : fd;
 }
 
-int blob_begin(struct blob_store *store, const struct blob_owner *owner, struct blob_writer *writer,
-               error *err)
+void blob_begin(struct blob_store *store, const struct blob_owner *owner,
+                struct blob_writer *writer)
 {
-    *writer = (struct blob_writer){ .store = store };
+    *writer = (struct blob_writer){ .store = store, .fd = -1 };
     (void) snprintf(writer->owner, sizeof writer->owner, "%s", owner->name);
     (void) snprintf(writer->payer, sizeof writer->payer, "%s", owner->payer);
-    writer->fd = blobs_scratch(store, err);
-    if (writer->fd < 0)
-        return -1;
     sha256_begin(&writer->hash);
+}
+
+static int write_all(const struct blob_writer *writer, const char *at, size_t left, error *err)
+{
+    while (left > 0) {
+        ssize_t wrote = write(writer->fd, at, left);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote < 0)
+            return fail_os(err, "keep an artifact");
+        at += wrote;
+        left -= (size_t) wrote;
+    }
+    return 0;
+}
+
+/* Puts what is held into a file. A file that is made and dropped again costs what its writing does:
+ * ext4 passes over each inode that was free a moment ago. */
+static int make_file(struct blob_writer *writer, error *err)
+{
+    if (writer->fd >= 0)
+        return 0;
+    writer->fd = blobs_scratch(writer->store, err);
+    if (writer->fd < 0 || write_all(writer, writer->held.data, writer->held.size, err) < 0)
+        return -1;
+    bytes_done(&writer->held);
     return 0;
 }
 
@@ -207,17 +232,12 @@ int blob_add(struct blob_writer *writer, const void *data, size_t size, error *e
     for (size_t i = 0; i < size && writer->head_size < sizeof writer->head; i++)
         writer->head[writer->head_size++] = at[i];
     sha256_add(&writer->hash, data, size);
-    for (size_t left = size; left > 0;) {
-        ssize_t wrote = write(writer->fd, at, left);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote < 0)
-            return fail_os(err, "keep an artifact");
-        at += wrote;
-        left -= (size_t) wrote;
-    }
     writer->size += size;
-    return 0;
+    if (writer->size <= HELD_MAX) {
+        bytes_add(&writer->held, data, size);
+        return writer->held.failed ? fail(err, ERR_SYSTEM, "no memory to keep an artifact") : 0;
+    }
+    return make_file(writer, err) < 0 ? -1 : write_all(writer, data, size, err);
 }
 
 /* Gives the nameless file its name. What has that name already is of no owner that we know, or is
@@ -253,18 +273,22 @@ static bool is_whole(const struct blob_store *store, const struct blob *blob)
 int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_NAME_SIZE],
               error *err)
 {
-    auto_fd fd = take_fd(&writer->fd);
-    sha256_end_text(&writer->hash, ret_name);
-
     struct blob_store *store = writer->store;
+    sha256_end_text(&writer->hash, ret_name);
     struct blob *known = blob_find(store, writer->owner, ret_name);
     if (known && is_whole(store, known)) {
+        blob_abandon(writer);
         known->mime = mime;
         blob_share_renew(known);
         return BLOB_KNOWN;
     }
     if (known)
         blob_remove(store, known, true);
+    int made = make_file(writer, err);
+    auto_fd fd = take_fd(&writer->fd);
+    blob_abandon(writer);
+    if (made < 0)
+        return -1;
     char file[BLOB_FILE_SIZE];
     blob_file_name(writer->owner, ret_name, file);
     struct blob blob = { .fd = -1, .size = writer->size, .mime = mime, .is_checked = true };
@@ -284,6 +308,7 @@ void blob_abandon(struct blob_writer *writer)
 {
     close_fd(&writer->fd);
     writer->fd = -1;
+    bytes_done(&writer->held);
 }
 
 int blob_fail_missing(error *err)

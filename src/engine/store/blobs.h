@@ -6,6 +6,7 @@
  * name: this daemon has made it, or has hashed it since it was started. */
 #pragma once
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "ledger/sha256.h"
 
@@ -52,7 +53,8 @@ void blobs_leave(struct blob_store *store); /* the loop ends: gives its timer ba
 struct blob_writer {
     struct blob_store *store;
     char owner[BLOB_OWNER_SIZE], payer[BLOB_OWNER_SIZE];
-    int fd;
+    int fd;            /* -1: all of it is still in `held` */
+    struct bytes held; /* a small one has a file only if its bytes are new */
     uint64_t size;
     struct sha256 hash;
     size_t head_size;
@@ -67,8 +69,8 @@ struct blob_owner {
     const char *name, *payer;
 };
 
-int blob_begin(struct blob_store *store, const struct blob_owner *owner, struct blob_writer *writer,
-               error *err);
+void blob_begin(struct blob_store *store, const struct blob_owner *owner,
+                struct blob_writer *writer);
 int blob_add(struct blob_writer *writer, const void *data, size_t size, error *err);
 
 /* Gives  its name in hex. The MIME type is remembered with it. Returns BLOB_KNOWN if this owner had

@@ -21,8 +21,8 @@ static int keep_for(struct blob_store *store, const struct blob_owner *owner, co
 {
     struct blob_writer writer;
     error err;
-    if (blob_begin(store, owner, &writer, &err) < 0 ||
-        blob_add(&writer, text, strlen(text), &err) < 0)
+    blob_begin(store, owner, &writer);
+    if (blob_add(&writer, text, strlen(text), &err) < 0)
         return -1;
     int kept = blob_keep(&writer, mime_of("a.txt", writer.head, writer.head_size), name, &err);
     return kept == BLOB_KNOWN ? 0 : kept;
@@ -277,6 +277,54 @@ TEST(a_file_that_has_gone_is_not_there)
     expect(system(command) == 0, "remove %s", state_folder);
 }
 
+/* What is small has no file before it is kept, and none if its bytes are known. */
+static void keep_of_size(struct blob_store *store, size_t size, int expected)
+{
+    enum { PIECE = 1000, LARGE = 65536 };
+    static unsigned char data[200000], read_back[sizeof data + 1];
+    char name[BLOB_NAME_SIZE];
+    struct blob_writer writer;
+    struct blob_view view;
+    error err;
+    for (size_t i = 0; i < size; i++)
+        data[i] = (unsigned char) (i * i / PIECE);
+    blob_begin(store, &(struct blob_owner){ other, other }, &writer);
+    for (size_t at = 0; at < size; at += PIECE) {
+        size_t piece = size - at < PIECE ? size - at : PIECE;
+        require(blob_add(&writer, data + at, piece, &err) == 0, "%s", err.text);
+    }
+    expect((writer.fd < 0) == (size <= LARGE), "%zu bytes have descriptor %d", size, writer.fd);
+    expect(blob_keep(&writer, "text/plain", name, &err) == expected, "keep %zu bytes", size);
+    expect(writer.fd < 0 && !writer.held.data, "nothing is left of the writer");
+    require(blob_open(store, other, name, &view, &err) == 0, "open %zu bytes: %s", size, err.text);
+    ssize_t got = read(view.fd, read_back, sizeof read_back);
+    expect(view.size == size && got == (ssize_t) size && memcmp(read_back, data, size) == 0,
+           "%zu bytes come back", size);
+    (void) close(view.fd);
+}
+
+TEST(blobs_of_any_size_come_back)
+{
+    static const size_t sizes[] = { 0, 1, 999, 65536, 65537, 200000 };
+    static const struct blob_bounds bounds = { 1000 * BLOCK, 100 };
+    char folder[] = "/tmp/glovebox-blobs-XXXXXX", command[64];
+    error err;
+    require(mkdtemp(folder) != NULL, "make %s", folder);
+    const char *const states[] = { NULL, folder };
+    for_each(state, states) {
+        struct blob_store *store;
+        require(blobs_open(*state, &bounds, &store, &err) == 0, "%s", err.text);
+        for_each(size, sizes) {
+            keep_of_size(store, *size, 0);
+            keep_of_size(store, *size, BLOB_KNOWN);
+        }
+        blobs_close(store);
+    }
+    (void) snprintf(command, sizeof command, "rm -r '%s'", folder);
+    /* NOLINTNEXTLINE(cert-env33-c,concurrency-mt-unsafe): a test removes its own folder */
+    expect(system(command) == 0, "remove %s", folder);
+}
+
 TEST(types_come_from_name_or_magic)
 {
     static const struct {
@@ -296,7 +344,8 @@ TEST(types_come_from_name_or_magic)
     }
 }
 
-TESTS(CASE(blobs_in_memory), CASE(a_tenant_within_its_share_loses_nothing_to_others),
+TESTS(CASE(blobs_in_memory), CASE(blobs_of_any_size_come_back),
+      CASE(a_tenant_within_its_share_loses_nothing_to_others),
       CASE(a_blob_larger_than_the_store_takes_nothing_of_others), CASE(blobs_in_a_folder_survive),
       CASE(damaged_files_are_not_handed_out), CASE(a_file_that_has_gone_is_not_there),
       CASE(types_come_from_name_or_magic))
