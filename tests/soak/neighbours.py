@@ -3,8 +3,14 @@
 
 A polite tenant runs `print` again and again, alone and then beside another tenant of each kind of noise.py, in turns. Told
 are the median and the 99th percentile of its runs, how many times its quiet 99th percentile that is, and how many turns of
-gloveboxd's loop took more than 50 ms. Ends with 1 if a run of the polite tenant was refused or wrong, or if it was charged
-for anything but its own runs. The neighbour's client works on the same machine and is part of what is felt."""
+gloveboxd's loop took more than 50 ms. Each kind of noise comes from a tenant of its own, whose quotas are whole; how its
+requests were answered is told, too. Ends with 1 and a line for each cause
+
+* if the 99th percentile beside a kind is more than MOST times the quiet one, or more than KNOWN says of it,
+* if a turn of the loop took more than 50 ms,
+* if a run of the polite tenant was refused or wrong, or if it was charged for anything but its own runs.
+
+The machine must have nothing else to do. The neighbour's client works on it, too, and is part of what is felt."""
 
 import http.client
 import json
@@ -22,8 +28,27 @@ import noise
 from service import TOP, Service
 
 
+MOST = 10
+
+# What is known to exceed MOST, how many times quiet it may be, and why. On a virtual machine with two processors and control
+# groups v1, of windows of 6 s; a bound is about twice what was measured, since so short a window has few runs.
+KNOWN = {
+    "timers": (None, "timers of 10 us stop a whole nested virtual machine, gloveboxd with it: the kernel's, and turns are not told"),
+    "connections": (160, "200 clients on the same two processors, and sandboxes are built one after the other"),
+    "transfers": (70, "gloveboxd, both clients and glovebox-init move the bytes, and the polite run waits for a processor"),
+    "programs": (44, "the kernel favours tasks that are new (decision 151)"),
+    "threads": (40, "the kernel favours tasks that are new (decision 151)"),
+    "listings": (38, "as transfers: the answers are some MiB of JSON"),
+    "words": (36, "glovebox-init, which has more weight than programs, passes on one word after the other (decision 151)"),
+    "output": (32, "as words"),
+    "sessions": (27, "sandboxes are built one after the other by the spawner"),
+    "large bodies": (26, "the client's 4 MiB and their digests take a processor"),
+    "results": (24, "as words"),
+}
+
+
 def bother(port, key, kind):
-    """The other tenant: asks again at once, whatever it was told. Ends when it is killed."""
+    """The other tenant: asks again at once, whatever it was told. Ends when it is told to, and tells its answers."""
     count, act = noise.KINDS[kind]
 
     def client():
@@ -35,9 +60,12 @@ def bother(port, key, kind):
             except (OSError, http.client.HTTPException, ValueError):
                 one.connection.close()
 
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     for _ in range(count):
         threading.Thread(target=client, daemon=True).start()
-    signal.pause()
+    signal.sigwait([signal.SIGTERM])
+    os.write(1, json.dumps(noise.Client.answers).encode())
+    os._exit(0)
 
 
 def quantile(values, share):
@@ -54,9 +82,10 @@ def slow_turns(owner):
 
 
 def measure(port, keys, kind, seconds):
-    """The times of the polite tenant's runs in ms, what was wrong with them, what they used of the processor, and the
-    slow turns of the loop meanwhile."""
-    neighbour = subprocess.Popen([sys.executable, "-B", __file__, "--neighbour", str(port), keys["other"], kind])
+    """The times of the polite tenant's runs in ms, what was wrong with them, what they used of the processor, the slow turns
+    of the loop meanwhile, and how the other tenant was answered."""
+    neighbour = subprocess.Popen([sys.executable, "-B", __file__, "--neighbour", str(port), keys["other"], kind],
+                                 stdout=subprocess.PIPE, text=True)
     took, wrong, cpu_ms = [], [], 0
     before = slow_turns(noise.Client(port, keys["owner"]))
     try:
@@ -73,11 +102,11 @@ def measure(port, keys, kind, seconds):
                 cpu_ms += answer["usage"]["cpu_ms"] + 1  # it is rounded down
             time.sleep(0.01)
     finally:
-        neighbour.kill()
-        neighbour.wait()
+        neighbour.terminate()
+        answers = neighbour.communicate(timeout=60)[0]
     time.sleep(0.5)
     # A connection of its own: one that was idle meanwhile may be closed for a new one.
-    return took, wrong, cpu_ms, slow_turns(noise.Client(port, keys["owner"])) - before
+    return took, wrong, cpu_ms, slow_turns(noise.Client(port, keys["owner"])) - before, json.loads(answers)
 
 
 def make_key(build, state, name, scopes):
@@ -90,6 +119,17 @@ def charged_ms(owner, name):
     status, answer = owner.call("GET", "/v1/status")
     assert status == 200, answer
     return sum(row["cpu_ms"] for row in answer["keys"] if row["tenant"] == name)
+
+
+def judge(kind, times, slow):
+    """What does not hold of a kind, as lines."""
+    most, cause = KNOWN.get(kind, (MOST, ""))
+    if most is None:
+        return []
+    lines = [f"{kind}: {slow} turns of the loop took more than 50 ms"] if slow else []
+    if times > most:
+        lines.append(f"{kind}: p99 is {times:.1f} times quiet, {most} is the most" + (f" ({cause})" if cause else ""))
+    return lines
 
 
 def tell(kind, took, slow, share=""):
@@ -106,22 +146,27 @@ def main():
     with tempfile.TemporaryDirectory(prefix="glovebox-neighbours-") as folder, \
             Service(build, folder, 64, "--listen", f"127.0.0.1:{port}"):
         keys = {name: make_key(build, f"{folder}/state", name, scopes) for name, scopes in
-                {"polite": "run", "other": "run,sessions,audit", "owner": "audit,admin"}.items()}
-        for kind in ["quiet", *kinds, "quiet"]:
-            took, wrong_here, cpu_ms, slow = measure(port, keys, kind, seconds)
+                {"polite": "run", "owner": "audit,admin"}.items()}
+        for number, kind in enumerate(["quiet", *kinds, "quiet"]):
+            keys["other"] = make_key(build, f"{folder}/state", f"other-{number}", "run,sessions,audit")
+            took, wrong_here, cpu_ms, slow, answers = measure(port, keys, kind, seconds)
             times.setdefault(kind, []).extend(took)
             turns[kind] = turns.get(kind, 0) + slow
-            wrong += wrong_here
+            wrong += wrong_here[:3]
             own_ms += cpu_ms
-            tell(kind, took, slow)
+            tell(kind, took, slow, f", its neighbour heard {answers}")
         charged = charged_ms(noise.Client(port, keys["owner"]), "polite")
     quiet = quantile(times["quiet"], 0.99)
     for kind, took in times.items():
         tell(kind, took, turns[kind], f" ({quantile(took, 0.99) / quiet:5.1f} times quiet)")
+        wrong += judge(kind, quantile(took, 0.99) / quiet, turns[kind])
+    for kind, (most, cause) in KNOWN.items():
+        if kind in times:
+            print(f"known: {kind} may be {most or 'any number of'} times quiet: {cause}")
     print(f"the polite tenant was charged {charged} ms of processor time, its results say {own_ms} at most")
     if charged > own_ms:
         wrong.append("it was charged for more than its own runs")
-    for line in wrong[:5]:
+    for line in wrong:
         print(f"wrong: {line}")
     return 1 if wrong else 0
 

@@ -2,6 +2,7 @@
 sandboxes share, and clients that use up what gloveboxd has. Each kind is how many clients, and what each of them does,
 again and again, whatever it is told."""
 
+import collections
 import http.client
 import json
 import socket
@@ -9,6 +10,8 @@ import time
 
 
 class Client:
+    answers: "collections.Counter[str]" = collections.Counter()  # of all clients of this process, by the first digit of their status
+
     def __init__(self, port, key):
         self.port, self.key = port, key
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -18,6 +21,7 @@ class Client:
         headers = {"Authorization": f"Bearer {key or self.key}"} | headers
         self.connection.request(method, path, body if isinstance(body, bytes) else body and json.dumps(body), headers)
         answer = self.connection.getresponse()
+        self.answers[f"{answer.status // 100}xx"] += 1
         body = answer.read()
         return answer.status, json.loads(body) if answer.headers["Content-Type"] == "application/json" else body
 

@@ -1,0 +1,39 @@
+"""tests/soak/neighbours.py, which `make neighbours` runs for all kinds of noise: what it calls wrong, and that a tenant is
+answered and charged as if it were alone beside a few of them. How long that takes is judged there, not here."""
+
+import sys
+
+import pytest
+from conftest import BUILD, STATE, TOP
+
+sys.path.insert(0, str(TOP / "tests/soak"))
+import neighbours  # noqa: E402
+import noise  # noqa: E402
+
+
+def test_a_kind_may_not_worsen():
+    assert neighbours.judge("forks", 9.9, 0) == []
+    assert "p99 is 10.1 times quiet" in neighbours.judge("forks", 10.1, 0)[0]
+    assert "2 turns of the loop took more than 50 ms" in neighbours.judge("forks", 1, 2)[0]
+    assert len(neighbours.judge("forks", 11, 1)) == 2
+
+
+@pytest.mark.parametrize("kind", neighbours.KNOWN)
+def test_what_is_known_has_a_cause_and_a_bound(kind):
+    most, cause = neighbours.KNOWN[kind]
+    assert kind in noise.KINDS and len(cause) > 5
+    if most is None:
+        assert neighbours.judge(kind, 1000, 5) == []
+    else:
+        assert most > neighbours.MOST
+        assert neighbours.judge(kind, most, 0) == [] and neighbours.judge(kind, most + 1, 0) and neighbours.judge(kind, 1, 1)
+
+
+def test_nothing_of_it_is_the_other_ones(monkeypatch, capsys):
+    monkeypatch.setenv("GLOVEBOX_STATE", str(STATE))
+    monkeypatch.setattr(neighbours, "judge", lambda *_: [])
+    monkeypatch.setattr(sys, "argv", ["neighbours.py", str(BUILD), "1", "spinners", "artifacts", "no routes"])
+    ended = neighbours.main()
+    told = capsys.readouterr().out
+    assert ended == 0, told
+    assert "the polite tenant was charged" in told and "its neighbour heard {'4xx':" in told
