@@ -58,10 +58,11 @@ static void write_network(const struct policy *policy, struct bytes *out)
     }
     for (unsigned i = 0;
          policy->network == POLICY_NETWORK_RULES && i < policy->route.endpoint_count; i++)
-        bytes_print(out,
-                    "- http://%s" ENDPOINT_SUFFIX "/ leads to that service; credentials are "
-                    "added outside of the sandbox\n",
-                    policy->route.endpoints[i].name);
+        bytes_print(out, "- http://%s" ENDPOINT_SUFFIX "/ leads to the service '%s'%s\n",
+                    policy->route.endpoints[i].name, policy->route.endpoints[i].name,
+                    policy->route.endpoints[i].header_count > 0
+                        ? "; its credentials are added outside of the sandbox"
+                        : "");
 }
 
 static void write_files(const struct policy *policy, struct bytes *out)

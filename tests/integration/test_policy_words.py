@@ -5,6 +5,7 @@ import json
 
 import jsonschema
 import pytest
+from conftest import BUILD
 
 CAREFUL = """name: careful
 extends: data
@@ -150,6 +151,19 @@ def test_the_text_for_a_model_says_what_holds(glovebox, environment):
     assert "- A person is asked first if it: imports csv.\n" in text
     plain = glovebox("prompt", "--policy", "minimal", env=environment).stdout.decode()
     assert "looked at" not in plain and "may be asked for" not in plain
+
+
+def test_the_text_for_a_model_names_credentials_only_where_there_are_some(glovebox, tmp_path):
+    (tmp_path / "out.yaml").write_text("""name: out
+extends: data
+network:
+  endpoints:
+    models: {url: "http://localhost:8099", paths: ["/api/"]}
+    github: {url: "https://api.github.example", headers: [Authorization]}
+""")
+    text = glovebox("prompt", "--policy", "out", env={"GLOVEBOX_POLICIES": f"{tmp_path}:{BUILD}/policies"}).stdout.decode()
+    assert "- http://models.endpoint/ leads to the service 'models'\n" in text
+    assert "- http://github.endpoint/ leads to the service 'github'; its credentials are added outside of the sandbox\n" in text
 
 
 def schemas_of(answer):
