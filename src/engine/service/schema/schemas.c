@@ -80,7 +80,7 @@ static const struct property denial[] = {
 static const struct property connection[] = {
     { "host",        "string",  "as it was asked for" },
     { "port",        "count 0..65535", "" },
-    { "decision",    "string",  "allowed, refused, …" },
+    { "decision",    "=allow,deny", "" },
     { "rule",        "string?", "that allowed it" },
     { "reason",      "string?", "why not" },
     { "address",     "string?", "that was connected to" },
