@@ -2,6 +2,7 @@
 #include "ledger/chain.h"
 
 #include "base/cleanup.h"
+#include "base/write_whole.h"
 #include "ledger/envelope.h"
 #include "ledger/verify.h"
 
@@ -112,19 +113,6 @@ static int read_old(int folder, char *text, size_t room, size_t *ret_size, error
     }
 }
 
-/* A disk that is nearly full takes a part; what it says to the rest is the cause. */
-static bool write_whole(int file, const char *text, size_t size)
-{
-    while (size > 0) {
-        ssize_t done = write(file, text, size);
-        if (done < 0)
-            return false;
-        text += done;
-        size -= (size_t) done;
-    }
-    return true;
-}
-
 /* A whole new file takes the old one's place: a writer that is killed leaves the one or the other.
  */
 int key_chain_add(int folder, const struct bytes *record, error *err)
@@ -143,7 +131,7 @@ int key_chain_add(int folder, const struct bytes *record, error *err)
     (void) unlinkat(folder, new_name, 0);
     auto_fd file =
         openat(folder, new_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (file < 0 || !write_whole(file, text, size) || fdatasync(file) < 0 ||
+    if (file < 0 || write_whole(file, text, size) < 0 || fdatasync(file) < 0 ||
         renameat(folder, new_name, folder, file_name) < 0)
         return fail_os(err, "write the log's '%s'", file_name);
     return 0;

@@ -3,6 +3,7 @@
 #include "template/tree.h"
 
 #include "base/cleanup.h"
+#include "base/write_whole.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -274,20 +275,6 @@ int tree_make_directory(int root, const char *path, error *err)
     return 0;
 }
 
-static int write_all(int fd, const char *bytes, size_t size)
-{
-    while (size > 0) {
-        ssize_t written = write(fd, bytes, size);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return -1;
-        bytes += written;
-        size -= (size_t) written;
-    }
-    return 0;
-}
-
 int tree_write_file(int root, const char *path, const void *bytes, size_t size, error *err)
 {
     char above[PATH_MAX] = ".";
@@ -304,7 +291,7 @@ int tree_write_file(int root, const char *path, const void *bytes, size_t size, 
         return fail_os(err, "replace '%.150s'", path);
     auto_fd fd =
         openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (fd < 0 || fchmod(fd, 0644) < 0 || write_all(fd, bytes, size) < 0)
+    if (fd < 0 || fchmod(fd, 0644) < 0 || write_whole(fd, bytes, size) < 0)
         return fail_os(err, "write '%.150s'", path);
     return 0;
 }

@@ -2,6 +2,7 @@
 #include "cli/mcp/host_files.h"
 
 #include "base/cleanup.h"
+#include "base/write_whole.h"
 #include "template/tree.h"
 
 #include <errno.h>
@@ -146,19 +147,6 @@ static int open_folder(const struct host_files *files, const char *path, int *re
     return *ret_folder < 0 ? fail_open(folder, err) : 0;
 }
 
-static int write_all(int fd, const void *bytes, size_t size)
-{
-    const char *at = bytes;
-    while (size > 0) {
-        ssize_t sent = write(fd, at, size);
-        if (sent < 0 && errno != EINTR)
-            return -1;
-        at += sent > 0 ? sent : 0;
-        size -= sent > 0 ? (size_t) sent : 0;
-    }
-    return 0;
-}
-
 /* A link is never followed: rename(2) puts the file in its place, and a link that was there when we
  * looked is refused. */
 static int name_it(int folder, const char *temporary, const char *name, bool replaces)
@@ -204,7 +192,7 @@ int host_file_write(const struct host_files *files, const struct host_write *ord
     if (file < 0)
         return fail_name(order->path, err);
     const char *slash = strrchr(order->path, '/');
-    if (write_all(file, order->bytes, order->size) < 0 ||
+    if (write_whole(file, order->bytes, order->size) < 0 ||
         name_it(folder, temporary, slash ? slash + 1 : order->path, order->replaces) < 0) {
         (void) fail_name(order->path, err);
         (void) unlinkat(folder, temporary, 0);

@@ -71,24 +71,9 @@ static const char *const verdicts[] = { [OUTPUT_CHECK_ERROR] = "error",
 /* In the order of enum session_state. */
 static const char *const states[] = { "starting", "running", "paused" };
 
-enum label {
-    NONE,
-    STATUS,
-    START,
-    LIMIT,
-    DENIAL,
-    STREAM,
-    CLASS,
-    REASON,
-    DIRECTION,
-    TOLD,
-    VERDICT,
-    CAUSE,
-    RULE,
-    POLICY_LIMIT,
-    SESSION,
-    KEY
-};
+/* clang-format off */
+enum label { NONE, STATUS, START, LIMIT, DENIAL, STREAM, CLASS, REASON, DIRECTION, TOLD, VERDICT, CAUSE,
+             RULE, POLICY_LIMIT, SESSION, KEY };
 
 static const struct labels {
     const char *name;
@@ -97,7 +82,6 @@ static const struct labels {
     const char *const *words;
     const char *(*reason)(unsigned index); /* a second label, of this name */
 } labels[] = {
-    /* clang-format off */
     [NONE]   = { NULL,     1,               NULL },
     [STATUS] = { "status", RUN_STATUSES,    word_of_status },
     [START]  = { "start",  START_KINDS,     .words = starts },
@@ -114,8 +98,8 @@ static const struct labels {
     [POLICY_LIMIT] = { "policy", 1,         NULL }, /* counted by metrics_limits.c */
     [SESSION] = { "state", 3,               .words = states },
     [KEY]    = { "key",    1,               NULL }, /* counted by accounts.c, written by service_metrics.c */
-    /* clang-format on */
 };
+/* clang-format on */
 
 _Static_assert((int) EGRESS_REASONS <= (int) LABELS_MAX && (int) LIMITS <= (int) LABELS_MAX &&
                    (int) RUN_STATUSES <= (int) LABELS_MAX &&

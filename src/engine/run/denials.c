@@ -42,32 +42,20 @@ void denials_add(struct denials *denials, enum denial_reason reason, const char 
 
 static const char *family_name(uint64_t family)
 {
-    static const struct {
-        uint64_t family;
-        const char *name;
-    } names[] = {
-        { AF_INET, "AF_INET" },     { AF_INET6, "AF_INET6" },         { AF_NETLINK, "AF_NETLINK" },
-        { AF_PACKET, "AF_PACKET" }, { AF_VSOCK, "AF_VSOCK" },         { AF_ALG, "AF_ALG" },
-        { AF_XDP, "AF_XDP" },       { AF_BLUETOOTH, "AF_BLUETOOTH" },
+    static const char *const names[] = {
+        [AF_INET] = "AF_INET",     [AF_INET6] = "AF_INET6",         [AF_NETLINK] = "AF_NETLINK",
+        [AF_PACKET] = "AF_PACKET", [AF_VSOCK] = "AF_VSOCK",         [AF_ALG] = "AF_ALG",
+        [AF_XDP] = "AF_XDP",       [AF_BLUETOOTH] = "AF_BLUETOOTH",
     };
-    for_each(row, names)
-        if (row->family == family)
-            return row->name;
-    return NULL;
+    return family < COUNT_OF(names) ? names[family] : NULL;
 }
 
 static const char *type_name(uint64_t type)
 {
-    switch (type & 0xF) {
-    case SOCK_STREAM:
-        return "SOCK_STREAM";
-    case SOCK_DGRAM:
-        return "SOCK_DGRAM";
-    case SOCK_RAW:
-        return "SOCK_RAW";
-    default:
-        return "other";
-    }
+    static const char *const names[0x10] = {
+        [SOCK_STREAM] = "SOCK_STREAM", [SOCK_DGRAM] = "SOCK_DGRAM", [SOCK_RAW] = "SOCK_RAW"
+    };
+    return names[type & 0xF] ? names[type & 0xF] : "other";
 }
 
 static void add_socket(struct denials *denials, const struct agent_denial *call, const char *why,
@@ -115,18 +103,16 @@ void denials_add_skipped(struct denials *denials, const struct agent_skipped *sk
         enum denial_reason reason;
         const char *message;
     } rows[] = {
+        /* clang-format off */
         [0] = { DENIAL_READ, "it is not returned" }, /* what init has no word for */
-        [AGENT_SKIP_LINK] = { DENIAL_LINK,
-                              "a symbolic link is not returned; write the file itself" },
+        [AGENT_SKIP_LINK] = { DENIAL_LINK, "a symbolic link is not returned; write the file itself" },
         [AGENT_SKIP_SPECIAL] = { DENIAL_SPECIAL, "a FIFO, socket or device is not returned" },
-        [AGENT_SKIP_NAME] = { DENIAL_NAME,
-                              "the name is not UTF-8 or has control characters; rename the file" },
-        [AGENT_SKIP_BYTES] = { DENIAL_BYTES, "it does not fit into limits.artifacts_bytes; ask for "
-                                             "more or write less" },
-        [AGENT_SKIP_COUNT] = { DENIAL_COUNT, "more files than limits.artifact_files; pack them "
-                                             "into one archive" },
+        [AGENT_SKIP_NAME] = { DENIAL_NAME, "the name is not UTF-8 or has control characters; rename the file" },
+        [AGENT_SKIP_BYTES] = { DENIAL_BYTES, "it does not fit into limits.artifacts_bytes; ask for more or write less" },
+        [AGENT_SKIP_COUNT] = { DENIAL_COUNT, "more files than limits.artifact_files; pack them into one archive" },
         [AGENT_SKIP_DEPTH] = { DENIAL_DEPTH, "it lies deeper than 64 folders" },
         [AGENT_SKIP_READ] = { DENIAL_READ, "it could not be read" },
+        /* clang-format on */
     };
     unsigned row = skipped->reason < COUNT_OF(rows) ? skipped->reason : 0;
 

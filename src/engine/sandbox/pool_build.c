@@ -191,7 +191,7 @@ static void on_built(void *context, const struct spawned *spawned, const error *
         return;
     }
     if (sandbox_open(pool->spawner, spawned, &row->sandbox, &err) < 0) {
-        pool->draining++;
+        discard(pool, spawned);
         free(row);
         pending_lease_fails(pending_lease, &err);
         return;

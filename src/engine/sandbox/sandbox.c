@@ -264,14 +264,8 @@ int sandbox_open(struct spawner_link *spawner, const struct spawned *spawned,
                  struct sandbox **ret_sandbox, error *err)
 {
     struct sandbox *sandbox = calloc(1, sizeof *sandbox);
-    if (!sandbox) {
-        (void) close(spawned->inside);
-        for (int i = 0; i < GROUPS; i++)
-            if (spawned->groups[i] >= 0)
-                (void) close(spawned->groups[i]);
-        spawner_release(spawner, &spawned->name);
+    if (!sandbox)
         return fail(err, ERR_SYSTEM, "no memory for a sandbox");
-    }
     sandbox->spawner = spawner;
     sandbox->name = spawned->name;
     sandbox->tenant = spawned->tenant;
@@ -284,9 +278,6 @@ int sandbox_open(struct spawner_link *spawner, const struct spawned *spawned,
     sandbox->poll.data = sandbox;
     int result = uv_poll_init(spawner->loop, &sandbox->poll, sandbox->stream);
     if (result < 0) {
-        (void) close(sandbox->stream);
-        group_directories_done(&sandbox->groups);
-        spawner_release(spawner, &spawned->name);
         free(sandbox);
         return fail(err, ERR_SYSTEM, "watch a sandbox: %s", uv_strerror(result));
     }

@@ -24,7 +24,7 @@ struct sandbox_user {
     void (*broken)(void *context, const error *cause); /* it ended or misbehaved: close it now */
 };
 
-/* Takes the descriptors in `spawned`, also when it fails. */
+/* Takes the descriptors in `spawned`, but not when it fails. */
 int sandbox_open(struct spawner_link *spawner, const struct spawned *spawned,
                  struct sandbox **ret_sandbox, error *err);
 /* Has init hold what no control group does. Before any code runs inside. */

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/write_whole.h"
 #include "ledger/sha256.h"
 
 #include <dirent.h>
@@ -199,18 +200,9 @@ void blob_begin(struct blob_store *store, const struct blob_owner *owner,
     sha256_begin(&writer->hash);
 }
 
-static int write_all(const struct blob_writer *writer, const char *at, size_t left, error *err)
+static int write_piece(const struct blob_writer *writer, const void *data, size_t size, error *err)
 {
-    while (left > 0) {
-        ssize_t wrote = write(writer->fd, at, left);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote < 0)
-            return fail_os(err, "keep an artifact");
-        at += wrote;
-        left -= (size_t) wrote;
-    }
-    return 0;
+    return write_whole(writer->fd, data, size) < 0 ? fail_os(err, "keep an artifact") : 0;
 }
 
 /* Puts what is held into a file. A file that is made and dropped again costs what its writing does:
@@ -220,10 +212,9 @@ static int make_file(struct blob_writer *writer, error *err)
     if (writer->fd >= 0)
         return 0;
     writer->fd = blobs_scratch(writer->store, err);
-    if (writer->fd < 0 || write_all(writer, writer->held.data, writer->held.size, err) < 0)
-        return -1;
+    int made = writer->fd < 0 ? -1 : write_piece(writer, writer->held.data, writer->held.size, err);
     bytes_done(&writer->held);
-    return 0;
+    return made;
 }
 
 int blob_add(struct blob_writer *writer, const void *data, size_t size, error *err)
@@ -237,7 +228,7 @@ int blob_add(struct blob_writer *writer, const void *data, size_t size, error *e
         bytes_add(&writer->held, data, size);
         return writer->held.failed ? fail(err, ERR_SYSTEM, "no memory to keep an artifact") : 0;
     }
-    return make_file(writer, err) < 0 ? -1 : write_all(writer, data, size, err);
+    return make_file(writer, err) < 0 ? -1 : write_piece(writer, data, size, err);
 }
 
 /* Gives the nameless file its name. What has that name already is of no owner that we know, or is
@@ -286,7 +277,6 @@ int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_N
         blob_remove(store, known, true);
     int made = make_file(writer, err);
     auto_fd fd = take_fd(&writer->fd);
-    blob_abandon(writer);
     if (made < 0)
         return -1;
     char file[BLOB_FILE_SIZE];
