@@ -12,8 +12,7 @@ TEST(commas_stand_where_they_must)
     auto_bytes out = { 0 };
     json_open(&out, '{');
     json_string_field(&out, "a", "x,");
-    json_key(&out, "b");
-    json_open(&out, '[');
+    json_open_field(&out, "b", '[');
     json_count(&out, 1);
     json_string(&out, "[");
     json_open(&out, '{');

@@ -47,8 +47,7 @@ static void tell_failure(struct bridge *bridge, const struct post *post, const c
     json_string_field(&json, "jsonrpc", "2.0");
     json_key(&json, "id");
     json_raw(&json, id, strlen(id));
-    json_key(&json, "error");
-    json_open(&json, '{');
+    json_open_field(&json, "error", '{');
     json_number_field(&json, "code", INTERNAL);
     json_string_field(&json, "message", text);
     json_close(&json, '}');

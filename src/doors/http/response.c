@@ -122,8 +122,7 @@ static const struct error_row *write_failure(const struct exchange *exchange, co
 {
     const struct error_row *row = error_row_of(cause->code);
     json_open(json, '{');
-    json_key(json, "error");
-    json_open(json, '{');
+    json_open_field(json, "error", '{');
     json_string_field(json, "code", row->json_code);
     json_string_field(json, "message", cause->text);
     json_string_field(json, "fault", error_fault(cause->code));

@@ -33,8 +33,7 @@ static void initialize(struct mcp_call *call)
 static void discover(struct mcp_call *call)
 {
     struct bytes *out = mcp_result_open(call, NULL);
-    json_key(out, "supportedVersions");
-    json_open(out, '[');
+    json_open_field(out, "supportedVersions", '[');
     json_string(out, MCP_NEWEST);
     json_string(out, "2025-11-25");
     json_string(out, "2025-06-18");

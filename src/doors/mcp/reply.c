@@ -89,8 +89,7 @@ struct bytes *mcp_result_open(struct mcp_call *call, const char *type)
 {
     open_message(call);
     write_id(call);
-    json_key(&call->out, "result");
-    json_open(&call->out, '{');
+    json_open_field(&call->out, "result", '{');
     if (call->era == ERA_STATELESS)
         json_string_field(&call->out, "resultType", type ? type : "complete");
     return &call->out;
@@ -99,8 +98,7 @@ struct bytes *mcp_result_open(struct mcp_call *call, const char *type)
 void mcp_result_close(struct mcp_call *call)
 {
     if (call->era == ERA_STATELESS) {
-        json_key(&call->out, "_meta");
-        json_open(&call->out, '{');
+        json_open_field(&call->out, "_meta", '{');
         json_key(&call->out, MCP_META "serverInfo");
         mcp_write_server(call, &call->out);
         json_close(&call->out, '}');
@@ -114,8 +112,7 @@ void mcp_fail_with(struct mcp_call *call, int code, const char *data, const char
 {
     open_message(call);
     write_id(call);
-    json_key(&call->out, "error");
-    json_open(&call->out, '{');
+    json_open_field(&call->out, "error", '{');
     json_number_field(&call->out, "code", code);
     json_string_field(&call->out, "message", message);
     if (data) {
@@ -149,8 +146,7 @@ struct bytes *mcp_notice_open(struct mcp_call *call, const char *method, const c
     if (id)
         json_string_field(&call->out, "id", id);
     json_string_field(&call->out, "method", method);
-    json_key(&call->out, "params");
-    json_open(&call->out, '{');
+    json_open_field(&call->out, "params", '{');
     return &call->out;
 }
 

@@ -17,8 +17,7 @@ static const char prefix[] = "glovebox://artifacts/";
 void mcp_resources_list(struct mcp_call *call)
 {
     struct bytes *out = mcp_result_open(call, NULL);
-    json_key(out, "resources");
-    json_open(out, '[');
+    json_open_field(out, "resources", '[');
     json_close(out, ']');
     mcp_write_caching(call, out);
     mcp_result_close(call);
@@ -27,8 +26,7 @@ void mcp_resources_list(struct mcp_call *call)
 void mcp_resource_templates_list(struct mcp_call *call)
 {
     struct bytes *out = mcp_result_open(call, NULL);
-    json_key(out, "resourceTemplates");
-    json_open(out, '[');
+    json_open_field(out, "resourceTemplates", '[');
     json_open(out, '{');
     json_string_field(out, "uriTemplate", "glovebox://artifacts/{sha256}");
     json_string_field(out, "name", "artifact");
@@ -76,8 +74,7 @@ static void tell_file(struct mcp_call *call, const char *uri, const struct artif
         return;
     }
     struct bytes *out = mcp_result_open(call, NULL);
-    json_key(out, "contents");
-    json_open(out, '[');
+    json_open_field(out, "contents", '[');
     json_open(out, '{');
     json_string_field(out, "uri", uri);
     json_string_field(out, "mimeType", file->mime);

@@ -121,17 +121,14 @@ static void get_metadata(struct exchange *exchange)
     service_token_scopes_print(RIGHT_ANY, scopes, sizeof scopes);
     json_open(&json, '{');
     json_string_field(&json, "resource", audience);
-    json_key(&json, "authorization_servers");
-    json_open(&json, '[');
+    json_open_field(&json, "authorization_servers", '[');
     json_string(&json, issuer);
     json_close(&json, ']');
-    json_key(&json, "scopes_supported");
-    json_open(&json, '[');
+    json_open_field(&json, "scopes_supported", '[');
     for (char *rest = scopes, *word; (word = strsep(&rest, " "));)
         json_string(&json, word);
     json_close(&json, ']');
-    json_key(&json, "bearer_methods_supported");
-    json_open(&json, '[');
+    json_open_field(&json, "bearer_methods_supported", '[');
     json_string(&json, "header");
     json_close(&json, ']');
     json_string_field(&json, "resource_name", "glovebox");

@@ -251,8 +251,7 @@ void mcp_run_write(const struct mcp_call *call, const struct bytes *text, struct
     struct json_object *result = read_result(text);
     bool is_bare = call->tool && call->tool->is_bare;
     out->failed |= !result;
-    json_key(out, "content");
-    json_open(out, '[');
+    json_open_field(out, "content", '[');
     write_text(call, result, out);
     if (!is_bare) {
         write_images(result, out);

@@ -254,8 +254,7 @@ static void tell(struct mcp_call *call, const struct mcp_task *task, struct byte
     if (task->status != TASK_COMPLETED)
         return;
     call->work.is_mine = kept && kept->is_mine;
-    json_key(out, "result");
-    json_open(out, '{');
+    json_open_field(out, "result", '{');
     mcp_run_write(call, kept ? &kept->result : watch_result(call->work.watch), out);
     json_close(out, '}');
 }

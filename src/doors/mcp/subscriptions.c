@@ -16,8 +16,7 @@ static bool is_asked_for(const struct mcp_call *call, const char *name)
 static struct bytes *open_notice(struct mcp_call *call, const char *method)
 {
     struct bytes *out = mcp_notice_open(call, method, NULL);
-    json_key(out, "_meta");
-    json_open(out, '{');
+    json_open_field(out, "_meta", '{');
     json_key(out, MCP_META "subscriptionId");
     mcp_write_id(call, out);
     json_close(out, '}');
@@ -64,8 +63,7 @@ void mcp_subscriptions_listen(struct mcp_call *call)
     }
     mcp_stream(call);
     struct bytes *out = open_notice(call, "notifications/subscriptions/acknowledged");
-    json_key(out, "notifications");
-    json_open(out, '{');
+    json_open_field(out, "notifications", '{');
     if (hears_tools)
         json_flag_field(out, "toolsListChanged", true);
     json_close(out, '}');

@@ -124,8 +124,7 @@ static void add_place(struct bytes *text, const struct mcp_call *call)
 static void open_content(struct mcp_call *call, struct bytes *text)
 {
     struct bytes *out = mcp_result_open(call, NULL);
-    json_key(out, "content");
-    json_open(out, '[');
+    json_open_field(out, "content", '[');
     out->failed |= text->failed;
     mcp_content_text(out, bytes_text(text), text->size);
 }
@@ -159,8 +158,7 @@ static void tell_written(struct mcp_call *call)
     open_content(call, &text);
     struct bytes *out = &call->out;
     json_close(out, ']');
-    json_key(out, "structuredContent");
-    json_open(out, '{');
+    json_open_field(out, "structuredContent", '{');
     file_path_write(path->data, path->size, out);
     if (file_task_next_entry(work->file, &entry))
         file_facts_write(&entry, out);
@@ -238,8 +236,7 @@ static void write_blob(struct bytes *out, const char *mime, const struct bytes *
     json_open(out, '{');
     json_string_field(out, "type", is_image ? "image" : "resource");
     if (!is_image) {
-        json_key(out, "resource");
-        json_open(out, '{');
+        json_open_field(out, "resource", '{');
         json_string_field(out, "uri", "glovebox://file");
     }
     json_string_field(out, "mimeType", mime);
@@ -403,8 +400,7 @@ static void tell_list(struct mcp_call *call)
     open_content(call, &text);
     struct bytes *out = &call->out;
     json_close(out, ']');
-    json_key(out, "structuredContent");
-    json_open(out, '{');
+    json_open_field(out, "structuredContent", '{');
     file_path_write(path->data ? path->data : "", path->size, out);
     json_flag_field(out, "truncated", is_cut);
     json_key(out, "entries");

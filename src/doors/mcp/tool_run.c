@@ -336,12 +336,10 @@ static void tell_state(struct mcp_call *call)
                     "%s is %s. Ask again with run_status, or end it with run_cancel.",
                     watch_id(watch), watch_state(watch));
     struct bytes *out = mcp_result_open(call, NULL);
-    json_key(out, "content");
-    json_open(out, '[');
+    json_open_field(out, "content", '[');
     mcp_content_text(out, text, strlen(text));
     json_close(out, ']');
-    json_key(out, "structuredContent");
-    json_open(out, '{');
+    json_open_field(out, "structuredContent", '{');
     json_string_field(out, "id", watch_id(watch));
     json_string_field(out, "status", watch_state(watch));
     json_key(out, "url");

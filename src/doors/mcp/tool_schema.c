@@ -76,8 +76,7 @@ static void write_definitions(const char *text, struct bytes *out)
 
 static void write_arguments(const struct mcp_tool *tool, struct bytes *out)
 {
-    json_key(out, "properties");
-    json_open(out, '{');
+    json_open_field(out, "properties", '{');
     for (const struct property *row = tool->arguments; row && row->name; row++) {
         const char *header = mcp_header_of(row->name);
         json_key(out, row->name);
@@ -89,8 +88,7 @@ static void write_arguments(const struct mcp_tool *tool, struct bytes *out)
         }
     }
     json_close(out, '}');
-    json_key(out, "required");
-    json_open(out, '[');
+    json_open_field(out, "required", '[');
     for (const struct property *row = tool->arguments; row && row->name; row++)
         if (!row->may_lack)
             json_string(out, row->name);

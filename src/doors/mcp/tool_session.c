@@ -184,8 +184,7 @@ static void tell(struct mcp_call *call, const char *state)
     }
     (void) snprintf(text, sizeof text, "Session %s %s.", call->work.session, state);
     struct bytes *out = mcp_result_open(call, NULL);
-    json_key(out, "content");
-    json_open(out, '[');
+    json_open_field(out, "content", '[');
     mcp_content_text(out, text, strlen(text));
     json_close(out, ']');
     json_key(out, "structuredContent");

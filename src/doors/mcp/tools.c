@@ -37,8 +37,7 @@ void mcp_add_name(struct bytes *text, const char *name, size_t size)
 void mcp_tool_text(struct mcp_call *call, const char *text, bool is_error)
 {
     struct bytes *out = mcp_result_open(call, NULL);
-    json_key(out, "content");
-    json_open(out, '[');
+    json_open_field(out, "content", '[');
     mcp_content_text(out, text, strlen(text));
     json_close(out, ']');
     json_flag_field(out, "isError", is_error);
@@ -123,8 +122,7 @@ void mcp_tools_list(struct mcp_call *call)
     if (service_tool_words(exchange->service, &exchange->caller, &words, &err) < 0)
         words.text.size = 0; /* a policy file that is wrong: a run says what is */
     struct bytes *out = mcp_result_open(call, NULL);
-    json_key(out, "tools");
-    json_open(out, '[');
+    json_open_field(out, "tools", '[');
     for (size_t i = 0; i < catalogue->tool_count; i++)
         if (is_offered(call, &catalogue->tools[i]) &&
             service_check_right(&exchange->caller, catalogue->tools[i].right, &err) == 0)

@@ -68,8 +68,7 @@ static void get_approvals(struct exchange *exchange)
     uint64_t seconds;
     error err;
     json_open(&json, '{');
-    json_key(&json, "approvals");
-    json_open(&json, '[');
+    json_open_field(&json, "approvals", '[');
     int result = read_wait(exchange, &seconds, &err);
     if (result == 0)
         result = exchange_query_count(exchange, "limit", PAGE_MAX, PAGE, &list.max, &err);

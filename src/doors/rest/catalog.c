@@ -60,8 +60,7 @@ static void get_policies(struct exchange *exchange)
     service_default_policy(exchange->service, &exchange->caller, usual);
     json_open(&json, '{');
     json_string_field(&json, "default", usual);
-    json_key(&json, "policies");
-    json_open(&json, '[');
+    json_open_field(&json, "policies", '[');
     service_each_policy(exchange->service, write_policy, &json);
     json_close(&json, ']');
     json_close(&json, '}');
@@ -75,8 +74,7 @@ static void write_template(void *context, const struct template_entry *entry)
     json_string_field(json, "name", entry->name);
     json_string_field(json, "digest", entry->digest);
     json_string_field(json, "description", entry->description);
-    json_key(json, "languages");
-    json_open(json, '[');
+    json_open_field(json, "languages", '[');
     for (size_t i = 0; i < entry->language_count; i++)
         json_string(json, entry->languages[i]);
     json_close(json, ']');
@@ -87,8 +85,7 @@ static void get_templates(struct exchange *exchange)
 {
     struct bytes json = { 0 };
     json_open(&json, '{');
-    json_key(&json, "templates");
-    json_open(&json, '[');
+    json_open_field(&json, "templates", '[');
     service_each_template(exchange->service, write_template, &json);
     json_close(&json, ']');
     json_close(&json, '}');
@@ -99,8 +96,7 @@ static void get_limits(struct exchange *exchange)
 {
     struct bytes json = { 0 };
     json_open(&json, '{');
-    json_key(&json, "limits");
-    json_open(&json, '[');
+    json_open_field(&json, "limits", '[');
     for (enum limit_id id = 0; id < LIMITS; id++) {
         const struct limit_row *row = &limit_rows[id];
         uint64_t scale = row->unit == UNIT_MILLI ? 1000 : 1;

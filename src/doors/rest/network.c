@@ -38,8 +38,7 @@ static void write_policy(void *context, const struct network_use *use)
     json_string_field(json, "name", use->policy);
     json_count_field(json, "refused", use->refused);
     json_moment_field(json, "last_refused_at", use->last_refused_ms);
-    json_key(json, "rules");
-    json_open(json, '[');
+    json_open_field(json, "rules", '[');
     for (unsigned i = 0; i < use->rule_count; i++) {
         network_use_rule(use, i, &rule);
         write_rule(&rule, json);
@@ -54,8 +53,7 @@ static void get_rules(struct exchange *exchange)
     json_open(&json, '{');
     json_moment_field(&json, "started_at",
                       wall_clock_ms() - (now_ms() - http_began_ms(exchange->http)));
-    json_key(&json, "policies");
-    json_open(&json, '[');
+    json_open_field(&json, "policies", '[');
     service_each_network_use(exchange->service, write_policy, &json);
     json_close(&json, ']');
     json_close(&json, '}');

@@ -82,8 +82,7 @@ static void write_path_parameters(struct bytes *out, const char *path)
 
 static void write_parameters(struct bytes *out, const struct route *route)
 {
-    json_key(out, "parameters");
-    json_open(out, '[');
+    json_open_field(out, "parameters", '[');
     write_path_parameters(out, route->path);
     for (const struct parameter *each = route->query; each && each->name; each++) {
         json_open(out, '{');
@@ -102,8 +101,7 @@ static void write_parameters(struct bytes *out, const struct route *route)
  * which generators know by this format. */
 static void write_content(struct bytes *out, const char *mime, const char *schema)
 {
-    json_key(out, mime);
-    json_open(out, '{');
+    json_open_field(out, mime, '{');
     json_key(out, "schema");
     if (schema) {
         schema_reference_write(out, schema);
@@ -131,11 +129,9 @@ static void write_body(struct bytes *out, const struct route *route)
 {
     if (route->body == BODY_NONE)
         return;
-    json_key(out, "requestBody");
-    json_open(out, '{');
+    json_open_field(out, "requestBody", '{');
     json_flag_field(out, "required", route->body == BODY_JSON && !route->may_lack_body);
-    json_key(out, "content");
-    json_open(out, '{');
+    json_open_field(out, "content", '{');
     if (route->body == BODY_JSON)
         write_content(out, "application/json", route->takes);
     else
@@ -146,11 +142,9 @@ static void write_body(struct bytes *out, const struct route *route)
 
 static void open_named_answer(struct bytes *out, const char *name, const char *text)
 {
-    json_key(out, name);
-    json_open(out, '{');
+    json_open_field(out, name, '{');
     json_string_field(out, "description", text);
-    json_key(out, "content");
-    json_open(out, '{');
+    json_open_field(out, "content", '{');
 }
 
 static void open_answer(struct bytes *out, unsigned status, const char *text)
@@ -207,8 +201,7 @@ static void write_failures(struct bytes *out, const struct route *route)
 /* Each status of errors.def once, with what it may mean. */
 static void write_errors(struct bytes *out)
 {
-    json_key(out, "responses");
-    json_open(out, '{');
+    json_open_field(out, "responses", '{');
     for (int code = ERR_NONE + 1; code < ERR_COUNT; code++) {
         const struct error_row *row = error_row_of(code);
         auto_bytes text = { 0 };
@@ -232,8 +225,7 @@ static void write_errors(struct bytes *out)
 static void write_answers(struct bytes *out, const struct route *route)
 {
     const char *mime = route->mime ? route->mime : "application/json";
-    json_key(out, "responses");
-    json_open(out, '{');
+    json_open_field(out, "responses", '{');
     open_answer(out, route->status > 0 ? route->status : MHD_HTTP_OK, "What was asked for");
     if (route->mime)
         write_bytes_content(out, mime);
@@ -288,17 +280,14 @@ static void write_operation(struct bytes *out, const struct route_table *table,
                             const struct route *route, const char *method)
 {
     enum right right = route->right ? route->right : table->right;
-    json_key(out, method);
-    json_open(out, '{');
+    json_open_field(out, method, '{');
     write_operation_id(out, route, method);
     write_text(out, route, right);
-    json_key(out, "tags");
-    json_open(out, '[');
+    json_open_field(out, "tags", '[');
     json_string(out, table->name);
     json_close(out, ']');
     if (right == RIGHT_NONE) {
-        json_key(out, "security");
-        json_open(out, '[');
+        json_open_field(out, "security", '[');
         json_close(out, ']');
     }
     write_parameters(out, route);
@@ -325,8 +314,7 @@ static void write_methods(struct bytes *out, const struct route_table *table,
 
 static void write_paths(struct bytes *out, const struct route_table *const *tables)
 {
-    json_key(out, "paths");
-    json_open(out, '{');
+    json_open_field(out, "paths", '{');
     struct place_in_tables at = { tables, 0 };
     for (const struct route *route = next_route(&at); route; route = next_route(&at)) {
         if (came_before(tables, route))
@@ -344,14 +332,11 @@ static void write_paths(struct bytes *out, const struct route_table *const *tabl
 
 static void write_components(struct bytes *out)
 {
-    json_key(out, "components");
-    json_open(out, '{');
+    json_open_field(out, "components", '{');
     schemas_write(out);
     write_errors(out);
-    json_key(out, "securitySchemes");
-    json_open(out, '{');
-    json_key(out, "key");
-    json_open(out, '{');
+    json_open_field(out, "securitySchemes", '{');
+    json_open_field(out, "key", '{');
     json_string_field(out, "type", "http");
     json_string_field(out, "scheme", "bearer");
     json_close(out, '}');
@@ -361,18 +346,15 @@ static void write_components(struct bytes *out)
 
 static void write_info(struct bytes *out)
 {
-    json_key(out, "info");
-    json_open(out, '{');
+    json_open_field(out, "info", '{');
     json_string_field(out, "title", "glovebox");
     json_string_field(out, "version", GLOVEBOX_VERSION);
     json_string_field(out, "description", "Runs code that a language model wrote, in sandboxes");
-    json_key(out, "license");
-    json_open(out, '{');
+    json_open_field(out, "license", '{');
     json_string_field(out, "name", "Apache 2.0");
     json_string_field(out, "identifier", "Apache-2.0");
     json_close(out, '}');
-    json_key(out, "contact");
-    json_open(out, '{');
+    json_open_field(out, "contact", '{');
     json_string_field(out, "name", "glovebox");
     json_close(out, '}');
     json_close(out, '}');
@@ -381,8 +363,7 @@ static void write_info(struct bytes *out)
 /* Where this document came from: a generated client is given the address of its daemon. */
 static void write_servers(struct bytes *out)
 {
-    json_key(out, "servers");
-    json_open(out, '[');
+    json_open_field(out, "servers", '[');
     json_open(out, '{');
     json_string_field(out, "url", "/");
     json_string_field(out, "description", "The daemon that served this document");
@@ -392,8 +373,7 @@ static void write_servers(struct bytes *out)
 
 static void write_tags(struct bytes *out, const struct route_table *const *tables)
 {
-    json_key(out, "tags");
-    json_open(out, '[');
+    json_open_field(out, "tags", '[');
     for (; *tables; tables++) {
         json_open(out, '{');
         json_string_field(out, "name", (*tables)->name);
@@ -409,11 +389,9 @@ void openapi_write(const struct route_table *const *tables, struct bytes *out)
     json_string_field(out, "openapi", "3.1.0");
     write_info(out);
     write_servers(out);
-    json_key(out, "security");
-    json_open(out, '[');
+    json_open_field(out, "security", '[');
     json_open(out, '{');
-    json_key(out, "key");
-    json_open(out, '[');
+    json_open_field(out, "key", '[');
     json_close(out, ']');
     json_close(out, '}');
     json_open(out, '{'); /* none: the owner's Unix socket */

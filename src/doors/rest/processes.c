@@ -278,8 +278,7 @@ static void get_processes(struct exchange *exchange)
         return;
     struct bytes json = { 0 };
     json_open(&json, '{');
-    json_key(&json, "processes");
-    json_open(&json, '[');
+    json_open_field(&json, "processes", '[');
     while ((each = service_process_next(exchange->service, session, each, wants_all)))
         service_process_write(each, &json);
     json_close(&json, ']');

@@ -13,8 +13,7 @@
 
 static void write_hashes(struct bytes *out, const char *key, const struct log_proof *proof)
 {
-    json_key(out, key);
-    json_open(out, '[');
+    json_open_field(out, key, '[');
     for (size_t i = 0; i < proof->count; i++)
         json_string(out, proof->hashes[i]);
     json_close(out, ']');
@@ -65,8 +64,7 @@ static void get_receipts(struct exchange *exchange)
     char next[24];
     error err;
     json_open(&json, '{');
-    json_key(&json, "receipts");
-    json_open(&json, '[');
+    json_open_field(&json, "receipts", '[');
     if (exchange_query_count(exchange, "limit", PAGE_MAX, PAGE, &page.max, &err) < 0 ||
         exchange_query_count(exchange, "cursor", INT64_MAX, 0, &page.cursor, &err) < 0 ||
         service_list_receipts(exchange->service, &exchange->caller, &page, &json, &err) < 0) {

@@ -120,8 +120,7 @@ static void get_runs(struct exchange *exchange)
                              .each = write_row };
     error err;
     json_open(&json, '{');
-    json_key(&json, "runs");
-    json_open(&json, '[');
+    json_open_field(&json, "runs", '[');
     if (exchange_query_count(exchange, "limit", PAGE_MAX, PAGE, &page.max, &err) < 0 ||
         exchange_query_count(exchange, "cursor", UINT64_MAX, UINT64_MAX, &page.cursor, &err) < 0 ||
         service_list_runs(exchange->service, &exchange->caller, &page, &err) < 0) {

@@ -137,8 +137,7 @@ static void get_sessions(struct exchange *exchange)
     }
     struct bytes json = { 0 };
     json_open(&json, '{');
-    json_key(&json, "sessions");
-    json_open(&json, '[');
+    json_open_field(&json, "sessions", '[');
     while ((session = service_sessions_next(&exchange->caller, &page)))
         service_session_write(session, &json);
     json_close(&json, ']');

@@ -52,14 +52,12 @@ static void write_key(void *context, const struct key_status *key)
     json_count_field(json, "log_bytes_today", key->log_bytes_today);
     json_count_field(json, "log_bytes_per_day", key->log_bytes_per_day);
     json_count_field(json, "runs_per_minute", key->runs_per_minute);
-    json_key(json, "ends");
-    json_open(json, '{');
+    json_open_field(json, "ends", '{');
     for (enum run_status status = 0; status < RUN_STATUSES; status++)
         if (key->ends[status] > 0)
             json_count_field(json, outcome_status_name(status), key->ends[status]);
     json_close(json, '}');
-    json_key(json, "limit_hits");
-    json_open(json, '{');
+    json_open_field(json, "limit_hits", '{');
     for (enum limit_id id = 0; id < LIMITS; id++)
         if (key->limit_hits[id] > 0)
             json_count_field(json, limit_rows[id].name, key->limit_hits[id]);
@@ -87,16 +85,13 @@ static void get_status(struct exchange *exchange)
     json_count_field(&json, "queue", load.queued_max);
     json_count_field(&json, "sessions", load.sessions);
     json_flag_field(&json, "closing", load.is_closing);
-    json_key(&json, "warnings");
-    json_open(&json, '[');
+    json_open_field(&json, "warnings", '[');
     service_each_warning(exchange->service, write_warning, &json);
     json_close(&json, ']');
-    json_key(&json, "pools");
-    json_open(&json, '[');
+    json_open_field(&json, "pools", '[');
     service_each_pool(exchange->service, write_pool, &json);
     json_close(&json, ']');
-    json_key(&json, "keys");
-    json_open(&json, '[');
+    json_open_field(&json, "keys", '[');
     service_each_key(exchange->service, write_key, &json);
     json_close(&json, ']');
     json_close(&json, '}');

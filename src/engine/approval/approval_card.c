@@ -22,8 +22,7 @@ static void write_hidden(const struct bytes *text, struct bytes *out)
 {
     const unsigned char *at = (const unsigned char *) text->data;
     unsigned line = 1, count = 0;
-    json_key(out, "hidden_characters");
-    json_open(out, '[');
+    json_open_field(out, "hidden_characters", '[');
     for (size_t i = 0; i < text->size && count < HIDDEN_MAX;) {
         int size = utf8_character(at + i, text->size - i);
         uint32_t point = size > 0 ? utf8_code_point(at + i, size) : 0xFFFD;
@@ -79,8 +78,7 @@ static void write_content(const struct payload *content, size_t *room, struct by
 
 static void write_words(struct bytes *out, const char *key, const char *const *words, size_t count)
 {
-    json_key(out, key);
-    json_open(out, '[');
+    json_open_field(out, key, '[');
     for (size_t i = 0; i < count; i++)
         json_string(out, words[i]);
     json_close(out, ']');
@@ -117,8 +115,7 @@ static void write_inputs(const struct run_request *request, size_t *room, struct
     } else {
         json_null(out);
     }
-    json_key(out, "files");
-    json_open(out, '[');
+    json_open_field(out, "files", '[');
     for (size_t i = 0; i < request->file_count; i++) {
         json_open(out, '{');
         json_string_field(out, "path", request->files[i].path);
@@ -126,8 +123,7 @@ static void write_inputs(const struct run_request *request, size_t *room, struct
         json_close(out, '}');
     }
     json_close(out, ']');
-    json_key(out, "environment_names");
-    json_open(out, '[');
+    json_open_field(out, "environment_names", '[');
     for (size_t i = 0; i < request->variable_count; i++)
         json_string(out, request->variables[i].name);
     json_close(out, ']');
@@ -137,8 +133,7 @@ static void write_inputs(const struct run_request *request, size_t *room, struct
 
 static void write_reasons(uint32_t reasons, struct bytes *out)
 {
-    json_key(out, "reasons");
-    json_open(out, '[');
+    json_open_field(out, "reasons", '[');
     for (uint32_t bit = ASKS_ALWAYS; bit <= ASKS_CHECK; bit <<= 1)
         if (reasons & bit)
             json_string(out, approval_asks_name(bit));
@@ -148,8 +143,7 @@ static void write_reasons(uint32_t reasons, struct bytes *out)
 static void write_limits(const struct run *run, struct bytes *out)
 {
     const struct limits *usual = &run->plan.policy->limits;
-    json_key(out, "limits");
-    json_open(out, '[');
+    json_open_field(out, "limits", '[');
     for_each(row, limit_rows) {
         enum limit_id id = (enum limit_id)(row - limit_rows);
         uint64_t granted = limit_get(&run->plan.limits, id);
@@ -170,8 +164,7 @@ static void write_limits(const struct run *run, struct bytes *out)
 static void write_network(const struct run_spec *plan, struct bytes *out)
 {
     const struct network_endpoint *told = NULL;
-    json_key(out, "network");
-    json_open(out, '[');
+    json_open_field(out, "network", '[');
     for (unsigned i = 0; plan->network == POLICY_NETWORK_RULES && i < plan->route->count; i++) {
         const struct network_rule *rule = &plan->route->rules[i];
         const struct network_endpoint *endpoint = network_rule_endpoint(plan->route, rule);
@@ -193,8 +186,7 @@ static void write_leaves(const struct run *run, struct bytes *out)
     char output[32], artifacts[32], text[256];
     limit_print(LIMIT_output, run->plan.limits.output, output, sizeof output);
     limit_print(LIMIT_artifacts, run->plan.limits.artifacts, artifacts, sizeof artifacts);
-    json_key(out, "leaves");
-    json_open(out, '[');
+    json_open_field(out, "leaves", '[');
     (void) snprintf(
         text, sizeof text,
         "to the asker: what it prints (%s are kept), and files of /workspace (at most %s)", output,

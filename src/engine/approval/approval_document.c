@@ -34,8 +34,7 @@ static void write_word(struct bytes *out, const char *key, const char *text)
 
 static void write_scopes(const struct approval *approval, struct bytes *out)
 {
-    json_key(out, "scopes");
-    json_open(out, '[');
+    json_open_field(out, "scopes", '[');
     for (uint32_t bit = REACH_ONCE; bit <= REACH_TIME; bit <<= 1)
         if ((approval->reaches & bit) && (bit != REACH_SESSION || approval->session[0]))
             json_string(out, approval_scope_name(bit));
@@ -106,8 +105,7 @@ static void write_event(struct bytes *out, const char *word, const struct approv
     json_open(out, '{');
     json_string_field(out, "type", type);
     json_moment_field(out, "timestamp", wall_clock_ms());
-    json_key(out, "data");
-    json_open(out, '{');
+    json_open_field(out, "data", '{');
     json_string_field(out, "approval", approval->id);
     json_string_field(out, "state", approval_state_name(approval->state));
     json_string_field(out, "asker", approval->asker[0] ? approval->asker : "owner");

@@ -47,8 +47,7 @@ static void write_items(struct bytes *out, const char *field, const struct openi
     static const char *const outputs[] = { "results", "stderr", "stdout" };
     struct json_object *opened = json_member(predicate, "opened"),
                        *said = json_member(predicate, "outputs");
-    json_key(out, field);
-    json_open(out, '[');
+    json_open_field(out, field, '[');
     write_list(out, nonce, "inputs", json_member(opened ? opened : predicate, "inputs"));
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
         if (json_member(said, outputs[i]))
@@ -128,8 +127,7 @@ static int write_approval(const struct receipts *receipts, const struct account 
     json_open(out, '{');
     json_string_field(out, "receipt", text(json_member(event, "id")));
     json_string_field(out, "execution", text(json_member(facts, "approval")));
-    json_key(out, "items");
-    json_open(out, '[');
+    json_open_field(out, "items", '[');
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         write_item(out, &nonce, "approval", names[i], text(json_member(facts, names[i])));
     json_close(out, ']');

@@ -43,25 +43,17 @@ void connection_fact(const struct egress_record *record, const struct network_po
     connection_fact_of(record, is_allowed ? ret_texts->rule : NULL, ret_texts, ret_fact);
 }
 
-static void optional_field(struct bytes *out, const char *key, const char *text)
-{
-    if (text)
-        json_string_field(out, key, text);
-    else
-        json_null_field(out, key);
-}
-
 void connection_write(const struct fact_connection *fact, uint32_t took_ms, struct bytes *out)
 {
     json_string_field(out, "host", fact->host);
     json_number_field(out, "port", (int64_t) fact->port);
     json_string_field(out, "decision", fact->decision);
-    optional_field(out, "rule", fact->rule);
-    optional_field(out, "reason", fact->reason);
-    optional_field(out, "address", fact->address);
+    json_string_field(out, "rule", fact->rule);
+    json_string_field(out, "reason", fact->reason);
+    json_string_field(out, "address", fact->address);
     json_flag_field(out, "intercepted", fact->intercepted);
-    optional_field(out, "method", fact->method);
-    optional_field(out, "path", fact->path);
+    json_string_field(out, "method", fact->method);
+    json_string_field(out, "path", fact->path);
     json_number_field(out, "status", (int64_t) fact->status);
     json_number_field(out, "sent", (int64_t) fact->sent);
     json_number_field(out, "received", (int64_t) fact->received);

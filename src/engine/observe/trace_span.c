@@ -50,8 +50,7 @@ static void write_attribute(const struct trace_attribute *attribute, struct byte
 {
     json_open(out, '{');
     json_string_field(out, "key", attribute->key);
-    json_key(out, "value");
-    json_open(out, '{');
+    json_open_field(out, "value", '{');
     if (attribute->text)
         json_string_field(out, "stringValue", attribute->text);
     else
@@ -62,8 +61,7 @@ static void write_attribute(const struct trace_attribute *attribute, struct byte
 
 static void write_attributes(const struct trace_span *span, struct bytes *out)
 {
-    json_key(out, "attributes");
-    json_open(out, '[');
+    json_open_field(out, "attributes", '[');
     for (size_t i = 0; i < span->count; i++) {
         size_t before = out->size;
         if (span->attributes[i].text && !*span->attributes[i].text)
@@ -89,8 +87,7 @@ void trace_span_end(const struct trace_span *span)
     write_moment(&out, "startTimeUnixNano", now_ns - span->took_us * 1000);
     write_moment(&out, "endTimeUnixNano", now_ns);
     if (span->failure) {
-        json_key(&out, "status");
-        json_open(&out, '{');
+        json_open_field(&out, "status", '{');
         json_count_field(&out, "code", STATUS_ERROR);
         json_string_field(&out, "message", span->failure);
         json_close(&out, '}');

@@ -281,8 +281,7 @@ void output_check_write(const struct run *run, struct bytes *out)
     json_open(out, '{');
     json_string_field(out, "verdict", output_check_verdict_name(outcome->verdict));
     json_string_field(out, "expectation", output_check->sha256);
-    json_key(out, "findings");
-    json_open(out, '[');
+    json_open_field(out, "findings", '[');
     for (size_t i = 0; i < outcome->count; i++)
         write_finding(run, &outcome->findings[i], out);
     json_close(out, ']');

@@ -52,8 +52,7 @@ static void write_expected(const struct run *run, struct bytes *out)
     json_open(out, '{');
     json_key(out, "expects");
     json_raw(out, expect ? expect : "", expect ? strlen(expect) : 0);
-    json_key(out, "stdout");
-    json_open(out, '{');
+    json_open_field(out, "stdout", '{');
     json_count_field(out, "bytes", collector->output[0].total);
     json_flag_field(out, "cut",
                     output_is_truncated(&collector->output[0]) || collector->output[0].starved);
@@ -61,8 +60,7 @@ static void write_expected(const struct run *run, struct bytes *out)
     json_flag_field(out, "artifacts_cut",
                     collector->artifacts_cut || collector->artifact_files_cut ||
                         run->files_are_lost);
-    json_key(out, "artifacts");
-    json_open(out, '[');
+    json_open_field(out, "artifacts", '[');
     for (size_t i = 0; i < collector->artifact_count; i++) {
         json_open(out, '{');
         json_string_field(out, "path", collector->artifacts[i].path);

@@ -46,8 +46,7 @@ void check_write(const struct check_outcome *outcome, struct bytes *out)
     }
     json_open(out, '{');
     json_string_field(out, "decision", check_decision_name(outcome->decision));
-    json_key(out, "findings");
-    json_open(out, '[');
+    json_open_field(out, "findings", '[');
     for (size_t i = 0; i < outcome->count; i++)
         write_finding(&outcome->findings[i], out);
     json_close(out, ']');

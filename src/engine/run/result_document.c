@@ -74,8 +74,7 @@ void result_write_error(const char *name, const char *value, struct bytes *out)
     json_string_field(out, "name", name);
     json_string_field(out, "value", value);
     json_string_field(out, "traceback", "");
-    json_key(out, "frames");
-    json_open(out, '[');
+    json_open_field(out, "frames", '[');
     json_close(out, ']');
     json_close(out, '}');
 }
@@ -214,8 +213,7 @@ static void write_named(const char *name, const char *digest, struct bytes *out)
 
 static void write_walls(struct bytes *out, const char *name, uint64_t walls)
 {
-    json_key(out, name);
-    json_open(out, '[');
+    json_open_field(out, name, '[');
     for (unsigned wall = 0; wall < 64 && wall_name(wall); wall++)
         if (walls & wall_bit(wall))
             json_string(out, wall_name(wall));

@@ -67,8 +67,7 @@ static bool write_more(struct listing *listing)
         json_open(out, '{');
         file_path_write(path->data ? path->data : "", path->size, out);
         json_flag_field(out, "truncated", file_task_is_cut(task));
-        json_key(out, "entries");
-        json_open(out, '[');
+        json_open_field(out, "entries", '[');
         listing->has_begun = true;
     } else if (file_task_next_entry(task, &entry)) {
         file_entry_write(&entry, out);

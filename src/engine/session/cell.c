@@ -326,8 +326,7 @@ static void free_cell(struct run *run)
 static void write_cell(const struct run *run, struct bytes *out)
 {
     bool is_hidden = output_check_has_withheld(run) && run->verdict.fault == FAULT_POLICY;
-    json_key(out, "cell");
-    json_open(out, '{');
+    json_open_field(out, "cell", '{');
     json_string_field(out, "session", run->session);
     json_string_field(out, "context", run->context);
     json_count_field(out, "number", run->cell->number);

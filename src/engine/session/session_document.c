@@ -34,8 +34,7 @@ static void write_usage(struct session *session, struct bytes *out)
     if (session->sandbox)
         counters_read(sandbox_groups(session->sandbox), &session->counters);
     const struct session_usage usage = session_usage(session);
-    json_key(out, "usage");
-    json_open(out, '{');
+    json_open_field(out, "usage", '{');
     json_count_field(out, "cpu_ms", usage.cpu_us / 1000);
     json_count_field(out, "memory_peak_bytes", usage.memory_peak_bytes);
     json_count_field(out, "processes_peak", usage.processes_peak);
@@ -66,8 +65,7 @@ static void write_origin(const struct session *session, struct bytes *out)
 static void write_languages(const struct session *session, struct bytes *out)
 {
     const struct template *template = session->plan.template;
-    json_key(out, "languages");
-    json_open(out, '[');
+    json_open_field(out, "languages", '[');
     for (size_t i = 0; i < template->language_count; i++) {
         const char *name = template->languages[i].name;
         if (context_kind_of(name) && policy_allows_language(session->plan.policy, name))

@@ -55,8 +55,7 @@ static void write_pattern(struct bytes *out, const char *type)
 
 static void write_words(struct bytes *out, const char *words, bool may_be_null)
 {
-    json_key(out, "enum");
-    json_open(out, '[');
+    json_open_field(out, "enum", '[');
     while (*words) {
         size_t length = strcspn(words, ",");
         json_text(out, words, length);
@@ -130,8 +129,7 @@ static void write_many(struct bytes *out, const char *type, bool may_be_null)
     if (isdigit((unsigned char) type[1]))
         json_count_field(out, is_list ? "maxItems" : "maxProperties", strtoull(type + 1, NULL, 10));
     if (isalpha((unsigned char) type[1])) {
-        json_key(out, "propertyNames");
-        json_open(out, '{');
+        json_open_field(out, "propertyNames", '{');
         json_string_field(out, "pattern", "^[A-Za-z_][A-Za-z0-9_]*$");
         json_close(out, '}');
     }
@@ -162,8 +160,7 @@ static void write_plain(struct bytes *out, const char *type)
 /* "string|[]string" */
 static void write_union(struct bytes *out, const char *types, bool may_be_null)
 {
-    json_key(out, "anyOf");
-    json_open(out, '[');
+    json_open_field(out, "anyOf", '[');
     while (*types) {
         char type[TYPE_MAX];
         size_t length = strcspn(types, "|");
@@ -226,13 +223,11 @@ static void write_required(struct bytes *out, const struct property *fields)
 static void write_fields(struct bytes *out, const struct schema *schema)
 {
     json_string_field(out, "type", "object");
-    json_key(out, "properties");
-    json_open(out, '{');
+    json_open_field(out, "properties", '{');
     write_properties(out, schema->first);
     write_properties(out, schema->fields);
     json_close(out, '}');
-    json_key(out, "required");
-    json_open(out, '[');
+    json_open_field(out, "required", '[');
     write_required(out, schema->first);
     write_required(out, schema->fields);
     json_close(out, ']');
@@ -247,15 +242,13 @@ void schema_write(struct bytes *out, const struct schema *schema)
     if (schema->fields) {
         write_fields(out, schema);
     } else {
-        json_key(out, "anyOf");
-        json_open(out, '[');
+        json_open_field(out, "anyOf", '[');
         for (size_t i = 0; i < COUNT_OF(schema->either) && schema->either[i]; i++)
             schema_reference_write(out, schema->either[i]);
         json_close(out, ']');
     }
     if (schema->example) {
-        json_key(out, "examples");
-        json_open(out, '[');
+        json_open_field(out, "examples", '[');
         json_raw(out, schema->example, strlen(schema->example));
         json_close(out, ']');
     }
@@ -265,12 +258,10 @@ void schema_write(struct bytes *out, const struct schema *schema)
 /* Straight from limits.def. */
 void schema_limits_write(struct bytes *out)
 {
-    json_key(out, "Limits");
-    json_open(out, '{');
+    json_open_field(out, "Limits", '{');
     json_string_field(out, "description", "Limits of a run; the unit is in the name");
     json_string_field(out, "type", "object");
-    json_key(out, "properties");
-    json_open(out, '{');
+    json_open_field(out, "properties", '{');
     for_each(row, limit_rows) {
         uint64_t scale = row->unit == UNIT_MILLI ? 1000 : 1;
         json_key(out, row->json_name);
@@ -297,8 +288,7 @@ const struct schema *schema_find(const char *name)
 
 void schemas_write(struct bytes *out)
 {
-    json_key(out, "schemas");
-    json_open(out, '{');
+    json_open_field(out, "schemas", '{');
     schema_limits_write(out);
     for (const struct schema *const *table = schema_tables; *table; table++)
         for (const struct schema *schema = *table; schema->name; schema++)
