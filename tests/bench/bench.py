@@ -3,8 +3,8 @@
 
 All that is compared takes turns within one run, in random order, because machines are noisy: ratios hold, absolute
 figures only for the machine and the hour. Parts (report.PARTS) can be measured one by one; what was not asked for stays as
-it was. Leaves bench.json, benchmark.md and bench.png in BUILD, and unless --quick copies the last two to docs/. Says which
-row got worse than in docs/benchmark.md. A missed budget is reported and is no failure."""
+it was. Leaves bench.json, benchmark.md and bench.png in BUILD, and copies the last two to docs/ unless --quick, when all parts
+have been measured. Says which row got worse than in docs/benchmark.md of the last commit. A missed budget is reported and is no failure."""
 import atexit
 import contextlib
 import os
@@ -139,11 +139,11 @@ class Bench:
             self.empty_client.run(code)
 
     def beside_bare(self, turns, name, code, expected, paced):
-        """Two turns of a program: bare, and warm."""
+        """The turns of a program: bare, each time after something else, and warm."""
         def bare():
-            return all(self.start(f'{name} bare', self.bare, [peers.PYTHON, '-c', code], expected, peers.ENVIRONMENT)
-                       for _ in range(1 if self.quick else BARE))
-        turns[f'{name} bare'] = (bare, 1)
+            return self.start(f'{name} bare', self.bare, [peers.PYTHON, '-c', code], expected, peers.ENVIRONMENT)
+        for number in range(1 if self.quick else BARE):
+            turns[f'{name} bare, {number}'] = (bare, 1)
         turns[f'{name} warm'] = (lambda: self.warm(name, code, expected, paced), 1)
 
     def turns_of_programs(self):

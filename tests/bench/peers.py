@@ -49,7 +49,8 @@ def bundle(scratch, name, code):
         'mounts': [
             {'destination': '/proc', 'type': 'proc', 'source': 'proc', 'options': quiet},
             {'destination': '/dev', 'type': 'tmpfs', 'source': 'tmpfs', 'options': ['nosuid']},
-            {'destination': '/tmp', 'type': 'tmpfs', 'source': 'tmpfs', 'options': ['nosuid', f'size={MEMORY}', 'mode=1777']},
+            {'destination': '/tmp', 'type': 'tmpfs', 'source': 'tmpfs',
+             'options': ['nosuid', f'size={MEMORY}', 'mode=1777', 'uid=1000', 'gid=1000']},
             {'destination': '/home/user', 'type': 'bind', 'source': f'{scratch}/home',
              'options': ['bind', 'rw']}],
         'linux': {'namespaces': [{'type': kind} for kind in

@@ -253,21 +253,30 @@ def publish(build, name, part, is_quick):
     print(''.join(f'left out: {one}\n' for one in part['left_out']), end='', flush=True)
 
 
+def page_before():
+    """As the last commit has it: the file may be one that was written a moment ago."""
+    shown = subprocess.run(['git', '-c', 'safe.directory=*', '-C', DOCS, 'show', 'HEAD:./benchmark.md'], capture_output=True, check=False)
+    if shown.returncode == 0:
+        return shown.stdout.decode()
+    with open(f'{DOCS}/benchmark.md', encoding='utf-8') as file:
+        return file.read()
+
+
 def verdicts(build, names, is_quick):
-    """What holds, what got worse, and the page."""
+    """What holds, what got worse, and the page, which takes its place in docs/ when all parts have been measured."""
     bench = read_bench(build)
     page, text = assemble(bench)
     print(f'\n{text}')
-    with open(f'{DOCS}/benchmark.md', encoding='utf-8') as file:
-        before = file.read()
-    lines = worse(page, before, {row['name'] for name in names for row in bench['parts'][name]['rows']})
+    lines = worse(page, page_before(), {row['name'] for name in names for row in bench['parts'][name]['rows']})
     print('\n'.join(lines) or 'nothing got worse than in docs/benchmark.md')
     with open(f'{build}/benchmark.md', 'w', encoding='utf-8') as file:
         file.write(page)
     drawn = subprocess.run([f'{build}/glovebox', 'run', '--private', '-p', 'data', '--file',
                             f'{build}/bench.json', '--out', build, f'{HERE}/chart.py'],
                            check=False) if 'programs' in bench['parts'] else None
-    if not is_quick:
+    if lacking := [name for name in PARTS if name not in bench['parts']]:
+        print(f"docs/benchmark.md stays: not measured yet: {', '.join(lacking)}")
+    elif not is_quick:
         shutil.copyfile(f'{build}/benchmark.md', f'{DOCS}/benchmark.md')
         if drawn and drawn.returncode == 0:
             shutil.copyfile(f'{build}/bench.png', f'{DOCS}/bench.png')

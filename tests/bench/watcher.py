@@ -22,10 +22,10 @@ SHELL = ("import subprocess\n"
          "subprocess.run(['sh', '-c', 'i=0; while [ $i -lt 60 ]; do /bin/true; (:); i=$((i + 1)); done'], check=True)\n"
          "print('forked')")
 # name, program, what it prints, pairs
-PROGRAMS = [('hello', "print('hello sandbox')", 'hello sandbox', 300), ('allocations', ALLOCATIONS, 'allocated', 80),
-            ('shell loop', SHELL, 'forked', 80),
+PROGRAMS = [('hello', "print('hello sandbox')", 'hello sandbox', 200), ('allocations', ALLOCATIONS, 'allocated', 60),
+            ('shell loop', SHELL, 'forked', 60),
             ('describe', ("import numpy as np, pandas as pd\nframe = pd.DataFrame({'a': np.arange(1000.0)})\n"
-                          "print(frame.describe())"), 'count', 100)]
+                          "print(frame.describe())"), 'count', 80)]
 PLACES = {'': None, ', one processor': {0}}
 
 
