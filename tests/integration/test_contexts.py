@@ -323,3 +323,11 @@ class TestTheSocketOfAnInterpreter:
         result = other.until("end")
         assert (result["status"], result["stdout"]) == ("ok", "in\nend\n"), result
         assert session.run("print(1)", name)["stdout"] == "1\n"
+
+
+def test_a_program_that_uses_up_the_memory_leaves_the_first_cell_an_interpreter(daemon):
+    session = daemon.session(limits={"memory_bytes": 96 << 20, "open_files": 16})
+    status, done = session.call("POST", "/processes?wait=20", {"command": ["python3", "-c", "x = bytearray(300 << 20)"]})
+    assert (status, done["signal"]) == (201, 9), done
+    assert session.value("6 * 7") == "42" and session.get()["state"] == "running"
+    session.end()

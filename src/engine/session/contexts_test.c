@@ -114,6 +114,20 @@ TEST(cells_of_an_interpreter_that_does_not_start_fail)
     fake_end();
 }
 
+/* A program of the session has used up its memory, or killed all that it could. */
+TEST(a_parked_interpreter_that_was_killed_is_not_given_a_cell)
+{
+    begin();
+    fake_interpreter_ends(0, AGENT_INTERPRETER, 9);
+    struct context *context = fake_context(session, "python");
+    const struct run *run = fake_cell_begins(context, "{\"code\":\"1\"}");
+    expect(context->state == CONTEXT_STARTING && fake.injected.id == context->process.id,
+           "another one is forked: state %u", context->state);
+    fake_started(0, context->process.id);
+    expect(run->state == RUN_RUNNING, "its cell is %s", run_state_name(run->state));
+    fake_end();
+}
+
 TEST(a_restart_kills_the_interpreter_and_keeps_the_context)
 {
     error err;
@@ -186,6 +200,7 @@ TESTS(CASE(a_context_is_found_by_its_id_or_its_language),
       CASE(a_session_has_so_many_contexts_and_a_context_so_many_cells),
       CASE(interpreters_are_forked_one_after_the_other),
       CASE(cells_of_an_interpreter_that_does_not_start_fail),
+      CASE(a_parked_interpreter_that_was_killed_is_not_given_a_cell),
       CASE(a_restart_kills_the_interpreter_and_keeps_the_context),
       CASE(a_removed_context_goes_with_its_interpreter),
       CASE(another_language_runs_in_a_driver_that_gets_files))

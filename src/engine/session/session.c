@@ -154,6 +154,8 @@ static int on_frame(void *context, const struct agent_frame *frame, const unsign
         struct session_operation *operation = operation_of(session, frame->id);
         if (operation)
             result = operation->frame(operation->context, frame, payload, err);
+        else if (frame->kind == AGENT_EXITED && frame->id == AGENT_INTERPRETER)
+            session->has_parked_interpreter = false; /* killed before a context took it */
     }
     if (session->state == SESSION_ENDED)
         return 1;
