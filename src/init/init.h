@@ -159,6 +159,7 @@ struct command {
 int read_command(const struct agent_start *start, const char *at, const char *end,
                  struct command *command, error *err);
 
+int limit_use_to(const struct sandbox *sandbox, uint32_t open_files, error *err);
 int start_program(struct sandbox *sandbox, const struct frame *in, error *err);
 
 /* programs.c: feeding, ending programs. */

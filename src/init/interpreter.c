@@ -50,10 +50,9 @@ int expect_interpreter(struct sandbox *sandbox, struct program *interpreter, err
     interpreter->is_driver = interpreter->is_busy = false;
     interpreter->waiting = 0;
     sandbox->ends[3] = pairs[3][1];
-    for (unsigned i = 0; i < 2; i++)
-        if (fcntl(interpreter->outputs[i], F_SETFL, O_NONBLOCK) < 0)
-            return fail_os(err, "make a pipe for the interpreter");
-    if (fcntl(interpreter->input, F_SETFL, O_NONBLOCK) < 0)
+    if (fcntl(interpreter->outputs[0], F_SETFL, O_NONBLOCK) < 0 ||
+        fcntl(interpreter->outputs[1], F_SETFL, O_NONBLOCK) < 0 ||
+        fcntl(interpreter->input, F_SETFL, O_NONBLOCK) < 0)
         return fail_os(err, "make a pipe for the interpreter");
     interpreter->flags = AGENT_START_MAIN | AGENT_START_STDIN_PIPE;
     return 0;
@@ -243,8 +242,7 @@ static void take_word(struct sandbox *sandbox, struct program *interpreter,
         interpreter_is_ready(sandbox, interpreter, frame, listener);
         return;
     }
-    if (listener >= 0)
-        (void) close(listener); /* it was not asked for */
+    close_fd(&listener); /* it was not asked for */
     bool is_result =
         frame->head.kind == AGENT_RESULT && frame->head.size >= sizeof(struct agent_result);
     bool is_end =
@@ -371,15 +369,13 @@ bool interpreter_speaks(struct sandbox *sandbox, struct program *interpreter)
     int listener = got < 0 ? -1 : listener_of(&message);
     /* waitpid() reports its end. */
     if (got < 0 || (got == 0 && has_hung_up(interpreter->control))) {
-        if (listener >= 0)
-            (void) close(listener);
+        close_fd(&listener);
         forget_interpreter(sandbox, interpreter);
         return false;
     }
     if ((size_t) got < sizeof frame.head || frame.head.size > (size_t) got - sizeof frame.head ||
         (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
-        if (listener >= 0)
-            (void) close(listener);
+        close_fd(&listener);
         return true;
     }
     take_words(sandbox, interpreter, &frame, (size_t) got, listener);

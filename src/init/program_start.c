@@ -44,9 +44,8 @@ static void close_ends(struct ends *ends)
         if (ends->ours[i] >= 0 && (i == 0 || ends->ours[i] != ends->ours[0]))
             (void) close(ends->ours[i]);
     }
-    for (unsigned i = 0; i < 2; i++)
-        if (ends->control[i] >= 0)
-            (void) close(ends->control[i]);
+    close_fd(&ends->control[0]);
+    close_fd(&ends->control[1]);
 }
 
 static int open_control(const struct agent_start *start, struct ends *ends, error *err)
@@ -138,13 +137,16 @@ static void execute(const struct command *command)
     errno = seen;
 }
 
-/* Init itself is not limited where it counts memory: see limit_paths() in recipe.c. */
-static int enter_landlock(const struct sandbox *sandbox, error *err)
+/* What init itself is not limited by: see limit_use() and limit_paths() in recipe.c. */
+static int raise_own_walls(const struct sandbox *sandbox, error *err)
 {
     int abi;
-    if (sandbox->spec.groups > 0 || !(sandbox->walls & (1ULL << WALL_landlock)))
-        return 0;
-    return limit_files(sandbox->spec.network == SPAWN_NETWORK_LOOPBACK, &abi, err);
+    if (sandbox->spec.groups == 0 && (sandbox->walls & (1ULL << WALL_landlock)) &&
+        limit_files(sandbox->spec.network == SPAWN_NETWORK_LOOPBACK, &abi, err) < 0)
+        return -1;
+    return sandbox->walls & (1ULL << WALL_rlimits)
+               ? limit_use_to(sandbox, sandbox->spec.open_files, err)
+               : 0;
 }
 
 static int first_not_given(const struct ends *ends)
@@ -169,7 +171,7 @@ _Noreturn static void become_program(const struct sandbox *sandbox, const struct
     if (start->flags & AGENT_START_TERMINAL)
         (void) ioctl(ends->theirs[0], TIOCSCTTY, 0);
     if (join_groups(sandbox->procs, sandbox->spec.groups, &err) < 0 ||
-        enter_landlock(sandbox, &err) < 0)
+        raise_own_walls(sandbox, &err) < 0)
         goto failed;
     for (int i = 0; i < 3; i++)
         if (dup2(ends->theirs[i], i) < 0) {
@@ -180,12 +182,9 @@ _Noreturn static void become_program(const struct sandbox *sandbox, const struct
         (void) fail_os(&err, "enter folder '%s'", command->folder);
         goto failed;
     }
-    if (ends->control[1] >= 0 && dup2(ends->control[1], CONTROL) < 0) {
-        (void) fail_os(&err, "connect the control socket");
-        goto failed;
-    }
-    if (ends->image >= 0 && dup2(ends->image, IMAGE) < 0) {
-        (void) fail_os(&err, "connect the image");
+    if ((ends->control[1] >= 0 && dup2(ends->control[1], CONTROL) < 0) ||
+        (ends->image >= 0 && dup2(ends->image, IMAGE) < 0)) {
+        (void) fail_os(&err, "connect the control socket or the image");
         goto failed;
     }
     /* Everything of ours is close-on-exec; what is not would be a mistake, and goes as well. */
@@ -276,8 +275,7 @@ int start_program(struct sandbox *sandbox, const struct frame *in, error *err)
     for (unsigned i = 0; i < 3; i++)
         if (i == 0 || ends.theirs[i] != ends.theirs[0])
             (void) close(ends.theirs[i]);
-    if (ends.control[1] >= 0)
-        (void) close(ends.control[1]);
+    close_fd(&ends.control[1]);
 
     program->id = id;
     program->pid = pid;

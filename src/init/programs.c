@@ -50,8 +50,7 @@ struct program *free_place(struct sandbox *sandbox)
 
 static void forget(int *fd)
 {
-    if (*fd >= 0)
-        (void) close(*fd);
+    close_fd(fd);
     *fd = -1;
 }
 

@@ -130,7 +130,7 @@ static int keep(int *fd, int place, error *err)
     return 0;
 }
 
-enum { AWAY = 64 };
+enum { AWAY = 64, FILES_OF_INIT = 1024 };
 
 /* Whatever the fork server or the spawner had open ends here (CVE-2024-21626): 0 to 2 are
  * /dev/null, then ours, then nothing. */
@@ -179,14 +179,22 @@ static int close_descriptors(struct sandbox *sandbox, error *err)
     return 0;
 }
 
-static int limit_use(struct sandbox *sandbox, error *err)
+int limit_use_to(const struct sandbox *sandbox, uint32_t open_files, error *err)
 {
     struct resource_limits limits = {
-        .open_files = sandbox->spec.open_files,
+        .open_files = open_files,
         .processes = sandbox->spec.processes,
         .disk_bytes = sandbox->spec.disk_bytes,
     };
     return limit_resources(&limits, err);
+}
+
+/* Init needs descriptors for its walls and for each program, which gets its own limit when it
+ * starts. */
+static int limit_use(struct sandbox *sandbox, error *err)
+{
+    uint32_t open_files = sandbox->spec.open_files;
+    return limit_use_to(sandbox, open_files > FILES_OF_INIT ? open_files : FILES_OF_INIT, err);
 }
 
 static int drop(struct sandbox *sandbox, error *err)

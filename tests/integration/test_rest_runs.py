@@ -448,3 +448,16 @@ class TestDocuments:
         assert found["glovebox_denials_total", "precheck", "unchecked"] == 0
         assert found["glovebox_queue_seconds_bucket", "+Inf"] == found["glovebox_queue_seconds_count",]
         assert found["glovebox_http_requests_total", "2xx"] >= 2 and found["glovebox_slots",] == 8
+
+
+@pytest.mark.parametrize("more", [{}, {"cold": True}, {"mode": "cell"}], ids=["forked", "executed", "cell"])
+def test_a_limit_at_its_least_is_the_programs_and_no_fault_of_glovebox(serving, more):
+    rows = serving.call("GET", "/v1/limits").json["limits"]
+    least = {row["name"]: row["min"] for row in rows if row["name"] not in ("wall_ms", "cpu_ms", "cpus")}
+    assert least["open_files"] == 16 and least["processes"] == 1
+    for limits in [{name: value} for name, value in least.items()] + [least]:
+        result = serving.run("print(1)", limits=limits, **more).json
+        assert (result["status"], result["exit_code"]) == ("ok", 0), (limits, result)
+    result = serving.run("f = []\ntry:\n  while True: f.append(open('/dev/null'))\nexcept OSError as why: print(why.errno, len(f) < 16)",
+                         limits={"open_files": 16}, **more).json
+    assert result["stdout"] == "24 True\n", result

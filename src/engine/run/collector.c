@@ -59,6 +59,10 @@ void collector_discard(struct collector *collector)
 
 static int out_of_turn(const struct agent_frame *frame, error *err)
 {
+    /* It was killed while it was parked, or when its code was on the way to it. */
+    if (frame->id == ID_INTERPRETER && (frame->kind == AGENT_EXITED || frame->kind == AGENT_DONE))
+        return fail(err, ERR_UNAVAILABLE,
+                    "the interpreter ended before the code began; run it again");
     return fail(err, ERR_PROTOCOL, "glovebox-init sent a frame of kind %u for %u out of sequence",
                 frame->kind, frame->id);
 }
@@ -92,12 +96,6 @@ static void note_collect_failure(struct collector *collector, const struct agent
     denials_add(&collector->denials, DENIAL_READ, "/workspace", message, 1);
 }
 
-/* Of an interpreter that was killed while it was parked, or when its code was on the way to it. */
-static int ended_early(error *err)
-{
-    return fail(err, ERR_UNAVAILABLE, "the interpreter ended before the code began; run it again");
-}
-
 static int take_done(struct collector *collector, const struct agent_frame *frame,
                      const unsigned char *payload, error *err)
 {
@@ -119,8 +117,7 @@ static int take_done(struct collector *collector, const struct agent_frame *fram
         note_collect_failure(collector, frame, &done, payload);
         return COLLECTOR_COLLECTED;
     }
-    bool is_of_code = frame->id == ID_INTERPRETER && collector->running == ID_INTERPRETER;
-    return is_of_code && done.os != 0 ? ended_early(err) : out_of_turn(frame, err);
+    return out_of_turn(frame, err);
 }
 
 static int take_started(struct collector *collector, const struct agent_frame *frame,
@@ -147,8 +144,6 @@ static int take_output(struct collector *collector, const struct agent_frame *fr
 static int take_exited(struct collector *collector, const struct agent_frame *frame,
                        const unsigned char *payload, error *err)
 {
-    if (frame->id == ID_INTERPRETER && collector->phase == COLLECTOR_LOADING)
-        return ended_early(err);
     if (frame->id == ID_INTERPRETER && collector->running == ID_INTERPRETER &&
         collector->has_exited)
         return COLLECTOR_NOTHING; /* it has told its end before, by EXECUTED */
@@ -391,7 +386,7 @@ static const struct row {
     [AGENT_RESULT]   = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_result },
     [AGENT_EXECUTED] = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_executed },
     [AGENT_CREDIT]   = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_credit },
-    [AGENT_EXITED]   = { COLLECTOR_LOADING | COLLECTOR_RUNNING | COLLECTOR_COLLECTING, take_exited },
+    [AGENT_EXITED]   = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_exited },
     [AGENT_STOPPED]  = { COLLECTOR_RUNNING,                        take_measured },
     [AGENT_MEASURED] = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_measured },
     [AGENT_DENIAL]   = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_denial },
