@@ -43,14 +43,14 @@ int file_path_check(struct bytes *path, error *err)
 /* What init is asked, and what is counted. */
 static const struct {
     enum agent_kind kind;
-    bool tells; /* something of what lies in the session */
+    bool tells; /* something of what lies in the session, if only that a name is there */
     enum session_deed count;
 } actions[] = {
     [FILE_STAT] = { AGENT_STAT, true, TRANSFERS },
     [FILE_LIST] = { AGENT_LIST, true, TRANSFERS },
     [FILE_MAKE_FOLDER] = { AGENT_MAKE, false, TRANSFER_CHANGES },
-    [FILE_MOVE] = { AGENT_MOVE, false, TRANSFER_CHANGES },
-    [FILE_REMOVE] = { AGENT_REMOVE, false, TRANSFER_CHANGES },
+    [FILE_MOVE] = { AGENT_MOVE, true, TRANSFER_CHANGES },
+    [FILE_REMOVE] = { AGENT_REMOVE, true, TRANSFER_CHANGES },
     [FILE_READ] = { AGENT_READ, true, TRANSFER_FILES_OUT },
     [FILE_PACK] = { AGENT_PACK, true, TRANSFER_FILES_OUT },
     [FILE_WATCH] = { AGENT_WATCH, true, TRANSFERS },
