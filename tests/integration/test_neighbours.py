@@ -32,6 +32,7 @@ def test_what_is_known_has_a_cause_and_a_bound(kind):
 def test_nothing_of_it_is_the_other_ones(monkeypatch, capsys):
     monkeypatch.setenv("GLOVEBOX_STATE", str(STATE))
     monkeypatch.setattr(neighbours, "judge", lambda *_: [])
+    monkeypatch.setattr(neighbours, "QUIET_MS", float("inf"))
     monkeypatch.setattr(sys, "argv", ["neighbours.py", str(BUILD), "1", "spinners", "artifacts", "no routes"])
     ended = neighbours.main()
     told = capsys.readouterr().out
