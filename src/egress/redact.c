@@ -54,6 +54,16 @@ static size_t longest(const struct redact *redact, const struct view *view, size
     return max;
 }
 
+/* One byte, where `found` bytes of a word begin; words cover what is before `stars_end`. */
+static char cleaned(struct redact *redact, const struct view *view, size_t at, size_t found,
+                    size_t *stars_end)
+{
+    redact->found += found > 0;
+    if (at + found > *stars_end)
+        *stars_end = at + found;
+    return at < *stars_end ? '*' : byte_at(view, at);
+}
+
 size_t redact_take(struct redact *redact, const char *piece, size_t size, char *ret_clean)
 {
     const struct view view = { redact->hold, piece, redact->held, redact->held + size };
@@ -64,12 +74,7 @@ size_t redact_take(struct redact *redact, const char *piece, size_t size, char *
         size_t found = longest(redact, &view, at, &may_be);
         if (may_be)
             break;
-        redact->found += found > 0;
-        if (at + found > stars_end)
-            stars_end = at + found;
-        ret_clean[at] = byte_at(&view, at);
-        if (at < stars_end)
-            ret_clean[at] = '*';
+        ret_clean[at] = cleaned(redact, &view, at, found, &stars_end);
     }
     size_t held = view.size - at;
     size_t from_hold = at < redact->held ? redact->held - at : 0;
@@ -88,12 +93,7 @@ size_t redact_end(struct redact *redact, char ret_clean[REDACT_WORD_MAX])
     bool unheard = false;
     for (size_t at = 0; at < view.size; at++) {
         size_t found = longest(redact, &view, at, &unheard);
-        redact->found += found > 0;
-        if (at + found > stars_end)
-            stars_end = at + found;
-        ret_clean[at] = byte_at(&view, at);
-        if (at < stars_end)
-            ret_clean[at] = '*';
+        ret_clean[at] = cleaned(redact, &view, at, found, &stars_end);
     }
     redact->held = redact->covered = 0;
     return view.size;

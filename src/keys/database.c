@@ -80,3 +80,12 @@ sqlite3_stmt *database_begin(const struct database *database, int which)
     (void) sqlite3_clear_bindings(statement);
     return statement;
 }
+
+int database_finish(const struct database *database, sqlite3_stmt *statement, const char *what,
+                    error *err)
+{
+    int result = sqlite3_step(statement);
+    (void) sqlite3_reset(statement);
+    return result == SQLITE_DONE ? sqlite3_changes(database->file)
+                                 : database_failed(database, what, err);
+}

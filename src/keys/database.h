@@ -31,3 +31,7 @@ sqlite3_stmt *database_begin(const struct database *database, int which);
 
 /* Fails with SQLite's words for what just went wrong. */
 int database_failed(const struct database *database, const char *what, error *err);
+
+/* Runs one that gives no rows. Returns how many rows it changed. */
+int database_finish(const struct database *database, sqlite3_stmt *statement, const char *what,
+                    error *err);

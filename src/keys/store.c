@@ -139,16 +139,6 @@ static void bind_blob(sqlite3_stmt *statement, int at, const unsigned char *hash
     (void) sqlite3_bind_blob(statement, at, hash, API_KEY_HASH_SIZE, SQLITE_TRANSIENT);
 }
 
-/* Runs one that gives no rows. Gives  how many rows it changed. */
-static int finish(struct key_store *store, sqlite3_stmt *statement, const char *what, error *err)
-{
-    int result = sqlite3_step(statement);
-    (void) sqlite3_reset(statement);
-    if (result != SQLITE_DONE)
-        return database_failed(&store->database, what, err);
-    return sqlite3_changes(store->database.file);
-}
-
 /* --- keys ------------------------------------------------------------------------------------- */
 
 static void hash_secret(const struct key_store *store, const char *id,
@@ -197,7 +187,7 @@ int key_store_create(struct key_store *store, struct api_key *key, char ret_text
     (void) sqlite3_bind_int64(statement, 9, key->runs_per_minute);
     (void) sqlite3_bind_int64(statement, 10, key->cpu_seconds_per_day);
     bind_blob(statement, 11, hash);
-    if (finish(store, statement, "keep the key", err) < 0)
+    if (database_finish(&store->database, statement, "keep the key", err) < 0)
         return -1;
     memcpy(ret_text, text, sizeof text);
     return 0;
@@ -267,7 +257,7 @@ int key_store_rotate(struct key_store *store, const char *id, int64_t old_until_
     bind_text(statement, 1, id);
     (void) sqlite3_bind_int64(statement, 2, old_until_s);
     bind_blob(statement, 3, hash);
-    int changed = finish(store, statement, "change the key", err);
+    int changed = database_finish(&store->database, statement, "change the key", err);
     if (changed <= 0)
         return changed < 0 ? -1 : explain_nothing(store, id, err);
     memcpy(ret_text, text, sizeof text);
@@ -279,7 +269,7 @@ int key_store_revoke(struct key_store *store, const char *id, error *err)
     sqlite3_stmt *statement = database_begin(&store->database, REVOKE);
     bind_text(statement, 1, id);
     (void) sqlite3_bind_int64(statement, 2, wall_clock_ms() / 1000);
-    int changed = finish(store, statement, "revoke the key", err);
+    int changed = database_finish(&store->database, statement, "revoke the key", err);
     return changed > 0 ? 0 : changed < 0 ? -1 : explain_nothing(store, id, err);
 }
 
@@ -366,5 +356,6 @@ int key_store_save_use(struct key_store *store, const char *id, int64_t day, uin
     bind_text(statement, 1, id);
     (void) sqlite3_bind_int64(statement, 2, day);
     (void) sqlite3_bind_int64(statement, 3, (int64_t) cpu_ms);
-    return finish(store, statement, "keep what a key has used", err) < 0 ? -1 : 0;
+    return database_finish(&store->database, statement, "keep what a key has used", err) < 0 ? -1
+                                                                                             : 0;
 }

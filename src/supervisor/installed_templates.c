@@ -31,16 +31,20 @@ static bool template_is_whole(const char *folder, const char *name)
            access(path, R_OK) == 0;
 }
 
-static size_t count_built(const char *folder)
+/* Gives  how many there are; with none, errno says why. `ret` gets as many as it can hold. */
+static size_t find_built(const char *folder, struct templates *ret)
 {
-    size_t count = 0;
+    size_t found = 0;
     DIR *entries = opendir(folder);
     const struct dirent *entry;
-    while (entries && (entry = readdir(entries))) /* NOLINT(concurrency-mt-unsafe): our own */
-        count += template_is_whole(folder, entry->d_name);
-    if (entries)
-        (void) closedir(entries);
-    return count;
+    if (!entries)
+        return 0;
+    while ((entry = readdir(entries))) /* NOLINT(concurrency-mt-unsafe): our own */
+        if (template_is_whole(folder, entry->d_name) && found++ < COUNT_OF(ret->names))
+            (void) snprintf(ret->names[ret->count++], sizeof *ret->names, "%s", entry->d_name);
+    (void) closedir(entries);
+    errno = 0;
+    return found;
 }
 
 /* Where there are some, if not in `folder` of the state that was named. */
@@ -49,7 +53,9 @@ static int none_is_built(const char *state, const char *folder, error *err)
     auto_text usual = NULL;
     error unused;
     const char *same = state ? " with this --state" : "";
-    size_t count = state && path_of_templates(NULL, &usual, &unused) == 0 ? count_built(usual) : 0;
+    struct templates there = { 0 };
+    size_t count =
+        state && path_of_templates(NULL, &usual, &unused) == 0 ? find_built(usual, &there) : 0;
     if (count == 0)
         return fail(err, ERR_UNAVAILABLE,
                     "no template is built (looked in %s); run: glovebox template build python%s",
@@ -64,21 +70,14 @@ int templates_find(const char *state, const char *first, struct templates *ret, 
 {
     if (path_of_templates(state, &ret->folder, err) < 0)
         return -1;
-    DIR *entries = opendir(ret->folder);
-    if (!entries && errno == ENOTDIR)
+    size_t found = find_built(ret->folder, ret);
+    if (found == 0 && errno == ENOTDIR)
         return fail(
             err, ERR_NOT_FOUND,
             "%s cannot be there: a part of that path is a file; name another folder with --state",
             ret->folder);
-    if (!entries && errno != ENOENT)
+    if (found == 0 && errno != 0 && errno != ENOENT)
         return fail_os(err, "open folder '%s'", ret->folder);
-    const struct dirent *entry;
-    size_t found = 0;
-    while (entries && (entry = readdir(entries))) /* NOLINT(concurrency-mt-unsafe): our own */
-        if (template_is_whole(ret->folder, entry->d_name) && found++ < COUNT_OF(ret->names))
-            (void) snprintf(ret->names[ret->count++], sizeof *ret->names, "%s", entry->d_name);
-    if (entries)
-        (void) closedir(entries);
     if (found > ret->count)
         return fail(
             err, ERR_UNAVAILABLE,

@@ -122,17 +122,8 @@ static bool find_line(const char *said, const char *const *words, size_t count, 
     return false;
 }
 
-static const char *last_line(const char *text)
-{
-    const char *line = text;
-    for (const char *at = text; *at; at++)
-        if (*at == '\n' && at[1] != '\0')
-            line = at + 1;
-    return line;
-}
-
 /* What apt or dpkg said becomes a cause and a fix. */
-static int explain(const char *program, const char *tail, error *err)
+static int explain(const char *program, struct tool *tool, error *err)
 {
     static const char *const network[] = {
         "Could not resolve",  "Temporary failure",      "Could not connect",
@@ -143,17 +134,18 @@ static int explain(const char *program, const char *tail, error *err)
                                               "has no installation candidate" };
     static const char *const any[] = { "E: ", "error exit status", "dpkg: error", "tar: " };
     char said[120];
-    if (find_line(tail, no_package, COUNT_OF(no_package), said, sizeof(said)))
+    if (find_line(tool->tail, no_package, COUNT_OF(no_package), said, sizeof(said)))
         return fail(err, ERR_BAD_REQUEST, "%s; correct `packages` in the YAML file", said);
-    if (says_any(tail, network, COUNT_OF(network)))
+    if (says_any(tool->tail, network, COUNT_OF(network)))
         return fail(
             err, ERR_UNAVAILABLE,
             "the package mirrors cannot be reached; check the network and `apt update`, or build "
             "from this machine's own packages: --base host-copy");
-    if (strstr(tail, "No space left"))
+    if (strstr(tool->tail, "No space left"))
         return fail(err, ERR_UNAVAILABLE, "the disk is full; make room");
-    (void) find_line(tail, any, COUNT_OF(any), said, sizeof(said));
-    return fail(err, ERR_UNAVAILABLE, "%s failed: %s", program, *said ? said : last_line(tail));
+    (void) find_line(tool->tail, any, COUNT_OF(any), said, sizeof(said));
+    return fail(err, ERR_UNAVAILABLE, "%s failed: %s", program,
+                *said ? said : tool_last_line(tool));
 }
 
 static int run_line(struct build *build, struct line *line, char **ret_text, error *err)
@@ -163,7 +155,7 @@ static int run_line(struct build *build, struct line *line, char **ret_text, err
     struct tool tool = { .arguments = line->arguments, .line = build_says, .context = build };
     if ((ret_text ? tool_read(&tool, ret_text, err) : tool_run(&tool, err)) == 0)
         return 0;
-    return tool_interrupted || !*tool.tail ? -1 : explain(line->arguments[0], tool.tail, err);
+    return tool_interrupted || !*tool.tail ? -1 : explain(line->arguments[0], &tool, err);
 }
 
 /* The name behind "Inst " or "Conf ", without an architecture. */
@@ -329,7 +321,7 @@ static int run_script(struct build *build, char *script, bool in_tree, error *er
     };
     if (tool_run(&tool, err) == 0)
         return 0;
-    return tool_interrupted || !*tool.tail ? -1 : explain("dpkg", tool.tail, err);
+    return tool_interrupted || !*tool.tail ? -1 : explain("dpkg", &tool, err);
 }
 
 static int install(struct build *build, const char *essential, const char *order, error *err)

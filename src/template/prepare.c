@@ -95,16 +95,6 @@ static void collect_variables(const struct build *build, char **variables, char 
     variables[count] = NULL;
 }
 
-/* Without its end, which is taken off the text. */
-static const char *last_line(char *text)
-{
-    size_t length = strlen(text);
-    while (length > 0 && text[length - 1] == '\n')
-        text[--length] = '\0';
-    const char *line = strrchr(text, '\n');
-    return line ? line + 1 : text;
-}
-
 /* Runs one command in the new root. With `ret_text` its stdout is given. */
 static int run_inside(struct build *build, char **arguments, char **ret_text, error *err)
 {
@@ -125,7 +115,7 @@ static int run_inside(struct build *build, char **arguments, char **ret_text, er
     };
     int result = ret_text ? tool_read(&tool, ret_text, err) : tool_run(&tool, err);
     if (result < 0 && !tool_interrupted && *tool.tail) {
-        return under(err, "in the new root: %.300s", last_line(tool.tail));
+        return under(err, "in the new root: %.300s", tool_last_line(&tool));
     }
     return result;
 }

@@ -91,15 +91,6 @@ static int copy_settings(int home, error *err)
     return 0;
 }
 
-static const char *last_line(char *text)
-{
-    size_t length = strlen(text);
-    while (length > 0 && text[length - 1] == '\n')
-        text[--length] = '\0';
-    const char *line = strrchr(text, '\n');
-    return line ? line + 1 : text;
-}
-
 static int run_helper(const struct review_run *run, const struct walls *walls, char **ret_text,
                       error *err)
 {
@@ -119,7 +110,7 @@ static int run_helper(const struct review_run *run, const struct walls *walls, c
     };
     if (tool_read(&tool, ret_text, err) == 0)
         return 0;
-    const char *said = last_line(tool.tail);
+    const char *said = tool_last_line(&tool);
     return tool_interrupted || !*said ? -1 : fail(err, ERR_UNAVAILABLE, "%s", said);
 }
 

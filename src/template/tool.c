@@ -295,6 +295,16 @@ int tool_read(struct tool *tool, char **ret_text, error *err)
     return 0;
 }
 
+const char *tool_last_line(struct tool *tool)
+{
+    char *text = tool->tail;
+    size_t length = strlen(text);
+    while (length > 0 && text[length - 1] == '\n')
+        text[--length] = '\0';
+    const char *line = strrchr(text, '\n');
+    return line ? line + 1 : text;
+}
+
 bool tool_exists(const char *name)
 {
     char places[sizeof(host_path)];

@@ -34,6 +34,9 @@ struct tool {
  *        ERR_TIMEOUT      interrupted */
 int tool_run(struct tool *tool, error *err);
 
+/* Of `tail`, which loses its end of line. */
+const char *tool_last_line(struct tool *tool);
+
 /* As tool_run; what it writes on stdout is given as text, which the caller frees. */
 int tool_read(struct tool *tool, char **ret_text, error *err);
 

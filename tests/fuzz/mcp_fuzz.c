@@ -110,7 +110,7 @@ static void ask(struct mcp_call *call)
     if (asked > 0)
         heard(call);
     else if (!mcp_may_ask(call, "elicitation"))
-        mcp_fail_needs(call, "elicitation");
+        mcp_fail_needs_tasks(call);
     else
         mcp_ask(call, &question, "state");
     call->proceed = heard;

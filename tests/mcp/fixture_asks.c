@@ -4,6 +4,7 @@
 #include "fixtures.h"
 #include "json/writer.h"
 
+#include <microhttpd.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -110,6 +111,20 @@ static bool is_answer(struct json_object *answer)
     return json_object_is_type(answer, json_type_object);
 }
 
+/* The call cannot be served without this capability of the client. */
+static void fail_needs(struct mcp_call *call, const char *capability)
+{
+    char data[128];
+    if (call->era == ERA_HANDSHAKE) {
+        (void) snprintf(data, sizeof data, "this client has not declared %s", capability);
+        mcp_tool_text(call, data, true);
+        return;
+    }
+    (void) snprintf(data, sizeof data, "{\"requiredCapabilities\":{\"%s\":{}}}", capability);
+    call->status = MHD_HTTP_BAD_REQUEST;
+    mcp_fail_with(call, MCP_NEEDS_CAPABILITY, data, "Missing required client capability");
+}
+
 static void ask(struct mcp_call *call)
 {
     const struct asking *asking = asking_of(call);
@@ -119,7 +134,7 @@ static void ask(struct mcp_call *call)
     if (round < 0)
         return;
     if (!mcp_may_ask(call, asking->capability)) {
-        mcp_fail_needs(call, asking->capability);
+        fail_needs(call, asking->capability);
         return;
     }
     struct json_object *answer = mcp_answer_to(call, asking->name);

@@ -321,6 +321,17 @@ static int remove_one(const struct wishes *wishes, const char *state, error *err
     return 0;
 }
 
+/* Takes the manifest. */
+static int told(const struct wishes *wishes, struct json_object *manifest)
+{
+    if (wishes->json)
+        template_print_json(manifest);
+    else
+        template_print_row(manifest);
+    (void) json_object_put(manifest);
+    return 0;
+}
+
 static int rollback(const struct wishes *wishes, const char *state, error *err)
 {
     struct json_object *manifest = NULL;
@@ -330,12 +341,7 @@ static int rollback(const struct wishes *wishes, const char *state, error *err)
     if (store < 0 || store_rollback(store, wishes->what, err) < 0 ||
         store_manifest(store, wishes->what, &manifest, err) < 0)
         return complain_of(err);
-    if (wishes->json)
-        template_print_json(manifest);
-    else
-        template_print_row(manifest);
-    (void) json_object_put(manifest);
-    return 0;
+    return told(wishes, manifest);
 }
 
 static int export_one(const struct wishes *wishes, const char *state, error *err)
@@ -366,12 +372,7 @@ static int import_one(const struct wishes *wishes, const char *state, error *err
         int status = complain_of(err);
         return tool_interrupted ? EXIT_CANCELLED : status;
     }
-    if (wishes->json)
-        template_print_json(manifest);
-    else
-        template_print_row(manifest);
-    (void) json_object_put(manifest);
-    return 0;
+    return told(wishes, manifest);
 }
 
 static int verify(const struct wishes *wishes, const char *state, error *err)

@@ -44,25 +44,12 @@ static int find_key(const struct exchange *exchange, const char **ret_key, error
     return 0;
 }
 
-/* How many exchanges of its tenant are under way, this one included. */
-static unsigned count_of_tenant(const struct exchange *exchange)
-{
-    unsigned count = 0;
-    for (const struct connection *connection = exchange->http->connections; connection;
-         connection = connection->next) {
-        const struct exchange *other = connection->exchange;
-        count += other && other->caller.account && !other->is_resting &&
-                 service_sees(&exchange->caller, &other->caller);
-    }
-    return count;
-}
-
 int identity_check_share(const struct exchange *exchange, error *err)
 {
     if (service_is_owner(&exchange->caller) ||
         exchange->http->connection_count - exchange->http->resting_count <=
             TENANT_CONNECTIONS_MAX ||
-        count_of_tenant(exchange) <= TENANT_CONNECTIONS_MAX)
+        exchanges_of_tenant(exchange, false) <= TENANT_CONNECTIONS_MAX)
         return 0;
     return fail(err, ERR_BUSY,
                 "%d requests of tenant '%.40s' are under way; try again when some have ended",

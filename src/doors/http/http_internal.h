@@ -71,6 +71,9 @@ static inline struct connection *connection_of(struct MHD_Connection *connection
 /* upgrade.c: ends those whose key was revoked or has expired. */
 void close_upgraded_without_key(struct http *http);
 
+/* resting.c: how many of its tenant rest, or are under way, this one included. */
+unsigned exchanges_of_tenant(const struct exchange *exchange, bool are_resting);
+
 /* http.c */
 void listen_again(struct http *http);
 void exchange_stop_watching(struct exchange *exchange);

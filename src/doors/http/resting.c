@@ -9,13 +9,14 @@
 
 enum { PAGE = 4096, OF_TENANT_MAX = 1024 };
 
-static unsigned count_of_tenant(const struct exchange *exchange)
+unsigned exchanges_of_tenant(const struct exchange *exchange, bool are_resting)
 {
     unsigned count = 0;
     for (const struct connection *connection = exchange->http->connections; connection;
          connection = connection->next) {
         const struct exchange *other = connection->exchange;
-        count += other && other->is_resting && service_sees(&exchange->caller, &other->caller);
+        count += other && other->caller.account && other->is_resting == are_resting &&
+                 service_sees(&exchange->caller, &other->caller);
     }
     return count;
 }
@@ -24,7 +25,8 @@ void exchange_rest(struct exchange *exchange)
 {
     struct http *http = exchange->http;
     if (exchange->is_resting || http->resting_count >= http->resting_max ||
-        (!service_is_owner(&exchange->caller) && count_of_tenant(exchange) >= OF_TENANT_MAX))
+        (!service_is_owner(&exchange->caller) &&
+         exchanges_of_tenant(exchange, true) >= OF_TENANT_MAX))
         return; /* it counts as the others do */
     exchange->is_resting = true;
     http->resting_count++;

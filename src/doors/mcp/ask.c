@@ -55,19 +55,6 @@ bool mcp_may_lead_to_page(const struct mcp_call *call)
            (call->era == ERA_STATELESS || strcmp(call->version, "2025-11-25") == 0);
 }
 
-void mcp_fail_needs(struct mcp_call *call, const char *capability)
-{
-    char data[128];
-    if (call->era == ERA_HANDSHAKE) {
-        (void) snprintf(data, sizeof data, "this client has not declared %s", capability);
-        mcp_tool_text(call, data, true);
-        return;
-    }
-    (void) snprintf(data, sizeof data, "{\"requiredCapabilities\":{\"%s\":{}}}", capability);
-    call->status = MHD_HTTP_BAD_REQUEST;
-    mcp_fail_with(call, MCP_NEEDS_CAPABILITY, data, "Missing required client capability");
-}
-
 void mcp_ask_all(struct mcp_call *call, const char *requests, const char *state)
 {
     struct bytes *out = mcp_result_open(call, "input_required");

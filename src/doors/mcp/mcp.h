@@ -306,8 +306,6 @@ struct mcp_question {
 };
 
 bool mcp_may_ask(const struct mcp_call *call, const char *capability);
-/* The call cannot be served without this capability of the client. */
-void mcp_fail_needs(struct mcp_call *call, const char *capability);
 /* Bits of what a client has declared. */
 unsigned mcp_capabilities_read(struct json_object *declared);
 bool mcp_may_lead_to_page(const struct mcp_call *call);

@@ -217,23 +217,13 @@ static void take_row(sqlite3_stmt *statement, struct approval *row)
         memcpy(row->binding, sqlite3_column_blob(statement, 7), APPROVAL_BINDING_SIZE);
 }
 
-static int finish(struct approval_store *store, sqlite3_stmt *statement, const char *what,
-                  error *err)
-{
-    int result = sqlite3_step(statement);
-    (void) sqlite3_reset(statement);
-    if (result != SQLITE_DONE)
-        return database_failed(&store->database, what, err);
-    return sqlite3_changes(store->database.file);
-}
-
 int approval_store_add(struct approval_store *store, const struct approval *approval,
                        const struct bytes *card, error *err)
 {
     sqlite3_stmt *statement = database_begin(&store->database, ADD);
     bind_row(statement, approval);
     (void) sqlite3_bind_blob64(statement, 20, card->data, card->size, SQLITE_TRANSIENT);
-    return finish(store, statement, "keep an approval", err) < 0 ? -1 : 0;
+    return database_finish(&store->database, statement, "keep an approval", err) < 0 ? -1 : 0;
 }
 
 int approval_store_change(struct approval_store *store, const struct approval *approval,
@@ -242,7 +232,7 @@ int approval_store_change(struct approval_store *store, const struct approval *a
     sqlite3_stmt *statement = database_begin(&store->database, CHANGE);
     bind_row(statement, approval);
     (void) sqlite3_bind_int(statement, 20, (int) from);
-    return finish(store, statement, "change an approval", err);
+    return database_finish(&store->database, statement, "change an approval", err);
 }
 
 int approval_store_find(struct approval_store *store, enum approval_lookup lookup,
@@ -325,5 +315,5 @@ int approval_store_forget(struct approval_store *store, int64_t before_ms, error
 {
     sqlite3_stmt *statement = database_begin(&store->database, FORGET);
     (void) sqlite3_bind_int64(statement, 1, before_ms);
-    return finish(store, statement, "forget approvals", err) < 0 ? -1 : 0;
+    return database_finish(&store->database, statement, "forget approvals", err) < 0 ? -1 : 0;
 }

@@ -136,7 +136,6 @@ int session_checkpoint_tell_log(const struct session *session,
                                 const struct session_checkpoint *checkpoint, const char *kind,
                                 const struct account *asker, error *err)
 {
-    struct receipts *receipts = session->sessions->runs->receipts;
     const struct event_field fields[] = {
         { "bytes", NULL, (int64_t) session_checkpoint_bytes(checkpoint) },
         { "context", checkpoint->kept.id, 0 },
@@ -146,11 +145,7 @@ int session_checkpoint_tell_log(const struct session *session,
         { "tenant", asker->key.tenant, 0 },
         { 0 },
     };
-    if (receipts && audit_write(receipts, kind, fields, err) < 0)
-        return -1;
-    if (receipts)
-        account_charge_log(session->account, receipts_last_size(receipts));
-    return 0;
+    return session_write_event(session, kind, fields, err);
 }
 
 static void be_ready_if_done(struct session_checkpoint *checkpoint)

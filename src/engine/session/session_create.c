@@ -129,7 +129,6 @@ static int fill_in(struct session *session, struct session_request *request, err
 
 static int tell_begin(const struct session *session, error *err)
 {
-    struct receipts *receipts = session->sessions->runs->receipts;
     const struct api_key *key = &session->account->key;
     const struct event_field fields[] = {
         { "context", session->parent_context, 0 },
@@ -142,12 +141,7 @@ static int tell_begin(const struct session *session, error *err)
     };
     if (session_write_log(session, "session.opened", err) < 0)
         return -1;
-    if (!receipts || !session->parent[0])
-        return 0;
-    if (audit_write(receipts, "session.branched", fields, err) < 0)
-        return -1;
-    account_charge_log(session->account, receipts_last_size(receipts));
-    return 0;
+    return session->parent[0] ? session_write_event(session, "session.branched", fields, err) : 0;
 }
 
 static int begin_from(struct session *session, const struct session_source *source, error *err)

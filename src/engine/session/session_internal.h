@@ -94,4 +94,8 @@ void sessions_forget_old(struct sessions *sessions);
 void sessions_list(struct sessions *sessions, struct session *session); /* as the newest */
 
 /* An event of the log of this kind about a session. */
+struct event_field;
+/* Writes it into the log, at the cost of its account; nothing where there is no log. */
+int session_write_event(const struct session *session, const char *kind,
+                        const struct event_field *fields, error *err);
 int session_write_log(const struct session *session, const char *kind, error *err);

@@ -60,10 +60,20 @@ void sessions_forget_old(struct sessions *sessions)
     }
 }
 
+int session_write_event(const struct session *session, const char *kind,
+                        const struct event_field *fields, error *err)
+{
+    struct receipts *receipts = session->sessions->runs->receipts;
+    if (receipts && audit_write(receipts, kind, fields, err) < 0)
+        return -1;
+    if (receipts)
+        account_charge_log(session->account, receipts_last_size(receipts));
+    return 0;
+}
+
 /* Sessions are part of the log: who has had one, of what kind, and how it ended. */
 int session_write_log(const struct session *session, const char *kind, error *err)
 {
-    struct receipts *receipts = session->sessions->runs->receipts;
     const struct api_key *key = &session->account->key;
     bool has_ended = session->state == SESSION_ENDED;
     struct event_field fields[SESSION_SUMMARY + 7] = {
@@ -76,11 +86,7 @@ int session_write_log(const struct session *session, const char *kind, error *er
     };
     if (has_ended)
         (void) session_summary(session, fields + 6); /* what follows is zero: the end of fields */
-    if (receipts && audit_write(receipts, kind, fields, err) < 0)
-        return -1;
-    if (receipts)
-        account_charge_log(session->account, receipts_last_size(receipts));
-    return 0;
+    return session_write_event(session, kind, fields, err);
 }
 
 void sessions_ended(struct sessions *sessions, struct session *session)

@@ -25,7 +25,6 @@ static struct event_field number_field(const char *name, uint64_t number)
 
 void session_tell_deeds(struct session *session, bool now)
 {
-    struct receipts *receipts = session->sessions->runs->receipts;
     struct session_deeds *transfer_counts = &session->transfer_counts;
     const struct api_key *key = session->account ? &session->account->key : NULL;
     struct event_field fields[TRANSFERS + 4];
@@ -37,18 +36,18 @@ void session_tell_deeds(struct session *session, bool now)
                                                             transfer_counts->told[transfer]);
         is_told = is_told && transfer_counts->done[transfer] == transfer_counts->told[transfer];
     }
-    if (is_told || !receipts || !key || (!now && !deadline_has_passed(transfer_counts->next)))
+    if (is_told || !session->sessions->runs->receipts || !key ||
+        (!now && !deadline_has_passed(transfer_counts->next)))
         return;
     fields[count++] = (struct event_field){ "key", key->id[0] ? key->id : "owner", 0 };
     fields[count++] = (struct event_field){ "session", session->id, 0 };
     fields[count++] = (struct event_field){ "tenant", key->tenant, 0 };
     fields[count] = (struct event_field){ 0 };
     transfer_counts->next = deadline_in(TELL_EVERY_MS);
-    if (audit_write(receipts, "session.transfers", fields, &err) < 0) {
+    if (session_write_event(session, "session.transfers", fields, &err) < 0) {
         log_event(AUDIT_WRITE_FAILED, TEXT("session", session->id), TEXT("cause", err.text));
         return; /* the next record counts it */
     }
-    account_charge_log(session->account, receipts_last_size(receipts));
     for (enum session_deed transfer = 0; transfer < TRANSFERS; transfer++)
         transfer_counts->told[transfer] = transfer_counts->done[transfer];
 }
