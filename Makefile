@@ -1,6 +1,6 @@
 # A front end of Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test test-mcp test-python test-javascript test-adapters packages test-packages check coverage bench bench-packages fuzz corpus mutants verdicts soak idle kills powercuts overload executions sequences simulate snippets guest neighbours format lint install uninstall clean
+.PHONY: all setup run test test-mcp test-python test-javascript test-adapters packages test-packages check coverage bench bench-packages fuzz corpus mutants verdicts soak idle kills powercuts overload executions sequences faults simulate snippets guest neighbours format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -148,6 +148,13 @@ sequences: RUNS = 5000
 sequences: all
 	@GLOVEBOX_SEQUENCES=$(RUNS) GLOVEBOX_BUILD=$(abspath $(BUILD)) /usr/bin/python3 -B -m pytest -p no:cacheprovider -q -s \
 		tests/integration/test_sequences.py
+
+# Calls of gloveboxd and glovebox-egress that fail, once or for a second: FAULTS of them while requests are served, half as many
+# while the service starts. GLOVEBOX_SEED repeats them, GLOVEBOX_FAULT one of them.
+FAULTS ?= 600
+faults: all
+	@GLOVEBOX_FAULTS=$(FAULTS) GLOVEBOX_BUILD=$(abspath $(BUILD)) /usr/bin/python3 -B -m pytest -p no:cacheprovider -q -s \
+		tests/integration/test_faults.py
 
 # Simulation of gloveboxd: clock, disk, spawner and clients follow from a seed (docs/decisions/0131). SEEDS from FROM on;
 # SEED=n repeats one and prints its trace.

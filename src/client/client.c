@@ -167,7 +167,7 @@ void glb_close(glb_client *client)
     http_done(&client->main);
     http_done(&client->spare);
     if (client->private)
-        (void) launch_end(&client->launch, deadline_in(END_MS));
+        launch_end(&client->launch, deadline_in(END_MS));
     close_fd(&client->interrupt);
     free(client->socket);
     free(client->key);
@@ -230,7 +230,7 @@ int client_lost(struct glb_client *client, error *err)
     http_done(&client->main);
     http_done(&client->spare);
     int log = client->launch.log < 0 ? -1 : fcntl(client->launch.log, F_DUPFD_CLOEXEC, 3);
-    (void) launch_end(&client->launch, deadline_in(END_MS));
+    launch_end(&client->launch, deadline_in(END_MS));
     client->launch.log = log;
     return launch_cause(&client->launch, err);
 }

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,19 +15,16 @@
 
 enum { RECORDS_MAX = 512 /* that one channel may cause: who floods is counted, not listed */ };
 
-static void send_packet(struct egress *egress, uint32_t kind, const void *body, size_t size,
-                        bool *ret_sent)
+static bool send_record(const struct egress *egress, uint32_t kind,
+                        const struct egress_record *record)
 {
     error err;
-    *ret_sent = packet_send(egress->daemon, kind, body, size, NULL, 0, &err) == 0;
+    return packet_send(egress->daemon, kind, record, sizeof *record, NULL, 0, &err) == 0;
 }
 
 void link_tell(struct channel *channel, const struct egress_record *record)
 {
-    bool sent = false;
-    if (channel->records < RECORDS_MAX)
-        send_packet(channel->egress, EGRESS_RECORD, record, sizeof *record, &sent);
-    if (sent)
+    if (channel->records < RECORDS_MAX && send_record(channel->egress, EGRESS_RECORD, record))
         channel->records++;
     else
         channel->lost++;
@@ -35,43 +33,62 @@ void link_tell(struct channel *channel, const struct egress_record *record)
 /* For watchers; one that is not reported is not missed. */
 void link_tell_begun(struct channel *channel, const struct egress_record *record)
 {
-    bool sent;
-    if (!channel->egress->is_watched || channel->begun++ >= RECORDS_MAX)
-        return;
-    send_packet(channel->egress, EGRESS_BEGUN, record, sizeof *record, &sent);
+    if (channel->egress->is_watched && channel->begun++ < RECORDS_MAX)
+        (void) send_record(channel->egress, EGRESS_BEGUN, record);
 }
 
-/* A word that must arrive. */
-static void send_surely(struct egress *egress, uint32_t kind, uint32_t channel, uint32_t lost)
+/* Without gloveboxd no connection is accounted for: everything ends. */
+static void leave(const error *err)
 {
-    struct egress_closed closed = { .channel = channel, .lost = lost };
-    bool sent;
+    if (err->code != ERR_NONE)
+        (void) fprintf(stderr, "glovebox-egress: %s\n", err->text);
+    _exit(err->code == ERR_NONE ? 0 : 1);
+}
+
+/* A word that must arrive: gloveboxd waits for it. When the kernel has no memory for it, it is
+ * tried for a while; our next life says then that it knows nothing of the channel. */
+static void send_surely(struct egress *egress, uint32_t kind, const void *body, size_t size)
+{
+    enum { TRIES = 20, PAUSE_MS = 10 };
+    error err;
+    int result = -1;
     (void) fcntl(egress->daemon, F_SETFL, 0);
-    send_packet(egress, kind, &closed, sizeof closed, &sent);
+    for (unsigned i = 0; result < 0 && i < TRIES; i++) {
+        result = packet_send(egress->daemon, kind, body, size, NULL, 0, &err);
+        if (result < 0 && err.os == EPIPE)
+            break; /* its end is heard elsewhere */
+        if (result < 0)
+            (void) poll(NULL, 0, PAUSE_MS);
+    }
     (void) fcntl(egress->daemon, F_SETFL, O_NONBLOCK);
+    if (result < 0 && err.os != EPIPE)
+        leave(&err);
+}
+
+static void tell_end(struct egress *egress, uint32_t kind, uint32_t channel, uint32_t lost)
+{
+    const struct egress_closed closed = { .channel = channel, .lost = lost };
+    send_surely(egress, kind, &closed, sizeof closed);
 }
 
 void link_tell_closed(struct channel *channel)
 {
-    send_surely(channel->egress, EGRESS_CLOSED, channel->id, channel->lost);
+    tell_end(channel->egress, EGRESS_CLOSED, channel->id, channel->lost);
 }
 
 void link_tell_authority(struct channel *channel)
 {
     const char *text = tls_authority_text(channel->authority);
     size_t whole = strlen(text);
-    bool sent = true;
-    (void) fcntl(channel->egress->daemon, F_SETFL, 0);
-    for (size_t from = 0; from < whole && sent; from += EGRESS_PIECE) {
+    for (size_t from = 0; from < whole; from += EGRESS_PIECE) {
         size_t size = whole - from < EGRESS_PIECE ? whole - from : EGRESS_PIECE;
         struct egress_authority piece = { .channel = channel->id,
                                           .from = (uint16_t) from,
                                           .size = (uint16_t) size,
                                           .whole = (uint16_t) whole };
         memcpy(piece.text, text + from, size);
-        send_packet(channel->egress, EGRESS_AUTHORITY, &piece, sizeof piece, &sent);
+        send_surely(channel->egress, EGRESS_AUTHORITY, &piece, sizeof piece);
     }
-    (void) fcntl(channel->egress->daemon, F_SETFL, O_NONBLOCK);
 }
 
 /* --- EGRESS_TELL: what had ended when it was sent may still lie before us. Three turns of the loop
@@ -91,7 +108,7 @@ static void on_turn(uv_check_t *turn)
             is_awaited = true;
             continue;
         }
-        send_surely(egress, EGRESS_TOLD, channel->id, channel->lost);
+        tell_end(egress, EGRESS_TOLD, channel->id, channel->lost);
         /* a caller that asks now and then gets as many again */
         channel->records = channel->lost = channel->begun = 0;
     }
@@ -104,14 +121,6 @@ static void on_turn(uv_check_t *turn)
 static void not_at_rest(uv_idle_t *idle)
 {
     (void) idle; /* the loop does not wait while it is active */
-}
-
-/* Of a channel that is not there: it ended with another life of this program. */
-static void tell_unknown(struct egress *egress, uint32_t channel)
-{
-    struct egress_closed closed = { .channel = channel };
-    bool sent;
-    send_packet(egress, EGRESS_CLOSED, &closed, sizeof closed, &sent);
 }
 
 static void forget_coming(struct egress *egress)
@@ -158,7 +167,7 @@ static int take_open(struct egress *egress, struct packet *packet, error *err)
     if (terms.rules != egress->coming.count || terms.endpoints != egress->coming.endpoint_count ||
         terms.channel != egress->coming_for) {
         forget_coming(egress); /* our predecessor had its rules when it ended */
-        tell_unknown(egress, terms.channel);
+        tell_end(egress, EGRESS_CLOSED, terms.channel, 0);
         return 0;
     }
     int sockets[EGRESS_LISTENERS_MAX];
@@ -179,7 +188,7 @@ static int take_close(struct egress *egress, struct packet *packet, error *err)
     if (channel)
         channel_close(channel);
     else
-        tell_unknown(egress, named.channel);
+        tell_end(egress, EGRESS_CLOSED, named.channel, 0); /* of another life of this program */
     return 0;
 }
 
@@ -223,14 +232,6 @@ static int take_packet(struct egress *egress, struct packet *packet, error *err)
     if (packet->kind == EGRESS_WATCH)
         return take_watch(egress, packet, err);
     return fail(err, ERR_PROTOCOL, "message %u does not exist", packet->kind);
-}
-
-/* Without gloveboxd no connection is accounted for: everything ends. */
-static void leave(const error *err)
-{
-    if (err->code != ERR_NONE)
-        (void) fprintf(stderr, "glovebox-egress: %s\n", err->text);
-    _exit(err->code == ERR_NONE ? 0 : 1);
 }
 
 static void daemon_speaks(uv_poll_t *poll, int status, int events)

@@ -153,6 +153,8 @@ static bool pass_on(struct splice *flow)
             return false;
         if (put <= 0) {
             flow->fails = true;
+            /* one that reads no further may still answer; any other failure ends both ways */
+            flow->is_cut = errno != EPIPE && errno != ECONNRESET;
             return false;
         }
         flow->held -= (size_t) put;

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/read_at.h"
 #include "ledger/envelope.h"
 #include "ledger/sha256.h"
 #include "ledger/statement.h"
@@ -239,9 +240,11 @@ static void open_runs_done(struct open_runs *runs)
     free(runs->list);
 }
 
-static bool read_slot(int file, unsigned number, struct slot *slot)
+/* Returns  1, or 0 behind the last one. A file that cannot be read is not one without any. */
+static int read_slot(int file, unsigned number, struct slot *slot, error *err)
 {
-    return pread(file, slot, sizeof *slot, (off_t) (number * sizeof *slot)) == sizeof *slot;
+    ssize_t got = read_at(file, slot, sizeof *slot, (off_t) (number * sizeof *slot));
+    return got < 0 ? fail_os(err, "read the list of open runs") : got == sizeof *slot;
 }
 
 static bool is_open(const struct slot *slot)
@@ -265,7 +268,10 @@ static int compare_runs(const void *one, const void *other)
 static int list_open(int file, bool left_only, struct open_runs *runs, error *err)
 {
     struct slot slot;
-    for (unsigned number = 0; read_slot(file, number, &slot); number++) {
+    int came;
+    for (unsigned number = 0; (came = read_slot(file, number, &slot, err)) != 0; number++) {
+        if (came < 0)
+            return -1;
         if (!is_open(&slot) || (left_only && slot.is_open != SLOT_LEFT))
             continue;
         if (runs->count == runs->room) {
@@ -336,7 +342,7 @@ static int write_lost_run(struct ledger *ledger, int file, const struct open_run
     struct slot slot;
     if (run->is_told)
         return 0;
-    if (!read_slot(file, run->slot, &slot) || !is_open(&slot))
+    if (read_slot(file, run->slot, &slot, err) != 1 || !is_open(&slot))
         return fail(err, ERR_SYSTEM, "slot %u of the list of open runs cannot be read again",
                     run->slot);
     return write_lost(ledger, &slot, err);
@@ -402,9 +408,11 @@ int intents_recover(int folder, struct ledger *ledger, unsigned *ret_lost, error
     }
     int result = 0;
     const struct dirent *entry;
-    while (result == 0 && (entry = readdir(entries))) /* NOLINT(concurrency-mt-unsafe): ours */
+    while (result == 0 && (errno = 0, entry = readdir(entries))) /* NOLINT(concurrency-mt-unsafe) */
         if (strspn(entry->d_name, "0123456789abcdef") == 32 && entry->d_name[32] == '\0')
             result = recover_file(dirfd(entries), entry->d_name, ledger, ret_lost, err);
+    if (result == 0 && errno != 0)
+        result = fail_os(err, "list open runs");
     (void) closedir(entries);
     return result;
 }

@@ -4,6 +4,7 @@
 #include "ledger/ledger_internal.h"
 
 #include "base/cleanup.h"
+#include "base/read_at.h"
 #include "base/table.h"
 #include "ledger/envelope.h"
 #include "ledger/segment.h"
@@ -25,8 +26,8 @@ static const uint64_t reserve_max = UINT64_C(4) << 20;
 static int read_hash(void *context, uint64_t position, struct merkle_hash *ret, error *err)
 {
     const struct ledger *ledger = context;
-    ssize_t got = pread(ledger->tree_file, ret->bytes, sizeof ret->bytes,
-                        (off_t) (position * sizeof ret->bytes));
+    ssize_t got = read_at(ledger->tree_file, ret->bytes, sizeof ret->bytes,
+                          (off_t) (position * sizeof ret->bytes));
     if (got < 0)
         return fail_os(err, "read the log's tree");
     if (got != sizeof ret->bytes)

@@ -131,17 +131,16 @@ int segments_list(int folder, uint64_t **ret_firsts, size_t *ret_count, error *e
     }
     struct firsts firsts = { 0 };
     const struct dirent *entry;
-    while ((entry = readdir(entries))) { /* NOLINT(concurrency-mt-unsafe): a stream of our own */
-        uint64_t first;
-        if (!segment_name_read(entry->d_name, &first))
-            continue;
-        if (!add_first(&firsts, first)) {
-            free(firsts.list);
-            (void) closedir(entries);
-            return fail(err, ERR_SYSTEM, "no memory to list the segments of the log");
-        }
-    }
+    uint64_t first;
+    while (errno = 0, (entry = readdir(entries))) /* NOLINT(concurrency-mt-unsafe): our own */
+        if (segment_name_read(entry->d_name, &first) && !add_first(&firsts, first))
+            break;
+    int result = errno == 0 ? 0 : fail_os(err, "list the segments of the log");
     (void) closedir(entries);
+    if (result < 0) {
+        free(firsts.list);
+        return -1;
+    }
     if (firsts.count > 0)
         qsort(firsts.list, firsts.count, sizeof *firsts.list, compare);
     *ret_firsts = firsts.list;

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/read_at.h"
 #include "base/table.h"
 #include "base/text.h"
 
@@ -76,7 +77,7 @@ static int read_file(int fd, size_t size, struct oauth_keys *keys, error *err)
     auto_text text = malloc(size + 1);
     if (!text)
         return fail(err, ERR_SYSTEM, "no memory for keys");
-    ssize_t got = pread(fd, text, size, 0);
+    ssize_t got = read_at(fd, text, size, 0);
     if (got != (ssize_t) size)
         return fail(err, ERR_SYSTEM, "it cannot be read");
     return oauth_keys_read(text, size, keys, err);

@@ -306,7 +306,7 @@ static int list_directory(const char *path, char names[POLICY_LIST_MAX][POLICY_N
     if (!directory)
         return fail_os(err, "list policies in '%s'", path);
     const struct dirent *entry;
-    while ((entry = readdir(directory))) { /* NOLINT(concurrency-mt-unsafe): a stream of our own */
+    while (errno = 0, (entry = readdir(directory))) { /* NOLINT(concurrency-mt-unsafe): our own */
         char name[NAME_MAX + 1];
         (void) snprintf(name, sizeof name, "%s", entry->d_name);
         char *dot = strrchr(name, '.');
@@ -323,7 +323,7 @@ static int list_directory(const char *path, char names[POLICY_LIST_MAX][POLICY_N
                         POLICY_LIST_MAX, path);
         memcpy(names[(*count)++], name, POLICY_NAME_SIZE);
     }
-    return 0;
+    return errno == 0 ? 0 : fail_os(err, "list policies in '%s'", path);
 }
 
 int policy_list(const char *path, char ret_names[POLICY_LIST_MAX][POLICY_NAME_SIZE],

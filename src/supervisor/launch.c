@@ -110,7 +110,7 @@ static int add_helpers(const struct launch_plan *plan, struct launch *launch, er
             continue;
         error cause = *err;
         (void) kill(launch->daemon, SIGTERM);
-        (void) launch_end(launch, deadline_in(5000));
+        launch_end(launch, deadline_in(5000));
         *err = cause;
         return -1;
     }
@@ -159,7 +159,7 @@ int launch_start(const struct launch_plan *plan, struct launch *ret_launch, erro
         close_fd(&spawner_end);
         close_fd(&daemon_end); /* the spawner sees this and leaves */
         spawner_end = daemon_end = -1;
-        (void) launch_end(&launch, deadline_in(5000));
+        launch_end(&launch, deadline_in(5000));
         return -1;
     }
     if (plan->log <= 0)
@@ -168,43 +168,40 @@ int launch_start(const struct launch_plan *plan, struct launch *ret_launch, erro
     return add_helpers(plan, ret_launch, err);
 }
 
-/* Waits for one process; kills it when the time is over. Returns whether it went by itself. */
-static bool wait_for_program(pid_t *pid, int *pidfd, deadline end)
+/* Waits for one process; kills it when the time is over. Returns the signal that ended it before
+ * that; 0: none did. */
+static int wait_for_program(pid_t *pid, int *pidfd, deadline end)
 {
-    bool by_itself = true;
+    int status = 0, ready = 1;
     if (*pid > 0) {
         struct pollfd watched = { .fd = *pidfd, .events = POLLIN };
-        int ready;
         do
             ready = poll(&watched, 1, (int) deadline_left_ms(end));
         while (ready < 0 && errno == EINTR);
-        if (ready <= 0) {
-            by_itself = false;
+        if (ready <= 0)
             (void) kill(*pid, SIGKILL);
-        }
-        while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
+        while (waitpid(*pid, &status, 0) < 0 && errno == EINTR)
             ;
         *pid = 0;
     }
     close_fd(pidfd);
     *pidfd = -1;
-    return by_itself;
+    return ready > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-bool launch_end(struct launch *launch, deadline end)
+void launch_end(struct launch *launch, deadline end)
 {
-    bool daemon = wait_for_program(&launch->daemon, &launch->daemon_pidfd, end);
+    launch->daemon_signal = wait_for_program(&launch->daemon, &launch->daemon_pidfd, end);
     /* The spawner leaves after the daemon: it may need its own few seconds to remove what stands.
      */
     deadline later = deadline_in(deadline_left_ms(end) + 6000);
-    bool spawner = wait_for_program(&launch->spawner, &launch->spawner_pidfd, later);
+    launch->spawner_signal = wait_for_program(&launch->spawner, &launch->spawner_pidfd, later);
     forget_helpers(launch);
     for_each(helper, launch->helpers)
         (void) wait_for_program(&helper->pid, &helper->pidfd, later);
     wait_for_waker(launch);
     close_fd(&launch->log);
     launch->log = -1;
-    return daemon && spawner;
 }
 
 /* A line that tells of no failure: the daemon's diary, or an order that came too late to matter. */

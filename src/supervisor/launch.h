@@ -53,7 +53,8 @@ struct launch {
     struct helper helpers[HELPERS];
     pid_t waker; /* see groups_wake() */
     int spawner_pidfd, daemon_pidfd;
-    int log; /* memory that both write to; -1 if the plan named a log */
+    int spawner_signal, daemon_signal; /* by which one has ended that was not killed; 0: by none */
+    int log;                           /* memory that both write to; -1 if the plan named a log */
 };
 
 /* Starts both. Fails  ERR_UNAVAILABLE  a part or a template is missing; ERR_SYSTEM. */
@@ -67,9 +68,8 @@ const char *helper_name(enum helper_id id);
 /* As long as nothing was started. */
 struct launch launch_none(void);
 
-/* Waits until both have ended by themselves, at most until `end`; then kills them.
- * Returns whether they ended by themselves. */
-bool launch_end(struct launch *launch, deadline end);
+/* Waits until both have ended by themselves, at most until `end`; then kills them. */
+void launch_end(struct launch *launch, deadline end);
 
 /* True if the spawner has said why it cannot work; *err is its reason. */
 bool launch_has_complained(const struct launch *launch, error *err);

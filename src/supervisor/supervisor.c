@@ -302,6 +302,15 @@ static bool watch_pair(struct supervisor *supervisor, deadline end)
     }
 }
 
+/* One that a library has aborted, or the kernel has ended, could not say so itself. */
+static void say_signal(const char *program, int number)
+{
+    const char *name = sigdescr_np(number);
+    if (number != 0)
+        (void) fprintf(stderr, "glovebox serve: %s was ended by signal %d (%s)\n", program, number,
+                       name ? name : "?");
+}
+
 /* One life of the pair. Returns -1 if it could not be started. */
 static int live_once(struct supervisor *supervisor, error *err)
 {
@@ -330,7 +339,9 @@ static int live_once(struct supervisor *supervisor, error *err)
      * its callers that their runs are lost. */
     if (supervisor->launch.daemon > 0 && !supervisor->leaving)
         (void) kill(supervisor->launch.daemon, SIGTERM);
-    (void) launch_end(&supervisor->launch, deadline_in(supervisor->leaving ? DRAIN_MS : 1000));
+    launch_end(&supervisor->launch, deadline_in(supervisor->leaving ? DRAIN_MS : 1000));
+    say_signal("gloveboxd", supervisor->launch.daemon_signal);
+    say_signal("glovebox-spawner", supervisor->launch.spawner_signal);
     bool was_steady = now_ms() - start >= STEADY_MS;
     supervisor->early_deaths = was_steady ? 0 : supervisor->early_deaths + 1;
     supervisor->pause_ms = was_steady                                    ? 0

@@ -5,8 +5,9 @@ import pathlib
 import shutil
 
 
-def preloaded_build(build, folder, library, **variables):
-    """The folder of the build, whose programs are copies: the spawner follows no links. `library` lies in `build`."""
+def preloaded_build(build, folder, library, programs=("gloveboxd",), **variables):
+    """The folder of the build, whose programs are copies: the spawner follows no links. `library` lies in `build`.
+    `{program}` in a variable is the name of the program that gets it."""
     place = pathlib.Path(folder, "preloaded")
     place.mkdir()
     for entry in pathlib.Path(build).resolve().iterdir():
@@ -16,9 +17,10 @@ def preloaded_build(build, folder, library, **variables):
             shutil.copytree(entry, place / entry.name)
         else:
             (place / entry.name).symlink_to(entry)
-    (place / "gloveboxd").rename(place / "gloveboxd.real")
-    words = " ".join(f"{name}={value}" for name, value in variables.items())
-    (place / "gloveboxd").write_text(
-        f"#!/bin/sh\n{words} LD_PRELOAD={place}/{library} exec {place}/gloveboxd.real \"$@\"\n")
-    (place / "gloveboxd").chmod(0o755)
+    for program in programs:
+        (place / program).rename(place / f"{program}.real")
+        words = " ".join(f"{name}={value}" for name, value in variables.items()).replace("{program}", program)
+        (place / program).write_text(
+            f"#!/bin/sh\n{words} LD_PRELOAD={place}/{library} exec {place}/{program}.real \"$@\"\n")
+        (place / program).chmod(0o755)
     return place

@@ -135,7 +135,7 @@ static int serve(const struct mcp_arguments *arguments, error *err)
     if (!bridge.place) {
         if (result < 0)
             (void) launch_cause(&launch, err);
-        (void) launch_end(&launch, deadline_in(END_MS));
+        launch_end(&launch, deadline_in(END_MS));
     }
     return result;
 }

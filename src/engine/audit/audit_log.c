@@ -3,6 +3,7 @@
 #include "engine/audit/audit_log_internal.h"
 
 #include "base/cleanup.h"
+#include "base/read_at.h"
 #include "engine/observe/log.h"
 #include "engine/observe/loop_monitor.h"
 #include "ledger/envelope.h"
@@ -32,7 +33,7 @@ static int hash_filter(struct receipts *receipts, const struct receipts_settings
 {
     auto_bytes text = { 0 };
     char *place = bytes_reserve(&text, FILTER_MAX);
-    ssize_t got = place ? pread(settings->filters[index], place, FILTER_MAX, 0) : -1;
+    ssize_t got = place ? read_at(settings->filters[index], place, FILTER_MAX, 0) : -1;
     if (got < 0)
         return fail_os(err, "read the seccomp table '%s'", settings->filter_names[index]);
     char sha256[SHA256_TEXT_SIZE];

@@ -224,11 +224,14 @@ static int list_names(const char *folder, char (*names)[POLICY_NAME_SIZE], error
         return fail_os(err, "open folder '%s'", folder);
     int count = 0;
     const struct dirent *entry;
-    while (count < NAMES_MAX && (entry = readdir(entries))) /* NOLINT(concurrency-mt-unsafe) */
+    while (errno = 0, count < NAMES_MAX && (entry = readdir(entries))) /* NOLINT(concurrency-*) */
         if (is_whole(folder, entry->d_name))
             (void) snprintf(names[count++], sizeof *names, "%.63s", entry->d_name);
+    if (errno != 0)
+        count = fail_os(err, "list folder '%s'", folder);
     (void) closedir(entries);
-    qsort(names, (size_t) count, sizeof *names, compare_names);
+    if (count > 0)
+        qsort(names, (size_t) count, sizeof *names, compare_names);
     return count;
 }
 

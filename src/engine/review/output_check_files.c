@@ -2,6 +2,7 @@
 #include "engine/review/output_check_files.h"
 
 #include "base/cleanup.h"
+#include "base/read_at.h"
 #include "engine/run/run.h"
 #include "json/writer.h"
 
@@ -83,13 +84,9 @@ static int read_blob(const struct run *run, const struct artifact *artifact, cha
     if (blob_open(run->runs->blobs, run->collector.owner.name, artifact->sha256, &view, err) < 0)
         return -1;
     auto_fd fd = view.fd;
-    for (uint64_t at = 0; at < artifact->size;) {
-        ssize_t got = pread(fd, to + at, artifact->size - at, (off_t) at);
-        if (got <= 0)
-            return fail(err, ERR_SYSTEM, "an artifact could not be read again");
-        at += (uint64_t) got;
-    }
-    return 0;
+    return read_at(fd, to, artifact->size, 0) == (ssize_t) artifact->size
+               ? 0
+               : fail(err, ERR_SYSTEM, "an artifact could not be read again");
 }
 
 static int add_artifacts(const struct run *run, struct output_check_files *files, error *err)

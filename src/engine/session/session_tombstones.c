@@ -213,25 +213,30 @@ static void keep_tombstone(struct tombstone_list *known, const struct tombstone 
     known->list[known->count++] = *tombstone;
 }
 
-static void read_tombstones(int folder, const char *name, struct tombstone_list *known)
+/* A list that cannot be read as a whole is no empty one: it would be replaced by what was read. */
+static int read_tombstones(int folder, const char *name, struct tombstone_list *known, error *err)
 {
     char *line = NULL;
     size_t room = 0;
     struct tombstone tombstone;
     auto_fd old = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (old < 0 && errno == ENOENT)
+        return 0;
     FILE *file = old < 0 ? NULL : fdopen(old, "r");
     if (!file)
-        return;
+        return fail_os(err, "read the list of sessions");
     (void) take_fd(&old);
     while (getline(&line, &room, file) > 0)
         if (read_tombstone(line, &tombstone))
             keep_tombstone(known, &tombstone);
     free(line);
+    int result = feof(file) ? 0 : fail_os(err, "read the list of sessions");
     (void) fclose(file);
+    return result;
 }
 
 /* The one that was written last has what is new: it is read last. */
-static void read_both(int folder, struct tombstone_list *known)
+static int read_both(int folder, struct tombstone_list *known, error *err)
 {
     static const char *const names[] = { "sessions.log", "sessions.more.log" };
     struct stat first = { 0 }, more = { 0 };
@@ -240,8 +245,9 @@ static void read_both(int folder, struct tombstone_list *known)
     bool is_turned = first.st_mtim.tv_sec != more.st_mtim.tv_sec
                          ? first.st_mtim.tv_sec > more.st_mtim.tv_sec
                          : first.st_mtim.tv_nsec > more.st_mtim.tv_nsec;
-    read_tombstones(folder, names[is_turned], known);
-    read_tombstones(folder, names[!is_turned], known);
+    return read_tombstones(folder, names[is_turned], known, err) < 0
+               ? -1
+               : read_tombstones(folder, names[!is_turned], known, err);
 }
 
 /* What was read goes into a file that takes the old one's place, whole and on disk. */
@@ -288,10 +294,10 @@ int tombstones_take_over(struct tombstones *tombstones, tombstone_found *found, 
     struct tombstone_list *known = calloc(1, sizeof *known);
     if (!known)
         return fail(err, ERR_SYSTEM, "no memory for the list of sessions");
-    read_both(tombstones->folder, known);
+    int result = read_both(tombstones->folder, known, err);
     size_t first = known->count > TOMBSTONES_MAX ? known->count - TOMBSTONES_MAX : 0;
     settle(known);
-    auto_fd file = write_tombstones(tombstones->folder, known, first, err);
+    auto_fd file = result < 0 ? -1 : write_tombstones(tombstones->folder, known, first, err);
     auto_fd other =
         file < 0 ? -1
                  : openat(tombstones->folder, "sessions.more.log",

@@ -174,4 +174,33 @@ TEST(a_full_disk_empties_no_list)
     remove_folder(folder);
 }
 
-TESTS(CASE(the_list_says_what_happened_and_does_not_grow), CASE(a_full_disk_empties_no_list))
+/* As when the kernel lacks memory or descriptors for it, or its blocks cannot be read. */
+TEST(a_list_that_cannot_be_read_is_not_replaced)
+{
+    char folder[] = "/tmp/tombstones-XXXXXX";
+    struct sessions sessions = { .loop = &loop };
+    struct memory memory = { 0 };
+    error err;
+    require(mkdtemp(folder) != NULL && uv_loop_init(&loop) == 0, "a folder");
+    auto_fd place = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    require(tombstones_open(folder, remember, &memory, &sessions.tombstones, &err) == 0, "open");
+    (void) begin(&sessions, 1);
+    close_files(&sessions);
+    require(renameat(place, "sessions.log", place, "kept") == 0 &&
+                symlinkat("kept", place, "sessions.log") == 0,
+            "a link is not followed");
+    expect(tombstones_open(folder, remember, &memory, &sessions.tombstones, &err) < 0 &&
+               strstr(err.text, "read the list of sessions"),
+           "%u sessions, %s", memory.count, err.text);
+    close_files(&sessions);
+    require(renameat(place, "kept", place, "sessions.log") == 0, "as it was");
+    require(tombstones_open(folder, remember, &memory, &sessions.tombstones, &err) == 0, "open");
+    expect(memory.count == 1, "%u sessions are remembered", memory.count);
+    close_files(&sessions);
+    while (sessions.oldest)
+        forget_oldest(&sessions);
+    remove_folder(folder);
+}
+
+TESTS(CASE(the_list_says_what_happened_and_does_not_grow), CASE(a_full_disk_empties_no_list),
+      CASE(a_list_that_cannot_be_read_is_not_replaced))

@@ -120,18 +120,20 @@ static void take_over_file(struct blob_store *store, const char *file)
 }
 
 /* What an earlier daemon has kept. */
-static void take_over(struct blob_store *store)
+static int take_over(struct blob_store *store, error *err)
 {
     int folder = openat(store->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *entries = folder < 0 ? NULL : fdopendir(folder);
     if (!entries) {
         close_fd(&folder);
-        return;
+        return fail_os(err, "list the artifacts");
     }
     const struct dirent *entry;
-    while ((entry = readdir(entries))) /* NOLINT(concurrency-mt-unsafe): a stream of our own */
+    while (errno = 0, (entry = readdir(entries))) /* NOLINT(concurrency-mt-unsafe): our own */
         take_over_file(store, entry->d_name);
+    int result = errno == 0 ? 0 : fail_os(err, "list the artifacts");
     (void) closedir(entries);
+    return result;
 }
 
 static int open_folder(const char *state)
@@ -155,8 +157,8 @@ int blobs_open(const char *state, const struct blob_bounds *bounds, struct blob_
         return fail(err, ERR_SYSTEM, "no memory for the blob store");
     store->bounds = *bounds;
     store->folder = open_folder(state);
-    if (store->folder >= 0)
-        take_over(store);
+    if (store->folder >= 0 && take_over(store, err) < 0)
+        return -1; /* and gloveboxd does not start */
     *ret_store = store;
     return 0;
 }

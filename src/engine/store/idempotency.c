@@ -3,6 +3,7 @@
 #include "engine/store/idempotency.h"
 
 #include "base/clock.h"
+#include "base/read_at.h"
 #include "engine/store/idempotency_file.h"
 
 #include <fcntl.h>
@@ -162,35 +163,37 @@ static int write_all(void *context, error *err)
     return write_head(idempotency, err);
 }
 
-/* Gives  how many entries there are. A file of another kind is one without any. */
-static uint32_t read_file(struct idempotency *idempotency, struct head *ret_head)
+/* Gives  how many entries there are. A file of another kind is one without any; one that cannot be
+ * read is not, or its keys would begin a second time. */
+static int read_file(struct idempotency *idempotency, struct head *ret_head, uint32_t *ret_count,
+                     error *err)
 {
     char *to = (char *) idempotency->entries;
-    size_t room = sizeof idempotency->entries, got = 0;
     int fd = idempotency->file.fd;
-    if (pread(fd, ret_head, sizeof *ret_head, 0) != sizeof *ret_head ||
-        memcmp(ret_head->magic, magic, sizeof magic) != 0) {
+    ssize_t head = fd < 0 ? 0 : read_at(fd, ret_head, sizeof *ret_head, 0);
+    ssize_t got =
+        head < 0 || fd < 0 ? head : read_at(fd, to, sizeof idempotency->entries, place_of(0));
+    if (got < 0)
+        return fail_os(err, "read the Idempotency-Keys on disk");
+    if (head != sizeof *ret_head || memcmp(ret_head->magic, magic, sizeof magic) != 0) {
         *ret_head = (struct head){ .clock_ms = 1 };
         (void) !ftruncate(fd, 0);
-        return 0;
+        got = 0;
     }
-    while (got < room) {
-        ssize_t more = pread(fd, to + got, room - got, place_of(0) + (off_t) got);
-        if (more <= 0)
-            break;
-        got += (size_t) more;
-    }
-    uint32_t count = (uint32_t) (got / sizeof(struct entry));
-    memset(to + count * sizeof(struct entry), 0, got % sizeof(struct entry));
-    return count;
+    *ret_count = (uint32_t) ((size_t) got / sizeof(struct entry));
+    memset(to + *ret_count * sizeof(struct entry), 0,
+           sizeof idempotency->entries - *ret_count * sizeof(struct entry));
+    return 0;
 }
 
 /* What is torn is left out. The clock goes on where the newest of them was born, or the head has
  * seen it later: what lies between a daemon's end and the next one's beginning is not counted. */
-static void read_entries(struct idempotency *idempotency)
+static int read_entries(struct idempotency *idempotency, error *err)
 {
-    struct head head;
-    uint32_t count = read_file(idempotency, &head), newest = 0;
+    struct head head = { .clock_ms = 1 };
+    uint32_t count = 0, newest = 0;
+    if (read_file(idempotency, &head, &count, err) < 0)
+        return -1;
     idempotency->last_born_ms = 0;
     for (uint32_t index = 0; index < count; index++) {
         struct entry *entry = &idempotency->entries[index];
@@ -212,6 +215,7 @@ static void read_entries(struct idempotency *idempotency)
         head.clock_ms > idempotency->last_born_ms ? head.clock_ms : idempotency->last_born_ms;
     idempotency->began_at = now_ms();
     forget_old(idempotency);
+    return 0;
 }
 
 static uint32_t read_boot(void)
@@ -275,8 +279,7 @@ int idempotency_take_over(struct idempotency *idempotency, error *err)
 {
     if (idempotency_file_lock(&idempotency->file) == FILE_IS_ELSEWHERE)
         return IDEMPOTENCY_ELSEWHERE;
-    read_entries(idempotency);
-    if (write_head(idempotency, err) == 0) {
+    if (read_entries(idempotency, err) == 0 && write_head(idempotency, err) == 0) {
         idempotency_file_sync_soon(&idempotency->file); /* what was read may be in memory only */
         return 0;
     }
