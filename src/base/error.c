@@ -28,8 +28,7 @@ int fail_os(error *err, const char *format, ...)
     int used = vsnprintf(err->text, sizeof err->text, format, values);
     va_end(values);
     if (used >= 0 && (size_t) used < sizeof err->text) {
-        /* strerrordesc_np is safe between fork and exec: it takes no lock and loads no catalogue.
-         */
+        /* strerrordesc_np is safe between fork and exec: no lock is taken, no catalogue loaded. */
         (void) snprintf(err->text + used, sizeof err->text - (size_t) used, ": %s",
                         strerrordesc_np(os) ?: "unknown error");
     }

@@ -7,8 +7,7 @@
 
 #define PRINTF(text, values) __attribute__((__format__(printf, text, values)))
 
-/* The code that a client gets; the rows with HTTP status and exit status are in model/errors.def.
- */
+/* The code that a client gets; its HTTP status and exit status are in model/errors.def. */
 enum error_code {
     ERR_NONE,
     ERR_SYSTEM,      /* the kernel refused; `os` says why */

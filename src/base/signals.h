@@ -1,5 +1,4 @@
-/* signals.h - signals that mean nothing to a service, and end a program that does not ignore them.
- */
+/* signals.h - signals that mean nothing to a service, and end a program unless ignored. */
 #pragma once
 
 #include <signal.h>

@@ -11,6 +11,5 @@ size_t text_find_unclean(const char *text, size_t length);
 /* The offset of the first byte that is not UTF-8, or is NUL; `length` if there is none. */
 size_t text_find_undecodable(const char *text, size_t length);
 
-/* Bytes of the beginning of `text`, at most `most`, that do not end inside a character; for "%.*s".
- */
+/* The first bytes of `text`, at most `most`, that do not end inside a character; for "%.*s". */
 int text_head(const char *text, int max);

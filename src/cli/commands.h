@@ -1,5 +1,4 @@
-/* commands.h - the verbs of `glovebox` and what they share: exit statuses and the one error line.
- */
+/* commands.h - the verbs of `glovebox` and what they share: exit statuses, the one error line. */
 #pragma once
 
 #include "base/error.h"

@@ -1,5 +1,4 @@
-/* verbs.c - what all nouns have in common: `session` alone is `session list`, and `ls` is `list`.
- */
+/* verbs.c - what all nouns share: `session` alone is `session list`, and `ls` is `list`. */
 #include "cli/commands.h"
 
 #include "base/table.h"

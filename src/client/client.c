@@ -101,8 +101,7 @@ static int connect_private(struct glb_client *client, const glb_connect_options 
     return result;
 }
 
-/* A daemon that is there is used; one that is not is no failure when a private one may be started.
- */
+/* A daemon that is there is used; none is no failure where a private one may be started. */
 static int connect_any(struct glb_client *client, const glb_connect_options *options, error *err)
 {
     int fd = -1;

@@ -31,8 +31,7 @@ struct glb_outcome {
     json_object *root; /* the same, parsed; never NULL */
 };
 
-/* Ends a public function: remembers why it failed for glb_error_text(). Gives the number to return.
- */
+/* Ends a public function: keeps why it failed for glb_error_text(). Gives what to return. */
 int32_t report(const error *err);
 
 /* Public structs come with the size that the caller knows. Copies what both sides know; the rest is
@@ -41,8 +40,7 @@ int take_options(void *ours, size_t our_size, const void *theirs, size_t their_s
 int too_new(error *err); /* what to say then */
 void give_struct(void *theirs, size_t their_size, const void *ours, size_t our_size);
 
-/* A connection for the next request; for a socket it is made anew when the last one was not kept.
- */
+/* A connection for the next request; for a socket a new one when the last was not kept. */
 int client_connection(struct glb_client *client, struct http **ret_http, error *err);
 int client_spare(struct glb_client *client, struct http **ret_http, error *err);
 
@@ -64,8 +62,7 @@ struct output_event {
 int output_event_tell(const struct output_event *told, const char *json, int32_t *ret_wish,
                       error *err);
 
-/* Sends a request and reads its whole answer, which the caller frees. Fails also if it is no 2xx.
- */
+/* Sends a request and reads its whole answer, which the caller frees. Fails if it is no 2xx. */
 int client_ask(struct glb_client *client, const struct http_request *request, char **ret_text,
                error *err);
 

@@ -114,12 +114,11 @@ enum agent_kind {
     AGENT_DENIAL,            /* struct agent_denial: a call was refused */
     AGENT_INTERPRETER_READY, /* struct agent_interpreter_ready: interpreter -> init, before
                          anything else; the listener of its filter comes with it. Not passed on */
-    AGENT_RESULT,   /* struct agent_result + a piece of JSON: what a cell showed, or why it failed
-                     */
-    AGENT_EXECUTED, /* struct agent_executed: after the last RESULT of that execution; in a
-                        session a MEASURED of the same id goes before it. From the interpreter a
-                        VALUE and EXECUTED may come in one message */
-    AGENT_USED,     /* struct agent_used, of the whole sandbox; before an end that it explains */
+    AGENT_RESULT,            /* struct agent_result + JSON: what a cell showed, or why it failed */
+    AGENT_EXECUTED,          /* struct agent_executed: after the last RESULT of that execution; in a
+                                 session a MEASURED of the same id goes before it. From the interpreter a
+                                 VALUE and EXECUTED may come in one message */
+    AGENT_USED,        /* struct agent_used, of the whole sandbox; before an end that it explains */
     AGENT_OPENED = 96, /* the operation stands: bytes may flow */
     AGENT_CHANGE,      /* struct agent_change + path below the watched folder */
 };

@@ -76,8 +76,7 @@ struct egress_rule {
     uint16_t endpoint;           /* with EGRESS_AT_ENDPOINT: which of those that came before */
 };
 
-/* Where "http://NAME.endpoint/" leads: one upstream, which is shown headers that code never sees.
- */
+/* Where "http://NAME.endpoint/" leads: one upstream, shown headers that code never sees. */
 struct egress_endpoint {
     uint32_t channel;
     uint32_t rate;    /* requests a minute, of all channels together; 0: as many as come */

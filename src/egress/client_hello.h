@@ -16,7 +16,6 @@ enum hello_verdict {
     HELLO_NO_TLS   /* these bytes begin no TLS connection */
 };
 
-/* A greeting may be cut into several records, and it may be split anywhere (RFC 8446 section 5.1).
- */
+/* A greeting may be cut into several records, and split anywhere (RFC 8446 section 5.1). */
 enum hello_verdict client_hello_read(const unsigned char *bytes, size_t size,
                                      char ret_name[HOST_NAME_SIZE]);

@@ -45,8 +45,7 @@ size_t lookup_answer(struct channel *channel, const unsigned char *message, size
     return dns_answer(&question, DNS_REFUSED, NULL, ret_answer);
 }
 
-/* The answer must come from the address that was asked, or the client drops it (ip(7), IP_PKTINFO).
- */
+/* The answer must come from the address that was asked, or it is dropped (ip(7), IP_PKTINFO). */
 void lookup_by_udp(struct listener *listener)
 {
     for (unsigned i = 0; i < 64; i++) {

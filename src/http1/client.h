@@ -69,8 +69,7 @@ int http_send(struct http *http, const struct http_request *request, error *err)
  * Fails    ERR_PROTOCOL, ERR_TIMEOUT (`until` has passed) */
 int http_receive(struct http *http, error *err);
 
-/* Reads some of the body. Gives *ret_size bytes, 0 at its end. Returns and fails as http_receive.
- */
+/* Reads some of the body. Gives *ret_size bytes, 0 at its end. Fails as http_receive. */
 int http_read(struct http *http, void *data, size_t size, size_t *ret_size, error *err);
 
 /* Reads the rest of the body, at most `most` bytes.

@@ -121,8 +121,7 @@ static int read_lines(struct port_answer *answer, const char *bytes, size_t size
 int port_answer_read(struct port_answer *answer, const char *bytes, size_t size, size_t *ret_used,
                      error *err)
 {
-    /* The end is three bytes at most: what was looked through before is not looked through again.
-     */
+    /* The end is three bytes at most: what was looked through before is not read again. */
     for (size_t i = answer->looked > 2 ? answer->looked - 2 : 0; i + 1 < size; i++) {
         bool is_end =
             bytes[i] == '\n' && (bytes[i + 1] == '\n' ||

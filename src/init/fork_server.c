@@ -96,8 +96,7 @@ static int map_ids(pid_t init, uint32_t outer, error *err)
 {
     char text[64];
     (void) snprintf(text, sizeof text, "%u %u 1", (unsigned) AGENT_ID, outer);
-    /* For an ordinary user the kernel wants setgroups given up first; for root it does no harm.
-     */
+    /* For an ordinary user the kernel wants setgroups given up first; for root it is harmless. */
     (void) write_map(init, "setgroups", "deny");
     if (write_map(init, "uid_map", text) < 0 || write_map(init, "gid_map", text) < 0)
         return fail_os(err, "map the id of the sandbox");
@@ -186,8 +185,7 @@ _Noreturn static void become_zygote(const char *imports, int socket)
     _exit(127);
 }
 
-/* Its own words come over its socket; one that cannot be started is seen by the end of that socket.
- */
+/* Its own words come over its socket, whose end tells of one that cannot be started. */
 static void start_zygote(struct packet *packet)
 {
     struct build_zygote order;

@@ -17,8 +17,7 @@ void net_pool_open(void);
  * not moved, and the sandbox is to get one of its own. */
 int net_pool_enter(const struct build_sandbox *spec);
 
-/* Goes back. `init` is the pidfd of the sandbox that was cloned meanwhile, borrowed; -1: none was.
- */
+/* Goes back. `init` is the pidfd of the sandbox cloned meanwhile, borrowed; -1: none was. */
 void net_pool_leave(int number, int init);
 
 /* Waits until `socket` can be read, and lets go of what more sandboxes have left than are needed.

@@ -18,8 +18,7 @@ enum { OPERATION_GOES_ON = 0, OPERATION_ENDS = 1 };
 
 /* A function that is missing: frames for it mean nothing to this kind. */
 struct operation_kind {
-    /* Sends at most `credit` bytes and counts them off; called in every turn while there is some.
-     */
+    /* Sends at most `credit` bytes and counts them off; called each turn while there is some. */
     int (*step)(struct sandbox *sandbox, struct operation *operation, error *err);
     /* Bytes from gloveboxd, and their end. */
     int (*data)(struct sandbox *sandbox, struct operation *operation, const void *bytes,

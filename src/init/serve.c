@@ -1,5 +1,4 @@
-/* serve.c - pid 1's loop: orders of gloveboxd, output and ends of programs, refused system calls.
- */
+/* serve.c - pid 1's loop: orders of gloveboxd, output and ends of programs, refused calls. */
 #include "init/operations.h"
 
 #include "base/cleanup.h"
@@ -109,8 +108,7 @@ static void look(struct sandbox *sandbox, nfds_t count)
         expect_another(sandbox);
 }
 
-/* An interpreter that waits for its code or its next cell changes nothing: a parked sandbox sleeps.
- */
+/* An interpreter that waits for its code or its next cell changes nothing: it sleeps. */
 static int look_interval(const struct sandbox *sandbox)
 {
     if (pace_is_spent(&sandbox->pace))

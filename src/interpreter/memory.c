@@ -132,8 +132,7 @@ static void keep_piece(void *piece)
     taken_pieces = piece;
 }
 
-/* Where the C library takes memory from once nothing else fits: all above it has never been used.
- */
+/* Where the C library takes memory from once nothing else fits: above it, none has been used. */
 static uintptr_t top_of_heap(void)
 {
     struct mallinfo2 info = mallinfo2();

@@ -259,8 +259,7 @@ static PyObject *deafen(PyObject *self, PyObject *nothing)
     return give_none();
 }
 
-/* What a numpy BitGenerator's capsule holds (numpy/random/bitgen.h); only the first word matters.
- */
+/* What a numpy BitGenerator's capsule holds (numpy/random/bitgen.h); the first word matters. */
 struct bit_generator {
     struct twister {
         uint32_t words[624];

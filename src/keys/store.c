@@ -1,5 +1,4 @@
-/* store.c - two tables in SQLite. Every statement is in the list below; nothing else is ever asked.
- */
+/* store.c - two tables in SQLite. Every statement is in the list below; there is no other. */
 #include "keys/store.h"
 
 #include "base/cleanup.h"

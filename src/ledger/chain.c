@@ -113,8 +113,7 @@ static int read_old(int folder, char *text, size_t room, size_t *ret_size, error
     }
 }
 
-/* A whole new file takes the old one's place: a writer that is killed leaves the one or the other.
- */
+/* A whole new file takes the old one's place: a writer that is killed leaves one of both. */
 int key_chain_add(int folder, const struct bytes *record, error *err)
 {
     static const char new_name[] = ".key.chain.new";

@@ -1,5 +1,4 @@
-/* intents.c - slots in a file; recovery asks the log whether a receipt was written before the end.
- */
+/* intents.c - slots in a file; recovery asks the log whether a receipt was written in time. */
 #include "ledger/intents.h"
 
 #include "base/cleanup.h"

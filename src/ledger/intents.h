@@ -27,8 +27,7 @@ int intents_note(struct intents *intents, const struct intent *intent, unsigned 
                  error *err);
 void intents_strike(struct intents *intents, unsigned slot);
 
-/* Its receipt could not be written: intents_settle() records it as lost, or the next daemon does.
- */
+/* Its receipt could not be written: intents_settle() or the next daemon records it as lost. */
 void intents_leave(struct intents *intents, unsigned slot);
 
 /* Writes `lost` receipts for what was left. Fails  the log does not take them yet. */

@@ -147,8 +147,7 @@ static bool use_reserve(struct ledger *ledger)
 
 /* --- a record --------------------------------------------------------------------------------- */
 
-/* Everything in the old segment is on disk before the new one begins: only the newest is torn ever.
- */
+/* All of the old segment is on disk before the new one begins: only the newest is ever torn. */
 static int rotate(struct ledger *ledger, error *err)
 {
     return ledger_sync_locked(ledger, err) < 0

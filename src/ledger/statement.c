@@ -1,5 +1,4 @@
-/* statement.c - each part of a receipt is a function; canonical_writer.h puts the members in order.
- */
+/* statement.c - each part of a receipt is a function; canonical_writer.h sorts the members. */
 #include "ledger/statement.h"
 
 #include "base/table.h"

@@ -1,5 +1,4 @@
-/* limits.c - limits.def as a table; values are read and written for people here and nowhere else.
- */
+/* limits.c - limits.def as a table; values are read and written for people here alone. */
 #include "model/limits.h"
 
 #include "base/table.h"

@@ -1,5 +1,4 @@
-/* address.c - see address.h. The table beats every rule but one that opens a network by its number.
- */
+/* address.c - see address.h. The table beats all rules but one that opens a network by number. */
 #include "policy/address.h"
 
 #include "base/table.h"

@@ -1,5 +1,4 @@
-/* network_narrow.h - what a request asks of the network: less than its policy allows, never more.
- */
+/* network_narrow.h - what a request asks of the network: never more than its policy allows. */
 #pragma once
 
 #include "policy/network_policy.h"

@@ -1,5 +1,4 @@
-/* search_path.h - files by their name in folders with ':' between them; the first that has it wins.
- */
+/* search_path.h - files by name in folders with ':' between them; the first that has it wins. */
 #pragma once
 
 #include "base/error.h"

@@ -232,8 +232,7 @@ int make_leaves(struct spawner *spawner, struct slot *slot, const struct spawn_b
     return 0;
 }
 
-/* Gives gloveboxd a view of one leaf. Its files belong to root: it can read the counters, no more.
- */
+/* Gives gloveboxd a view of one leaf. Its files belong to root: it can read counters, no more. */
 int open_leaf(const struct spawner *spawner, const struct slot *slot, enum group_kind kind)
 {
     struct names names = names_of(spawner, slot, kind);
@@ -329,8 +328,7 @@ void close_groups(struct spawner *spawner)
         (void) rmdir(spawner->roots[i].path); /* goes only when no other instance is in it */
 }
 
-/* Ends what still sits in a group without owner. The text is the kernel's: numbers, a line each.
- */
+/* Ends what still is in a group without owner. The text is the kernel's: a number each line. */
 static void kill_group(int group)
 {
     if (write_file(group, "cgroup.kill", "1") == 0) /* Linux 5.14 */

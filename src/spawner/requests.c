@@ -191,8 +191,7 @@ static int begin_sandbox(struct spawner *spawner, const struct spawn_build *buil
     return -1;
 }
 
-/* SPAWN_BUILD. A failure is answered as SPAWN_BUILT with its cause: the daemon asked well enough.
- */
+/* SPAWN_BUILD. A failure is answered as SPAWN_BUILT with its cause: the request was right. */
 static int start_sandbox(struct spawner *spawner, struct packet *packet, error *err)
 {
     struct spawn_build build;

@@ -19,8 +19,7 @@ enum { LEAVE_MS = 5000, AGAIN_MS = 2000 };
 
 static int slots_file = -1;
 
-/* Open file description locks: not shared with other processes, and not dropped by another close().
- */
+/* Open file description locks: not shared with other processes, nor dropped by another close(). */
 static bool lock_range(uint32_t first, uint32_t count, short kind)
 {
     struct flock range = {

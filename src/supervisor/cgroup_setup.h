@@ -1,5 +1,4 @@
-/* cgroup_setup.h - where control groups can be made on this machine: v2, v1, or both side by side.
- */
+/* cgroup_setup.h - where control groups can be made on this machine: v2, v1, or both. */
 #pragma once
 
 #include "base/error.h"

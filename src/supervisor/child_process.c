@@ -187,8 +187,7 @@ _Noreturn static void become(const struct program *program, int nothing, pid_t l
 #else
     char *environment[] = { NULL };
 #endif
-    /* By path, so that it has its name in ps; by descriptor where the path is closed to its user.
-     */
+    /* By path, so that ps shows its name; by descriptor where the path is closed to its user. */
     (void) execve(program->path, program->arguments, environment);
     if (errno == EACCES && file >= 0)
         (void) syscall(SYS_execveat, file, "", program->arguments, environment, AT_EMPTY_PATH);

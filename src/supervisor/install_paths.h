@@ -27,8 +27,7 @@ int path_of_program(const char *name, char **ret_path, error *err);
 /* Read-only data: "policies", "templates", "seccomp/default.bpf". */
 int path_of_data(const char *name, char **ret_path, error *err);
 
-/* The folder of the zygote's files: a module for one architecture, so it lies in LIBDIR/glovebox.
- */
+/* The folder of the zygote's files: a module for one architecture, so it is in LIBDIR/glovebox. */
 int path_of_python(char **ret_path, error *err);
 
 /* The search path of policies: folders with ':' between them; STATE/policies is the last that has
@@ -59,8 +58,7 @@ int path_of_runtime(const char *chosen_state, char **ret_path, error *err);
 /* The daemon's default socket, whether it is there or not. */
 int path_of_socket(const char *chosen_state, char **ret_path, error *err);
 
-/* Makes a folder of ours and what is missing above it (0755); one that is there is left as it is.
- */
+/* Makes a folder of ours and what is missing above it (0755); one that is there is left alone. */
 int make_folder(const char *path, unsigned mode, error *err);
 
 /* printf into new memory. Fails  ERR_INTERNAL. */

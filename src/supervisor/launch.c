@@ -192,8 +192,7 @@ static int wait_for_program(pid_t *pid, int *pidfd, deadline end)
 void launch_end(struct launch *launch, deadline end)
 {
     launch->daemon_signal = wait_for_program(&launch->daemon, &launch->daemon_pidfd, end);
-    /* The spawner leaves after the daemon: it may need its own few seconds to remove what stands.
-     */
+    /* The spawner leaves after the daemon: it may need a few seconds to remove what stands. */
     deadline later = deadline_in(deadline_left_ms(end) + 6000);
     launch->spawner_signal = wait_for_program(&launch->spawner, &launch->spawner_pidfd, later);
     forget_helpers(launch);

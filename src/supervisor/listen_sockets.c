@@ -1,5 +1,4 @@
-/* listen_sockets.c - the sockets that gloveboxd takes connections from. They outlive its restarts.
- */
+/* listen_sockets.c - the sockets that gloveboxd listens on. They outlive its restarts. */
 #include "supervisor/listen_sockets.h"
 
 #include "base/cleanup.h"

@@ -1,5 +1,4 @@
-/* sd_notify.h - what systemd, or a program like it, gives a service and receives from it.
- */
+/* sd_notify.h - what systemd, or a program like it, gives a service and gets from it. */
 #pragma once
 
 #include "base/error.h"

@@ -66,8 +66,7 @@ static int by_package_name(const void *left, const void *right)
                   json_object_get_string(json_object_object_get(*pair[1], "name")));
 }
 
-/* Pins what is inside: dpkg's own list is read before it is stripped. A host copy brings its list.
- */
+/* Pins what is inside: dpkg's list is read before it is stripped. A host copy brings its own. */
 static int list_packages(struct build *build, error *err)
 {
     auto_text text = NULL;

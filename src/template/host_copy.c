@@ -130,8 +130,7 @@ static int copy_link(const char *path, int above, const char *name, error *err)
     return 0;
 }
 
-/* Opens the directory that a path is in; 1 = it lies behind a link, where another path leads too.
- */
+/* Opens the directory that a path is in; 1: it lies behind a link, where another path leads. */
 static int stand_above(struct copying *copying, const char *path, error *err)
 {
     char above[PATH_SIZE];

@@ -33,8 +33,7 @@ static int add_name(struct host_packages *all, const char *name, size_t package)
     return 0;
 }
 
-/* Cuts the next name out of "a (>= 1), b | c" and moves on behind its separator; NULL at the end.
- */
+/* Cuts the next name out of "a (>= 1), b | c" and moves behind its separator; NULL at the end. */
 static char *next_name(char **rest, char *ret_separator)
 {
     char *start = *rest + strspn(*rest, " ,|");

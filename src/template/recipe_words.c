@@ -16,8 +16,7 @@ bool recipe_is_cran(const char *text)
     return length >= 2 && length < 64 && text[length] == '\0' && isalpha((unsigned char) *text);
 }
 
-/* What follows the name is read by pip's own code (fetch_wheels.py): here addresses are kept out.
- */
+/* What follows the name is read by pip's own code (fetch_wheels.py): addresses are refused here. */
 bool recipe_is_requirement(const char *text)
 {
     return isalnum((unsigned char) *text) && strlen(text) < 200 && !strpbrk(text, "@/\\:|\n");

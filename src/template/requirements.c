@@ -13,8 +13,7 @@
 
 enum { REQUIREMENTS_FILE_MAX = 256 * 1024, PROJECT_FILE_MAX = 8 << 20 };
 
-/* A comment begins with the line, or behind a space; digests follow, often on lines of their own.
- */
+/* A comment begins with the line, or behind a space; digests follow, often on own lines. */
 static const char *cut(char *line)
 {
     size_t length = strcspn(line, "\r\n");

@@ -1,5 +1,4 @@
-/* tool.c - clone, raise the walls, exec; then read its stderr until it has ended.
- */
+/* tool.c - clone, raise the walls, exec; then read its stderr until it ends. */
 #include "template/tool.h"
 
 #include "base/cleanup.h"
@@ -170,8 +169,7 @@ static bool has_to_end(const struct tool *tool, struct running *running)
     return tool_interrupted || tool->is_enough || running->is_late || running->is_full;
 }
 
-/* Reads until the program and all that it started have closed their stderr, or until it has to end.
- */
+/* Reads until the program and all that it started have closed their stderr, or it has to end. */
 static void listen_to(struct tool *tool, int errors, struct running *running)
 {
     struct lines lines = { .length = 0 };

@@ -1,5 +1,4 @@
-/* beneath.c - openat2() does the guarding: RESOLVE_BENEATH and no links, for every part of a path.
- */
+/* beneath.c - openat2() guards: RESOLVE_BENEATH and no links, for every part of a path. */
 #include "cli/common/beneath.h"
 
 #include "base/cleanup.h"

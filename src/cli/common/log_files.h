@@ -39,8 +39,7 @@ int log_folder_open(const struct log_arguments *arguments, int *ret_folder, erro
 int log_key_read(const struct log_arguments *arguments, int folder, struct public_key *ret_key,
                  bool *ret_is_own, error *err);
 
-/* A receipt as it was found: by id in the log, or in a file (an envelope, or one with its proof).
- */
+/* A receipt as it was found: by id in the log, or in a file (an envelope, also with its proof). */
 struct found_receipt {
     struct bytes text; /* of the envelope */
     struct envelope envelope;

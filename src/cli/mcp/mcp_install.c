@@ -127,8 +127,7 @@ static int read_config(const char *path, json_object **ret_root, error *err)
                 "%.150s is no plain JSON, or may have comments; write the entry by hand", path);
 }
 
-/* A host has a PATH of its own, often the system's alone: a program elsewhere is named by its path.
- */
+/* A host has its own PATH, often the system's alone: a program elsewhere is named by its path. */
 static char *find_program(error *err)
 {
     static const char *const folders[] = { "/usr/local/bin/", "/usr/bin/", "/bin/" };

@@ -1,5 +1,4 @@
-/* doctor_report.c - the folder is the daemon's: nothing in it is followed or written over in place.
- */
+/* doctor_report.c - the folder is the daemon's: nothing in it is followed or overwritten. */
 #include "cli/operate/doctor_report.h"
 
 #include "base/cleanup.h"

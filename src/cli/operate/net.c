@@ -1,5 +1,4 @@
-/* net.c - `glovebox net`: how often the rules of policies are used, and connections as they come.
- */
+/* net.c - `glovebox net`: how often rules of policies are used, and connections as they come. */
 #include "cli/operate/net.h"
 
 #include "base/cleanup.h"

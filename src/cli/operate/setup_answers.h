@@ -1,5 +1,4 @@
-/* setup_answers.h - the five answers of `glovebox setup`: what is right, and the files they make.
- */
+/* setup_answers.h - the five answers of `glovebox setup`: what is right, the files they make. */
 #pragma once
 
 #include "base/bytes.h"

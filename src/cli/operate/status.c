@@ -1,5 +1,4 @@
-/* status.c - `glovebox status`: does the service work, how far is it used, and what to do if not.
- */
+/* status.c - `glovebox status`: does the service work, how far is it used, what to do if not. */
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "cli/commands.h"

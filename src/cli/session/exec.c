@@ -1,5 +1,4 @@
-/* exec.c - `glovebox session exec` and `shell`: a program in a session, on this terminal.
- */
+/* exec.c - `glovebox session exec` and `shell`: a program in a session, on this tty. */
 #include "cli/session/session.h"
 
 #include "cli/commands.h"

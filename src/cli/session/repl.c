@@ -215,8 +215,7 @@ static int no_such_context(json_object *root, json_object *languages, const char
                 policy ? answer_text(policy, "name") : "", names[0] ? names : "none");
 }
 
-/* An open prompt counts as use of the session. What is wrong the next cell says.
- */
+/* An open prompt counts as use of the session. The next cell says what is wrong. */
 static void touch(void *user)
 {
     const struct repl *repl = user;

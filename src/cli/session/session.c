@@ -1,5 +1,4 @@
-/* session.c - `glovebox session`: sandboxes that are kept between runs, by nothing but libglovebox.
- */
+/* session.c - `glovebox session`: sandboxes that are kept between runs, all by libglovebox. */
 #include "cli/session/session.h"
 
 #include "base/table.h"

@@ -1,5 +1,4 @@
-/* approvals.c - `glovebox approvals`, `approve`, `deny`: what waits for a person, and the decision.
- */
+/* approvals.c - `glovebox approvals`, `approve`, `deny`: what waits for a person to decide. */
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/common/approval_card.h"

@@ -13,8 +13,7 @@ enum { DEPTH_MAX = 256 };
 
 /* --- python ----------------------------------------------------------------------------------- */
 
-/* Steps over a text literal of Python that begins at `at`. Gives its end, or NULL if it has none.
- */
+/* Steps over a text literal of Python that begins at `at`. Gives its end, NULL if it has none. */
 static const char *after_literal(const char *at)
 {
     char quote = *at;

@@ -160,8 +160,7 @@ struct exchange {
     struct MHD_UpgradeResponseHandle *upgraded;
 };
 
-/* How long a connection may be silent, and a header and a body may take. 0: as long as they like.
- */
+/* How long a connection may be silent, and a header and a body may take. 0: without limit. */
 struct http_patience {
     unsigned idle_s, header_s, body_s;
 };
@@ -249,8 +248,7 @@ void exchange_wait(struct exchange *exchange);
 void exchange_wait_until(struct exchange *exchange, deadline end);
 void exchange_wake(struct exchange *exchange);
 
-/* Breaks the connection off, soon: a client that does not read its answer holds it no longer.
- */
+/* Breaks the connection off, soon: a client that does not read its answer holds it no more. */
 void exchange_cut(struct exchange *exchange);
 
 /* Fills at most `size` bytes of a stream. Returns how many; STREAM_LATER: woken by exchange_wake();

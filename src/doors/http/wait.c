@@ -30,8 +30,7 @@ static void on_hang_up(uv_poll_t *poll, int status, int events)
     exchange_wake(exchange);
 }
 
-/* While a connection is suspended libmicrohttpd does not look at it; we look for its end ourselves.
- */
+/* libmicrohttpd does not look at a suspended connection; we look for its end ourselves. */
 static void watch_peer(struct exchange *exchange)
 {
     const struct connection *connection = connection_of(exchange->connection);

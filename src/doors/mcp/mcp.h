@@ -309,8 +309,7 @@ bool mcp_may_ask(const struct mcp_call *call, const char *capability);
 /* Bits of what a client has declared. */
 unsigned mcp_capabilities_read(struct json_object *declared);
 bool mcp_may_lead_to_page(const struct mcp_call *call);
-/* `state` is sealed; NULL: none. After a handshake `proceed` goes on when client_answer is there.
- */
+/* `state` is sealed; NULL: none. After a handshake `proceed` goes on with client_answer. */
 void mcp_ask(struct mcp_call *call, const struct mcp_question *question, const char *state);
 /* Several at once, as JSON; of stateless calls alone. */
 void mcp_ask_all(struct mcp_call *call, const char *requests, const char *state);

@@ -1,5 +1,4 @@
-/* message.c - reads one JSON-RPC message: what it is, which side sends it, and in which era of MCP.
- */
+/* message.c - reads one JSON-RPC message: what it is, which side sends it, in which era of MCP. */
 #include "base/table.h"
 #include "doors/mcp/mcp.h"
 #include "json/writer.h"

@@ -1,5 +1,4 @@
-/* reply.c - what goes back: results, failures, notifications, each a JSON-RPC message of its own.
- */
+/* reply.c - what goes back: results, failures, notifications, each a JSON-RPC message. */
 #include "base/table.h"
 #include "base/utf8.h"
 #include "doors/mcp/mcp.h"

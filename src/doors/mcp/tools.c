@@ -1,5 +1,4 @@
-/* tools.c - tools/list and tools/call: finds the tool, checks rights and arguments, lets it begin.
- */
+/* tools.c - tools/list and tools/call: finds the tool, checks rights and arguments, begins. */
 #include "base/utf8.h"
 #include "doors/mcp/mcp.h"
 #include "engine/service/service_tools.h"

@@ -1,5 +1,4 @@
-/* receipts.c - /v1/receipts and /v1/log: what proves what was run, for those who keep it elsewhere.
- */
+/* receipts.c - /v1/receipts and /v1/log: what proves what was run, to be kept elsewhere. */
 #include "base/table.h"
 #include "doors/rest/rest.h"
 #include "engine/service/schema/schema.h"
@@ -112,8 +111,7 @@ static void get_key(struct exchange *exchange)
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
-/* What both proofs are asked with: a first number, and a size that is the log's if it is not given.
- */
+/* What both proofs are asked with: a first number, and a size, the log's if none is given. */
 static int read_range(struct exchange *exchange, const char *from, const char *to,
                       struct log_proof *proof, error *err)
 {

@@ -117,8 +117,7 @@ int approvals_decide(struct approvals *approvals, const struct approval_decision
     return 0;
 }
 
-/* A key that may see it may end it, the asker's too: there is less to be had by that, never more.
- */
+/* A key that may see it may end it, the asker's too: that gives less, never more. */
 int approvals_revoke(struct approvals *approvals, const struct approval_decision *decision,
                      struct approval *ret_approval, error *err)
 {

@@ -1,5 +1,4 @@
-/* metrics_limits.c - see metrics_limits.h. A policy has a row once one of its runs has met a limit.
- */
+/* metrics_limits.c - see metrics_limits.h. A policy has a row once a run of it has met a limit. */
 #include "engine/observe/metrics_limits.h"
 
 #include "engine/observe/metrics.h"

@@ -168,8 +168,7 @@ static struct connection_texts *list_connections(const struct process *process,
     return texts;
 }
 
-/* Processor time and memory are those of the whole session while it ran: its group is that of all.
- */
+/* Processor time and memory are those of the whole session while it ran: they share a group. */
 static void end_facts(const struct process *process, const struct session *session,
                       struct receipt_facts *facts)
 {

@@ -129,8 +129,7 @@ static void become_ended(struct process *process, struct session *session)
     process_tell(process);
 }
 
-/* Its time is over: first its group is killed, and once it has been dead for long it is forgotten.
- */
+/* Its time is over: its group is killed first; once it has been dead for long it is forgotten. */
 static void on_timer(uv_timer_t *timer)
 {
     struct process *process = timer->data;

@@ -237,8 +237,7 @@ static int take_result(struct collector *collector, const struct agent_frame *fr
     return result.last ? keep_result(collector) : COLLECTOR_NOTHING;
 }
 
-/* The end of the code in a forked interpreter. It is that code's word, as an exit code always is.
- */
+/* The end of the code in a forked interpreter: that code's word, as an exit code always is. */
 static int take_executed(struct collector *collector, const struct agent_frame *frame,
                          const unsigned char *payload, error *err)
 {

@@ -280,8 +280,7 @@ static void on_loaded(struct run *run)
     begin_if_ready(run);
 }
 
-/* The program itself could not be executed: to its caller that is how shells have always told it.
- */
+/* The program could not be executed: its caller is told as shells have always told it. */
 static void on_not_started(struct run *run)
 {
     const error *cause = &run->collector.start_failure;

@@ -60,8 +60,7 @@ struct output_check_hold;
 struct output_check {
     struct json_object *expects; /* a list: those of the policy, then that of the request */
     struct expect_needs needs;
-    char sha256[SHA256_TEXT_SIZE]; /* of the expectation in canonical JSON; of several, of the list
-                                    */
+    char sha256[SHA256_TEXT_SIZE]; /* of the expectation in canonical JSON; of several, of a list */
     bool withholds;                /* the policy does, until it has passed */
     bool is_released;              /* and it has */
     char owner[BLOB_OWNER_SIZE];   /* of its artifacts till then: none */
@@ -88,8 +87,7 @@ struct blob_owner output_check_owner(const struct run *run); /* whose its artifa
 /* There is a verdict: artifacts become the caller's, or stay without an owner. */
 void output_check_settle(struct run *run);
 bool output_check_has_withheld(const struct run *run);
-/* What was withheld is not said in any other way: takes from the run what the program has a say in.
- */
+/* What was withheld is not said in another way: takes from the run what the program decides. */
 void output_check_blank(struct run *run);
 /* When a run is answered whose output is withheld says nothing of it: `told` is called at a moment
  * that was fixed when it began. Returns  false if there is nothing to wait for. */

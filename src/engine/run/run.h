@@ -137,8 +137,7 @@ void runs_ended(struct runs *runs, struct run *run);
 void runs_leave(struct run *run); /* it needs no sandbox any more: its turn is over before it is */
 void runs_enqueue(struct run *run); /* it waits for its turn from now on */
 
-/* inputs.c: puts inputs on their way while there is room, the caller flushes; sets inputs_are_sent.
- */
+/* inputs.c: sends inputs while there is room, the caller flushes; sets inputs_are_sent. */
 void run_load(struct run *run);
 void run_start_program(struct run *run, uint32_t id); /* a compiler, or the program */
 void run_send_stdin(struct run *run);                 /* to an interpreter that runs code */

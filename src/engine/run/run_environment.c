@@ -66,8 +66,7 @@ static int set_variable(struct environment *environment, const char *name, const
     return 0;
 }
 
-/* Nothing that gloveboxd itself was started with, except in a test build that leaves this wall out.
- */
+/* Nothing that gloveboxd was started with, except in a test build that leaves this wall out. */
 static int inherit_environment(struct environment *environment, error *err)
 {
 #ifdef GLOVEBOX_DISABLE_WALL

@@ -123,8 +123,7 @@ static int choose_set(struct run_spec *plan, const struct run_request *request, 
     return 0;
 }
 
-/* Writes the payload of an EXECUTE. The code goes along if it fits and is no file of the workspace.
- */
+/* Writes the payload of an EXECUTE, with the code if it fits and is no file of the workspace. */
 static int write_execute(struct run_spec *plan, const struct run_request *request,
                          const struct environment *environment, error *err)
 {

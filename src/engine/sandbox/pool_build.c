@@ -73,8 +73,7 @@ static void pending_lease_fails(struct pool_ticket *pending_lease, const error *
     pending_lease_done(pending_lease);
 }
 
-/* The sandbox is all that it will be before it is used: it goes to the first waiter, or is parked.
- */
+/* The sandbox is as it will be before it is used: it goes to the first waiter, or is parked. */
 static void is_ready(struct pooled *row)
 {
     struct pool *pool = row->pool;

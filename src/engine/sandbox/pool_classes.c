@@ -1,5 +1,4 @@
-/* pool_classes.c - a running mean of demand decides how many sandboxes wait; no clock is read here.
- */
+/* pool_classes.c - a running mean of demand decides how many sandboxes wait; it reads no clock. */
 #include "engine/sandbox/pool_classes.h"
 
 #include "base/table.h"

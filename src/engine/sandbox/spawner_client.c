@@ -353,8 +353,7 @@ int spawner_build(struct spawner_link *link, struct spawn_build *build, spawner_
     return 0;
 }
 
-/* What is not heard of later need not be told of a spawner that is gone: its sandboxes go with it.
- */
+/* Nothing more need be told of a spawner that is gone: its sandboxes go with it. */
 static void ask_of_slot(struct spawner_link *link, uint32_t kind, const struct spawn_slot *name)
 {
     error err;

@@ -107,8 +107,7 @@ int account_admit(struct accounts *accounts, struct account *account, error *err
 int account_check_log(struct accounts *accounts, struct account *account, error *err);
 void account_charge_log(struct account *account, uint64_t bytes);
 
-/* Has it processor time left today? Fails  ERR_QUOTA; account->retry_s says when the next begins.
- */
+/* Has it processor time left today? Fails  ERR_QUOTA; account->retry_s: until the next begins. */
 int account_check_day(const struct accounts *accounts, struct account *account, error *err);
 bool account_has_day(const struct accounts *accounts, const struct account *account);
 

@@ -34,8 +34,7 @@ int service_process_start(struct service *service, const struct caller *caller,
                           const struct process_order *order, struct process **ret_process,
                           error *err);
 
-/* By id, by "pid" as a number, or by tag; of a session that may have ended. Fails  ERR_NOT_FOUND.
- */
+/* By id, by "pid" as a number, or by tag; its session may have ended. Fails  ERR_NOT_FOUND. */
 int service_process_find(const struct service *service, const struct session *session,
                          const char *name, struct process **ret_process, error *err);
 /* The programs of a session, the newest first: those that run, or `all` that are still known.

@@ -1,5 +1,4 @@
-/* service_runs.c - runs are begun once and listed; how one is followed stands in service_watch.c.
- */
+/* service_runs.c - runs are begun once and listed; service_watch.c follows one. */
 #include "engine/service/service_runs.h"
 
 #include "engine/run/lost_runs.h"

@@ -109,8 +109,7 @@ int watch_next(struct watch *watch, struct run_event *ret_event);
 
 /* Where it stands behind the last event, to go on there with another watch. */
 void watch_position(const struct watch *watch, char ret_position[WATCH_POSITION_SIZE]);
-/* Fails  ERR_BAD_REQUEST  if it is not one of ours; one that lies beyond what there is just waits.
- */
+/* Fails  ERR_BAD_REQUEST  if it is not one of ours; one beyond what there is just waits. */
 int watch_seek(struct watch *watch, const char *position, error *err);
 
 /* --- all of them --- */

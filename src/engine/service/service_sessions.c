@@ -45,8 +45,7 @@ static int create_session(struct service *service, const struct caller *caller,
     return -1;
 }
 
-/* Takes a text out of the overrides: the rest is as for a change of a session. "" if there is none.
- */
+/* Takes a text out of the overrides: the rest is as for a change of a session. "": none. */
 static int take_override(struct json_object *overrides, const char *name,
                          char text[CONTEXT_ID_SIZE], error *err)
 {

@@ -1,5 +1,4 @@
-/* service_watch.c - a run is followed: a watch is a set of positions in what the run keeps anyway.
- */
+/* service_watch.c - a run is followed: a watch is a set of positions in what the run keeps. */
 #include "base/utf8.h"
 #include "engine/review/output_check.h"
 #include "engine/run/run.h"

@@ -1,5 +1,4 @@
-/* context_state.h - a context without its interpreter: what a branch or a checkpoint takes along.
- */
+/* context_state.h - a context without its interpreter: what branches and checkpoints take. */
 #pragma once
 
 #include "engine/session/contexts.h"

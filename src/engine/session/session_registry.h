@@ -137,8 +137,7 @@ void session_choose_id(char ret_id[SESSION_ID_SIZE]);
 int session_create(struct sessions *sessions, struct session_request *request,
                    const struct session_source *source, struct session **ret_session, error *err);
 
-/* NULL if none that this account may see has this id, or it ended so long ago that it is forgotten.
- */
+/* NULL if none that this account may see has this id, or it ended long ago and is forgotten. */
 struct session *sessions_find(const struct sessions *sessions, const struct account *account,
                               const char *id);
 

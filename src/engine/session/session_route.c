@@ -77,8 +77,7 @@ static int write_certificates(struct session *session, const char *own, error *e
     return 0;
 }
 
-/* At its beginning, and again each time that glovebox-egress has come back: the keys went with it.
- */
+/* At its beginning, and each time that glovebox-egress has come back: the keys went with it. */
 static void on_certified(void *context, const char *certificate)
 {
     struct session *session = context;

@@ -62,8 +62,7 @@ static bool note(int fd, const struct session *session, bool has_ended)
 
 /* --- the other file --------------------------------------------------------------------------- */
 
-/* The file that was written anew is brought to disk beside the loop; then the old one is emptied.
- */
+/* The new file is brought to disk beside the loop; then the old one is emptied. */
 struct turn_over {
     struct disk_job job;
     struct tombstones *tombstones;

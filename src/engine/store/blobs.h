@@ -48,8 +48,7 @@ void blobs_close(struct blob_store *store); /* after the loop */
 void blobs_sync_on(struct blob_store *store, uv_loop_t *loop);
 void blobs_leave(struct blob_store *store); /* the loop ends: gives its timer back */
 
-/* One blob while it comes in. blob_begin() starts it; then blob_keep() or blob_abandon() ends it.
- */
+/* One blob while it comes in. blob_begin() starts it; blob_keep() or blob_abandon() ends it. */
 struct blob_writer {
     struct blob_store *store;
     char owner[BLOB_OWNER_SIZE], payer[BLOB_OWNER_SIZE];

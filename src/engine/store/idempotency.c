@@ -21,8 +21,7 @@ static const int64_t kept_ms = INT64_C(24) * 3600 * 1000, head_every_ms = INT64_
 struct entry {
     unsigned char name[NAME_SIZE]; /* hash of caller and key */
     unsigned char digest[IDEMPOTENCY_DIGEST_SIZE];
-    char id[IDEMPOTENCY_ID_SIZE]; /* "": another of this name came later, and is the one that counts
-                                   */
+    char id[IDEMPOTENCY_ID_SIZE]; /* "": another of this name came later, and counts */
     uint8_t reserved[3];
     uint32_t tenant, boot; /* hashes */
     int64_t born_ms;       /* on the clock of keys, never twice; 0: an empty entry */
