@@ -135,6 +135,19 @@ int options_read(const struct option_table *table, void *into, struct words *wor
     return OPTIONS_TAKEN;
 }
 
+int options_read_all(const struct option_table *table, void *into, struct words *words, error *err)
+{
+    for (size_t count = 0;; words->next++) {
+        int outcome = options_read(table, into, words, err);
+        if (outcome != OPTIONS_TAKEN || words->next == words->count)
+            return outcome;
+        if (count == words->most)
+            return fail(err, ERR_BAD_REQUEST, "%s takes no '%s'; see glovebox %s --help",
+                        table->verb, words->words[words->next], table->verb);
+        words->operands[count++] = words->words[words->next];
+    }
+}
+
 void options_print_help(const struct option_table *table, FILE *out)
 {
     (void) fprintf(out, "%s\nUsage: glovebox %s %s\n\n", table->examples, table->verb,
@@ -159,24 +172,21 @@ void options_print_help(const struct option_table *table, FILE *out)
 const struct option_table *options_of_verb(const char *verb)
 {
     static const struct {
-        const char *verb;
-        const struct option_table *(*table)(void);
-    } tables[] = {
-        { "run", run_option_table },           { "exec", exec_option_table },
-        { "check", check_option_table },       { "prompt", prompt_option_table },
-        { "manifest", manifest_option_table }, { "mcp", mcp_option_table },
-        { "serve", serve_option_table },       { "approvals", approvals_option_table },
-        { "approve", approve_option_table },   { "deny", deny_option_table },
-        { "key", key_option_table },           { "config", config_option_table },
-        { "status", status_option_table },     { "top", top_option_table },
-        { "libs", libs_option_table },         { "log", log_option_table },
-        { "net", net_option_table },           { "limits", limits_option_table },
-        { "receipt", receipt_option_table },   { "replay", replay_option_table },
-        { "session", session_option_table },   { "repl", repl_option_table },
-        { "setup", setup_option_table },
+        const struct option_table *table;
+    } verbs[] = {
+        { &approvals_option_table }, { &approve_option_table }, { &check_option_table },
+        { &config_option_table },    { &deny_option_table },    { &key_option_table },
+        { &libs_option_table },      { &limits_option_table },  { &log_option_table },
+        { &manifest_option_table },  { &mcp_option_table },     { &net_option_table },
+        { &prompt_option_table },    { &receipt_option_table }, { &repl_option_table },
+        { &replay_option_table },    { &serve_option_table },   { &session_option_table },
+        { &setup_option_table },     { &status_option_table },  { &template_option_table },
+        { &top_option_table },
     };
-    for_each(row, tables)
-        if (strcmp(row->verb, verb) == 0)
-            return row->table();
+    if (strcmp(verb, "run") == 0 || strcmp(verb, "exec") == 0)
+        return *verb == 'r' ? run_option_table() : exec_option_table();
+    for_each(row, verbs)
+        if (strcmp(row->table->verb, verb) == 0)
+            return row->table;
     return NULL;
 }

@@ -64,6 +64,8 @@ struct words {
     int count;
     char **words;
     int next; /* the first that has not been read */
+    const char **operands;
+    size_t most; /* of operands */
 };
 
 /* Reads flags up to the first operand or "--", where words->next then stands.
@@ -71,30 +73,18 @@ struct words {
  * Fails    ERR_BAD_REQUEST  naming the flag, and the one that was probably meant */
 int options_read(const struct option_table *table, void *into, struct words *words, error *err);
 
+/* The same for a verb that hands nothing on: words between the flags go to words->operands. */
+int options_read_all(const struct option_table *table, void *into, struct words *words, error *err);
+
 void options_print_help(const struct option_table *table, FILE *out);
 
 /* Tables of the verbs that have flags, for completion; NULL if the verb has none. */
 const struct option_table *options_of_verb(const char *verb);
 const struct option_table *run_option_table(void);
-const struct option_table *repl_option_table(void);
+extern const struct option_table approvals_option_table, approve_option_table, check_option_table,
+    config_option_table, deny_option_table, key_option_table, libs_option_table,
+    limits_option_table, log_option_table, manifest_option_table, mcp_option_table,
+    net_option_table, prompt_option_table, receipt_option_table, repl_option_table,
+    replay_option_table, serve_option_table, session_option_table, setup_option_table,
+    status_option_table, template_option_table, top_option_table;
 const struct option_table *exec_option_table(void);
-const struct option_table *check_option_table(void);
-const struct option_table *prompt_option_table(void);
-const struct option_table *manifest_option_table(void);
-const struct option_table *mcp_option_table(void);
-const struct option_table *serve_option_table(void);
-const struct option_table *setup_option_table(void);
-const struct option_table *key_option_table(void);
-const struct option_table *approvals_option_table(void);
-const struct option_table *approve_option_table(void);
-const struct option_table *deny_option_table(void);
-const struct option_table *config_option_table(void);
-const struct option_table *status_option_table(void);
-const struct option_table *top_option_table(void);
-const struct option_table *libs_option_table(void);
-const struct option_table *net_option_table(void);
-const struct option_table *limits_option_table(void);
-const struct option_table *log_option_table(void);
-const struct option_table *receipt_option_table(void);
-const struct option_table *replay_option_table(void);
-const struct option_table *session_option_table(void);

@@ -19,3 +19,9 @@ static inline const char *member_text(struct json_object *object, const char *na
     const char *text = json_object_get_string(value);
     return strlen(text) == (size_t) json_object_get_string_len(value) ? text : NULL;
 }
+
+/* Null for NULL. */
+static inline void member_set_text(struct json_object *object, const char *name, const char *text)
+{
+    (void) json_object_object_add(object, name, text ? json_object_new_string(text) : NULL);
+}

@@ -2,6 +2,7 @@
 #include "policy/tool_schema.h"
 
 #include "base/table.h"
+#include "json/member.h"
 
 #include <json.h>
 #include <stdio.h>
@@ -16,17 +17,12 @@ static void add(struct json_object *object, const char *name, struct json_object
     (void) json_object_object_add(object, name, value);
 }
 
-static void add_text(struct json_object *object, const char *name, const char *text)
-{
-    add(object, name, json_object_new_string(text));
-}
-
 static struct json_object *typed(const char *type, const char *description)
 {
     struct json_object *schema = json_object_new_object();
-    add_text(schema, "type", type);
+    member_set_text(schema, "type", type);
     if (description)
-        add_text(schema, "description", description);
+        member_set_text(schema, "description", description);
     return schema;
 }
 
@@ -109,9 +105,9 @@ static struct json_object *for_openai(const struct policy *policy, const char *d
 {
     struct json_object *tool = json_object_new_object();
     struct json_object *function = json_object_new_object();
-    add_text(tool, "type", "function");
-    add_text(function, "name", tool_name);
-    add_text(function, "description", description);
+    member_set_text(tool, "type", "function");
+    member_set_text(function, "name", tool_name);
+    member_set_text(function, "description", description);
     add(function, "parameters", parameters(policy));
     add(tool, "function", function);
     return array_of(tool);
@@ -120,8 +116,8 @@ static struct json_object *for_openai(const struct policy *policy, const char *d
 static struct json_object *for_anthropic(const struct policy *policy, const char *description)
 {
     struct json_object *tool = json_object_new_object();
-    add_text(tool, "name", tool_name);
-    add_text(tool, "description", description);
+    member_set_text(tool, "name", tool_name);
+    member_set_text(tool, "description", description);
     add(tool, "input_schema", parameters(policy));
     return array_of(tool);
 }
@@ -131,9 +127,9 @@ static struct json_object *for_mcp(const struct policy *policy, const char *desc
     struct json_object *root = json_object_new_object();
     struct json_object *tool = json_object_new_object();
     struct json_object *hints = json_object_new_object();
-    add_text(tool, "name", tool_name);
-    add_text(tool, "title", "Run code");
-    add_text(tool, "description", description);
+    member_set_text(tool, "name", tool_name);
+    member_set_text(tool, "title", "Run code");
+    member_set_text(tool, "description", description);
     add(tool, "inputSchema", parameters(policy));
     add(hints, "readOnlyHint", json_object_new_boolean(false));
     add(hints, "destructiveHint", json_object_new_boolean(false));
@@ -170,22 +166,22 @@ static struct json_object *for_openapi(const struct policy *policy, const char *
     struct json_object *answers = json_object_new_object();
     struct json_object *body = NULL;
     struct json_object *answer = content_of(typed("object", "docs/api.md#the-result"));
-    add_text(root, "openapi", "3.1.0");
-    add_text(info, "title", "glovebox");
-    add_text(info, "version", GLOVEBOX_VERSION);
+    member_set_text(root, "openapi", "3.1.0");
+    member_set_text(info, "title", "glovebox");
+    member_set_text(info, "version", GLOVEBOX_VERSION);
     add(root, "info", info);
-    add_text(chosen, "const", policy->name);
+    member_set_text(chosen, "const", policy->name);
     (void) json_object_object_get_ex(schema, "properties", &properties);
     (void) json_object_object_get_ex(schema, "required", &required);
     add(properties, "policy", chosen);
     (void) json_object_array_add(required, json_object_new_string("policy"));
     body = content_of(schema);
     add(body, "required", json_object_new_boolean(true));
-    add_text(answer, "description", "How it ended and what came of it");
+    member_set_text(answer, "description", "How it ended and what came of it");
     add(answers, "200", answer);
-    add_text(post, "operationId", tool_name);
-    add_text(post, "summary", "Runs code in a sandbox");
-    add_text(post, "description", description);
+    member_set_text(post, "operationId", tool_name);
+    member_set_text(post, "summary", "Runs code in a sandbox");
+    member_set_text(post, "description", description);
     add(post, "requestBody", body);
     add(post, "responses", answers);
     add(path, "post", post);

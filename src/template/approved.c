@@ -6,6 +6,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "policy/yaml.h"
+#include "template/recipe_words.h"
 #include "template/requests.h"
 #include "template/tree.h"
 
@@ -35,15 +36,9 @@ static bool is_version(const char *text)
     return is_word(text, NAME_LETTERS "~:!", 120);
 }
 
-/* As npm has them: "left", "@scope/left". */
 static bool is_package(const char *text)
 {
-    const char *slash = *text == '@' ? strchr(text, '/') : NULL;
-    char scope[128];
-    if (!slash || (size_t) (slash - text) >= sizeof scope)
-        return is_name(text);
-    (void) snprintf(scope, sizeof scope, "%.*s", (int) (slash - text - 1), text + 1);
-    return is_name(scope) && is_name(slash + 1);
+    return is_name(text) || recipe_is_npm_name(text);
 }
 
 /* "left", "left/node_modules/@scope/pad": below a folder of packages, and nowhere else. */

@@ -10,6 +10,7 @@
 #include "template/store.h"
 #include "template/tool.h"
 #include "template/tree.h"
+#include "json/member.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,8 +55,8 @@ static int unpack(struct build *build, error *err)
 static void note_package(struct build *build, const char *name, const char *version)
 {
     struct json_object *package = json_object_new_object();
-    (void) json_object_object_add(package, "name", json_object_new_string(name));
-    (void) json_object_object_add(package, "version", json_object_new_string(version));
+    member_set_text(package, "name", name);
+    member_set_text(package, "version", version);
     (void) json_object_array_add(build->packages, package);
 }
 
@@ -103,6 +104,8 @@ static const struct step {
     { "hand over", hand_over_tree }, /* from here on code of packages runs in it */
     { "fetch wheels", fetch_wheels },
     { "unpack wheels", unpack_wheels },
+    { "fetch npm's packages", fetch_npm },
+    { "unpack npm's packages", unpack_npm },
     { "add approved packages", add_approved },
     { "prepare", prepare_tree },
     { "try imports", try_imports },
@@ -130,30 +133,34 @@ static int take_steps(struct build *build, error *err)
     return 0;
 }
 
-static void add_key(struct json_object *manifest, const struct build *build, const char *key)
-{
-    (void) json_object_object_add(manifest, key, json_object_get(build_key(build, key)));
-}
-
 static struct json_object *make_manifest(const struct build *build)
 {
-    struct json_object *manifest = json_object_new_object();
     char created[TIMESTAMP_SIZE];
-    add_key(manifest, build, "name");
-    (void) json_object_object_add(manifest, "digest", json_object_new_string(build->digest));
-    add_key(manifest, build, "description");
-    (void) json_object_object_add(
-        manifest, "created", json_object_new_string(timestamp_write(wall_clock_ms(), created)));
-    (void) json_object_object_add(manifest, "source", json_object_new_string(build->base));
-    (void) json_object_object_add(manifest, "bytes", json_object_new_int64((int64_t) build->bytes));
-    (void) json_object_object_add(manifest, "files", json_object_new_int64((int64_t) build->files));
-    add_key(manifest, build, "languages");
-    add_key(manifest, build, "env");
-    add_key(manifest, build, "zygotes");
-    add_key(manifest, build, "leave_out");
-    (void) json_object_object_add(manifest, "packages", json_object_get(build->packages));
-    (void) json_object_object_add(manifest, "python", json_object_get(build->distributions));
-    (void) json_object_object_add(manifest, "approved", json_object_get(build->approved));
+    const struct {
+        const char *key;
+        struct json_object *value; /* NULL: as the recipe has it */
+    } rows[] = {
+        { "name", NULL },
+        { "digest", json_object_new_string(build->digest) },
+        { "description", NULL },
+        { "created", json_object_new_string(timestamp_write(wall_clock_ms(), created)) },
+        { "source", json_object_new_string(build->base) },
+        { "bytes", json_object_new_int64((int64_t) build->bytes) },
+        { "files", json_object_new_int64((int64_t) build->files) },
+        { "languages", NULL },
+        { "env", NULL },
+        { "zygotes", NULL },
+        { "leave_out", NULL },
+        { "packages", json_object_get(build->packages) },
+        { "python", json_object_get(build->distributions) },
+        { "npm", build->npm ? json_object_get(build->npm) : json_object_new_array() },
+        { "approved", json_object_get(build->approved) },
+    };
+    struct json_object *manifest = json_object_new_object();
+    for_each(row, rows)
+        (void) json_object_object_add(manifest, row->key,
+                                      row->value ? row->value
+                                                 : json_object_get(build_key(build, row->key)));
     return manifest;
 }
 
@@ -223,5 +230,6 @@ int template_build(const struct build_request *request, struct json_object **ret
     (void) json_object_put(build.distributions);
     (void) json_object_put(build.approved);
     (void) json_object_put(build.wheels);
+    (void) json_object_put(build.npm);
     return result < 0 ? under(err, "build template %s", build.name) : 0;
 }

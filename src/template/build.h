@@ -16,6 +16,7 @@ struct build_request {
     struct json_object *recipe;  /* from recipe_read() */
     const char *state;           /* the state directory */
     const char *lock;            /* path of the file that pins the recipe's wheels; may be NULL */
+    const char *npm_lock;        /* the same of its packages of npm */
     struct json_object *project; /* {"name","text"} of a project's file, see requirements.h; may be
                                     NULL */
     bool is_offline;             /* wheels come from the cache alone */
@@ -39,6 +40,7 @@ struct build {
     struct json_object *distributions; /* the same of Python's */
     struct json_object *approved;      /* rows of approved_read() */
     struct json_object *wheels;        /* {file: sha256} of what the recipe lists; NULL: nothing */
+    struct json_object *npm;           /* [{"name","version"}] of npm, listed or needed; or NULL */
     const struct walls_bind *binds; /* what a command in the new root sees besides; may be NULL */
     uint64_t bytes, files;
     char digest[72]; /* "sha256:" and 64 digits */
@@ -63,12 +65,14 @@ int prepare_tree(struct build *build,
                  error *err);                     /* prepare.c: .pyc files, the recipe's commands */
 int digest_tree(struct build *build, error *err); /* digest.c */
 int check_archives(struct build *build, error *err); /* install.c: are they what was approved? */
-int fetch_wheels(struct build *build, error *err);   /* wheels.c: those that the recipe lists */
-int unpack_wheels(struct build *build, error *err);  /* wheels.c */
+int fetch_wheels(struct build *build, error *err);   /* listed.c: what the recipe lists */
+int unpack_wheels(struct build *build, error *err);
+int fetch_npm(struct build *build, error *err);
+int unpack_npm(struct build *build, error *err);
 int add_approved(struct build *build, error *err);   /* install.c: what people have approved */
 int check_approved(struct build *build, error *err); /* install.c: Debian's have their versions */
 
-int try_imports(struct build *build, error *err); /* prepare.c: what zygotes will load */
+int try_imports(struct build *build, error *err); /* prepare.c: what zygotes will load, and npm's */
 
 /* build.c: writes manifest and digest, and puts the template where others find it. */
 int build_publish(struct build *build, struct json_object **ret_manifest, error *err);

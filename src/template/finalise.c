@@ -5,6 +5,8 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "node_start.h"
+#include "template/recipe.h"
 #include "template/tree.h"
 #include "template/walls.h"
 
@@ -128,6 +130,18 @@ int strip_tree(struct build *build, error *err)
     return tree_walk(build->root, strip_entry, build, err);
 }
 
+/* Where the recipe has Node.js load it. */
+static int furnish_node(struct build *build, error *err)
+{
+    struct json_object *options = json_object_object_get(build_key(build, "env"), "NODE_OPTIONS");
+    if (!options || !strstr(json_object_get_string(options), "/" RECIPE_NODE_START))
+        return 0;
+    return tree_make_directory(build->root, "usr/local/lib/glovebox", err) < 0
+               ? -1
+               : tree_write_file(build->root, RECIPE_NODE_START, node_start_code,
+                                 strlen(node_start_code), err);
+}
+
 int furnish_tree(struct build *build, error *err)
 {
     for_each(path, new_directories)
@@ -136,7 +150,7 @@ int furnish_tree(struct build *build, error *err)
     for_each(file, new_files)
         if (tree_write_file(build->root, file->path, file->text, strlen(file->text), err) < 0)
             return -1;
-    return 0;
+    return furnish_node(build, err);
 }
 
 /* Code of packages runs without capabilities, as the owner of the tree and of nothing else. */

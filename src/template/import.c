@@ -360,6 +360,8 @@ static int check_manifest(struct import *import, struct json_object *manifest, e
     if (read_recipe(import, manifest, err) < 0 ||
         judge_rows(manifest, "packages", &build->packages, err) < 0 ||
         judge_rows(manifest, "python", &build->distributions, err) < 0 ||
+        (json_object_object_get(manifest, "npm") &&
+         judge_rows(manifest, "npm", &build->npm, err) < 0) ||
         judge_rows(manifest, "approved", &build->approved, err) < 0)
         return -1;
     import->request.recipe = import->recipe;

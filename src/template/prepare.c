@@ -8,6 +8,8 @@
 #include "template/tree.h"
 #include "template/walls.h"
 #include "try_imports.h"
+#include "try_packages.h"
+#include "json/member.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -147,8 +149,8 @@ static int note_distributions(struct build *build, error *err)
             continue;
         *version++ = '\0';
         struct json_object *one = json_object_new_object();
-        (void) json_object_object_add(one, "name", json_object_new_string(line));
-        (void) json_object_object_add(one, "version", json_object_new_string(version));
+        member_set_text(one, "name", line);
+        member_set_text(one, "version", version);
         (void) json_object_array_add(build->distributions, one);
     }
     return 0;
@@ -232,6 +234,10 @@ static int try_set(struct build *build, const char *name, struct json_object *mo
 
 int try_imports(struct build *build, error *err)
 {
+    const char *const packages[] = { "/usr/bin/node", "-e", try_packages_code,
+                                     json_object_to_json_string(build_key(build, "npm")), NULL };
+    if (build->npm && build_run(build, packages, err) < 0)
+        return -1;
     if (!has_program(build, "usr/bin/python3"))
         return 0;
     json_object_object_foreach(build_key(build, "zygotes"), name, modules)

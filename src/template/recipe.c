@@ -134,6 +134,13 @@ static struct json_object *read_requirements(struct reading *reading, const stru
                      "a name in the package index with its versions, as in pandas>=2.2,<3");
 }
 
+static struct json_object *read_npm(struct reading *reading, const struct yaml_node *node)
+{
+    return read_list(
+        reading, node, "package of npm", recipe_is_npm,
+        "a name in npm's registry with its versions, as in left-pad@^1.3 or @scope/name");
+}
+
 /* CRAN's names, which Debian writes in small letters behind r-cran-. */
 static struct json_object *read_cran(struct reading *reading, const struct yaml_node *node)
 {
@@ -354,6 +361,7 @@ static const struct key recipe_keys[] = {
     { "takes", false, read_line, no_text },
     { "packages", true, read_packages, NULL },
     { "pip", false, read_requirements, json_object_new_array },
+    { "npm", false, read_npm, json_object_new_array },
     { "r", false, read_cran, json_object_new_array },
     { "leave_out", false, read_paths, json_object_new_array },
     { "languages", true, read_languages, NULL },
@@ -362,53 +370,35 @@ static const struct key recipe_keys[] = {
     { "prepare", false, read_commands, json_object_new_array },
 };
 
-static void add_cran(struct json_object *recipe)
+int recipe_read_text(const char *file, size_t most, char **ret_text, size_t *ret_size, error *err)
 {
-    struct json_object *wanted = json_object_object_get(recipe, "r");
-    struct json_object *packages = json_object_object_get(recipe, "packages");
-    for (size_t i = 0; i < json_object_array_length(wanted); i++) {
-        char name[160];
-        (void) snprintf(name, sizeof name, "r-cran-%s",
-                        json_object_get_string(json_object_array_get_idx(wanted, i)));
-        for (size_t k = 0; name[k]; k++)
-            if (name[k] >= 'A' && name[k] <= 'Z')
-                name[k] += 'a' - 'A';
-        (void) json_object_array_add(packages, json_object_new_string(name));
-    }
-}
-
-static int read_whole(const char *file, char *text, size_t size, size_t *ret_length, error *err)
-{
+    struct stat status;
     auto_fd fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT)
-        return fail(err, ERR_NOT_FOUND, "there is no file '%s'; give the path of a YAML file",
-                    file);
-    struct stat status;
+        return fail(err, ERR_NOT_FOUND, "there is no file '%s'", file);
     if (fd < 0 || fstat(fd, &status) < 0)
         return fail_os(err, "read '%s'", file);
-    if (!S_ISREG(status.st_mode))
-        return fail(err, ERR_BAD_REQUEST, "'%s' is not a file", file);
+    if (!S_ISREG(status.st_mode) || (uint64_t) status.st_size > most)
+        return fail(err, ERR_BAD_REQUEST, "'%s' is no file of at most %zu bytes", file, most);
+    auto_text text = calloc(1, most + 1);
     size_t have = 0;
-    ssize_t got = 0;
-    while (have < size && (got = read(fd, text + have, size - have)) > 0)
+    ssize_t got = 1;
+    while (text && have < most && (got = read(fd, text + have, most - have)) > 0)
         have += (size_t) got;
-    if (got < 0)
+    if (!text || got < 0)
         return fail_os(err, "read '%s'", file);
-    if (have == size)
-        return fail(err, ERR_TOO_LARGE, "'%s' is larger than %d bytes", file, RECIPE_FILE_MAX);
-    *ret_length = have;
+    *ret_size = have;
+    *ret_text = take_text(&text);
     return 0;
 }
 
 int recipe_read(const char *file, struct json_object **ret_recipe, error *err)
 {
-    auto_text text = malloc(RECIPE_FILE_MAX + 1);
+    auto_text text = NULL;
     size_t length = 0;
-    if (!text)
-        return fail_os(err, "read '%s'", file);
-    if (read_whole(file, text, RECIPE_FILE_MAX + 1, &length, err) < 0)
-        return -1; /* NOLINT(clang-analyzer-unix.Malloc): freed with its scope */
-    return recipe_parse(file, text, length, ret_recipe, err);
+    return recipe_read_text(file, RECIPE_FILE_MAX, &text, &length, err) < 0
+               ? -1
+               : recipe_parse(file, text, length, ret_recipe, err);
 }
 
 int recipe_parse(const char *label, const char *text, size_t length,
@@ -423,7 +413,7 @@ int recipe_parse(const char *label, const char *text, size_t length,
     yaml_done(&yaml);
     if (!recipe)
         return -1;
-    add_cran(recipe);
+    recipe_complete(recipe);
     *ret_recipe = recipe;
     return 0;
 }

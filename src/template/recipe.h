@@ -1,14 +1,17 @@
 /* recipe.h - what a template is made of, as its YAML file says; every key is checked.
  *
  * A recipe is a JSON object with the keys of the file, so that the runners go into the manifest as
- * they are: name, description, base, disk (bytes), takes, packages, pip, leave_out, languages, env,
- * zygotes, prepare. */
+ * they are: name, description, base, disk (bytes), takes, packages, pip, npm, leave_out, languages,
+ * env, zygotes, prepare. */
 #pragma once
 
 #include "base/error.h"
 
 #include <json-c/json.h>
 #include <stdbool.h>
+
+/* What a template's Node.js loads before each program: furnish_tree() writes it. */
+#define RECIPE_NODE_START "usr/local/lib/glovebox/node.js"
 
 enum { RECIPE_NAME_MAX = 63, RECIPE_FILE_MAX = 64 * 1024 };
 
@@ -21,6 +24,11 @@ int recipe_read(const char *file, struct json_object **ret_recipe, error *err);
 /* The same for a text; `label` stands for the file in failures. */
 int recipe_parse(const char *label, const char *text, size_t length,
                  struct json_object **ret_recipe, error *err);
+
+/* Gives the text of a file, ended by a NUL, which the caller frees.
+ * Fails  ERR_BAD_REQUEST  it is no file, or has more than `most` bytes
+ *        ERR_NOT_FOUND */
+int recipe_read_text(const char *file, size_t most, char **ret_text, size_t *ret_size, error *err);
 
 /* True for [a-z0-9-]{1,63}, as for policies. */
 bool recipe_name_is_valid(const char *name);

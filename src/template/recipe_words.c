@@ -1,7 +1,13 @@
-/* recipe_words.c - which texts a recipe may have in which place. */
+/* recipe_words.c - which texts a recipe may have in which place, and what follows from its lists.
+ */
 #include "template/recipe_words.h"
 
+#include "base/cleanup.h"
+#include "supervisor/install_paths.h"
+#include "template/recipe.h"
+
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 bool recipe_is_package(const char *text)
@@ -20,6 +26,37 @@ bool recipe_is_cran(const char *text)
 bool recipe_is_requirement(const char *text)
 {
     return isalnum((unsigned char) *text) && strlen(text) < 200 && !strpbrk(text, "@/\\:|\n");
+}
+
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+/* Gives what follows a word that ends at `end`, or NULL. */
+static const char *skip_npm_word(const char *text, char end)
+{
+    size_t length = strspn(text, LETTERS "-_.");
+    return isalnum((unsigned char) *text) && length <= 100 && text[length] == end
+               ? text + length + 1
+               : NULL;
+}
+
+bool recipe_is_npm_name(const char *text)
+{
+    const char *name = *text == '@' ? skip_npm_word(text + 1, '/') : text;
+    return name && skip_npm_word(name, '\0');
+}
+
+/* A name and, behind '@', versions as npm reads them; no alias, address or folder, which have a ':'
+ * or a '/'. */
+bool recipe_is_npm(const char *text)
+{
+    char name[256];
+    const char *at = *text ? strchr(text + 1, '@') : NULL;
+    size_t length = at ? (size_t) (at - text) : strlen(text);
+    if (length >= sizeof name || (at && (at[1] == '\0' || strlen(at) > 100)))
+        return false;
+    (void) snprintf(name, sizeof name, "%.*s", (int) length, text);
+    return recipe_is_npm_name(name) &&
+           (!at || at[1 + strspn(at + 1, LETTERS "-_.+~^<>=*| ")] == '\0');
 }
 
 bool recipe_is_inner_path(const char *text)
@@ -57,4 +94,48 @@ bool recipe_is_module(const char *text)
     size_t length =
         strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.");
     return length > 0 && length < 128 && text[length] == '\0' && *text != '.';
+}
+
+static void add_cran(struct json_object *recipe)
+{
+    struct json_object *wanted = json_object_object_get(recipe, "r");
+    struct json_object *packages = json_object_object_get(recipe, "packages");
+    for (size_t i = 0; i < json_object_array_length(wanted); i++) {
+        char name[160];
+        (void) snprintf(name, sizeof name, "r-cran-%s",
+                        json_object_get_string(json_object_array_get_idx(wanted, i)));
+        for (size_t k = 0; name[k]; k++)
+            if (name[k] >= 'A' && name[k] <= 'Z')
+                name[k] += 'a' - 'A';
+        (void) json_object_array_add(packages, json_object_new_string(name));
+    }
+}
+
+/* Behind what the recipe says of its own. */
+static void add_to_variable(struct json_object *recipe, const char *name, const char *text)
+{
+    struct json_object *variables = json_object_object_get(recipe, "env");
+    struct json_object *value = json_object_object_get(variables, name);
+    const char *before = value ? json_object_get_string(value) : "";
+    auto_text whole = NULL;
+    error unheard;
+    if (strstr(before, text + 1) || format_text(&whole, &unheard, "%s%s", before, text) < 0)
+        return;
+    (void) json_object_object_add(variables, name,
+                                  json_object_new_string(whole + (*before ? 0 : 1)));
+}
+
+/* Packages of npm lie where `require` and `import` of every program look. */
+static void add_node_variables(struct json_object *recipe)
+{
+    if (json_object_array_length(json_object_object_get(recipe, "npm")) == 0)
+        return;
+    add_to_variable(recipe, "NODE_PATH", ":/usr/local/lib/node_modules");
+    add_to_variable(recipe, "NODE_OPTIONS", " --require=/" RECIPE_NODE_START);
+}
+
+void recipe_complete(struct json_object *recipe)
+{
+    add_cran(recipe);
+    add_node_variables(recipe);
 }

@@ -2,14 +2,12 @@
 #include "template/requirements.h"
 
 #include "base/cleanup.h"
+#include "template/recipe.h"
 #include "template/recipe_words.h"
+#include "json/member.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { REQUIREMENTS_FILE_MAX = 256 * 1024, PROJECT_FILE_MAX = 8 << 20 };
 
@@ -51,36 +49,14 @@ static int take_line(const char *file, unsigned number, const char *text, struct
                : 0;
 }
 
-static FILE *open_list(const char *file, off_t most, error *err)
-{
-    struct stat status;
-    FILE *stream = fopen(file, "re");
-    if (!stream && errno == ENOENT)
-        (void) fail(err, ERR_NOT_FOUND, "there is no file '%s'; give one that lists packages",
-                    file);
-    else if (!stream)
-        (void) fail_os(err, "read '%s'", file);
-    else if (fstat(fileno(stream), &status) < 0 || !S_ISREG(status.st_mode) ||
-             status.st_size > most) {
-        (void) fail(err, ERR_BAD_REQUEST, "'%s' is no file of at most %lld bytes", file,
-                    (long long) most);
-        (void) fclose(stream);
-        stream = NULL;
-    }
-    return stream;
-}
-
 int requirements_read(const char *file, struct json_object *list, error *err)
 {
-    FILE *stream = open_list(file, REQUIREMENTS_FILE_MAX, err);
-    if (!stream)
-        return -1;
-    int result = 0;
-    auto_text line = NULL;
-    size_t room = 0;
-    for (unsigned number = 1; result == 0 && getline(&line, &room, stream) >= 0; number++)
+    auto_text text = NULL;
+    size_t size = 0;
+    int result = recipe_read_text(file, REQUIREMENTS_FILE_MAX, &text, &size, err);
+    char *rest = text, *line;
+    for (unsigned number = 1; result == 0 && (line = strsep(&rest, "\n")); number++)
         result = take_line(file, number, cut(line), list, err);
-    (void) fclose(stream);
     return result;
 }
 
@@ -97,23 +73,16 @@ bool requirements_are_of_project(const char *file)
 
 int requirements_read_project(const char *file, struct json_object **ret_project, error *err)
 {
-    FILE *stream = open_list(file, PROJECT_FILE_MAX, err);
-    if (!stream)
-        return -1;
     auto_text text = NULL;
-    size_t room = 0;
-    ssize_t size = getdelim(&text, &room, '\0', stream);
-    bool is_read = size >= 0 || feof(stream);
-    (void) fclose(stream);
-    if (!is_read)
-        return fail_os(err, "read '%s'", file);
-    if (size > 0 && text[size - 1] == '\0')
+    size_t size = 0;
+    if (recipe_read_text(file, PROJECT_FILE_MAX, &text, &size, err) < 0)
+        return -1;
+    if (strlen(text) != size)
         return fail(err, ERR_BAD_REQUEST, "'%s' is no text: it has a zero byte", file);
     const char *slash = strrchr(file, '/');
     struct json_object *project = json_object_new_object();
-    (void) json_object_object_add(project, "name",
-                                  json_object_new_string(slash ? slash + 1 : file));
-    (void) json_object_object_add(project, "text", json_object_new_string(size > 0 ? text : ""));
+    member_set_text(project, "name", slash ? slash + 1 : file);
+    member_set_text(project, "text", text);
     *ret_project = project;
     return 0;
 }

@@ -7,6 +7,7 @@
 #include "review_npm.h"
 #include "review_pip.h"
 #include "template/approved.h"
+#include "template/recipe_words.h"
 #include "template/requests.h"
 #include "template/review_run.h"
 
@@ -28,18 +29,9 @@ static bool is_word(const char *text, const char *letters)
     return length > 0 && length <= 100 && text[length] == '\0' && strchr(LETTERS, text[0]);
 }
 
-/* npm names may begin with the scope of their publisher: "@scope/name". */
 bool review_name_is_valid(const char *manager, const char *name)
 {
-    if (*name == '@' && strcmp(manager, "npm") == 0) {
-        char scope[104];
-        const char *slash = strchr(name, '/');
-        if (!slash || (size_t) (slash - name) >= sizeof scope)
-            return false;
-        (void) snprintf(scope, sizeof scope, "%.*s", (int) (slash - name - 1), name + 1);
-        return is_word(scope, LETTERS "-_.") && is_word(slash + 1, LETTERS "-_.");
-    }
-    return is_word(name, LETTERS "-_.+");
+    return strcmp(manager, "npm") == 0 ? recipe_is_npm_name(name) : is_word(name, LETTERS "-_.+");
 }
 
 bool review_version_is_valid(const char *version)

@@ -3,7 +3,10 @@
 import base64
 import hashlib
 import http.server
+import io
+import json
 import pathlib
+import tarfile
 import threading
 import zipfile
 
@@ -26,12 +29,35 @@ def wheel_of(folder, name, version, files, needs=()):
     return path
 
 
+def npm_package(index, name, versions, whole=None):
+    """A package in the registry of the test: its versions, each with what package.json says and its files, or an archive
+    as it is."""
+    place = f"http://127.0.0.1:{index.server_port}/{name}/-/"
+    listed = {}
+    for version, (paper, files) in versions.items():
+        paper = {"name": name, "version": version, **paper}
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+            for path, text in {"package.json": json.dumps(paper), **files}.items():
+                entry = tarfile.TarInfo(f"package/{path}")
+                entry.size = len(text)
+                if text.startswith("-> "):
+                    entry.type, entry.linkname, entry.size = tarfile.SYMTYPE, text[3:], 0
+                archive.addfile(entry, io.BytesIO(text.encode()))
+        content = whole or packed.getvalue()
+        digest = base64.b64encode(hashlib.sha512(content).digest()).decode()
+        listed[version] = {**paper, "dist": {"tarball": f"{place}{version}.tgz", "integrity": f"sha512-{digest}"}}
+        index.registry[f"/{name}/-/{version}.tgz"] = content
+    about = json.dumps({"name": name, "dist-tags": {"latest": max(versions)}, "versions": listed}).encode()
+    index.registry[f"/{name}"] = index.registry["/" + name.replace("/", "%2f")] = about
+
+
 def ids_of_fetchers():
-    """Users and capabilities of those who run pip or npm now, for a review."""
+    """Users and capabilities of those who run pip now, for a review."""
     for entry in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             words = (entry / "cmdline").read_bytes().split(b"\0")
-            if b"--no-deps" in words or b"--package-lock-only" in words:
+            if b"--no-deps" in words:
                 status = dict(line.split(":\t", 1) for line in (entry / "status").read_text().splitlines() if ":\t" in line)
                 yield (int(status["Uid"].split()[0]), int(status["CapEff"], 16), int(status["Seccomp"]))
         except OSError:
@@ -51,10 +77,11 @@ class Index(http.server.BaseHTTPRequestHandler):
     """PEP 503: a page a package, with links to what lies in the folder."""
 
     def do_GET(self):
-        self.server.fetchers.update(ids_of_fetchers())
         if self.path in self.server.registry:
-            kind, body = "application/octet-stream", self.server.registry[self.path]
-            return self.answer(kind, body)
+            self.server.asked.append(self.path)
+            body = self.server.registry[self.path]
+            return body(self) if callable(body) else self.answer("application/octet-stream", body)
+        self.server.fetchers.update(ids_of_fetchers())
         folder, name = self.server.folder, self.path.strip("/").rpartition("/")[2]
         if self.path.startswith("/simple/"):
             links = [f'<a href="/files/{entry.name}">{entry.name}</a>' for entry in sorted(folder.iterdir())

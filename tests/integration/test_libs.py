@@ -20,7 +20,7 @@ import pytest
 
 from conftest import TOP, Glovebox
 from described import other_moments
-from package_index import IndexServer, wheel_of
+from package_index import IndexServer, npm_package, wheel_of
 
 MANIFEST = {"name": "minimal", "packages": [{"name": "python3", "version": "3.11.2-1"}],
             "python": [{"name": "inside", "version": "2.5"}]}
@@ -170,29 +170,6 @@ def header_of(path, content=b"", kind=tarfile.REGTYPE, link="", signs=b"\0 "):
     block[148:156] = b" " * 8
     block[148:156] = b"%06o" % sum(block) + signs
     return bytes(block) + content + b"\0" * (-len(content) % 512)
-
-
-def npm_package(index, name, versions, whole=None):
-    """A package in the registry of the test: its versions, each with what package.json says and its files, or an archive
-    as it is."""
-    place = f"http://127.0.0.1:{index.server_port}/{name}/-/"
-    listed = {}
-    for version, (paper, files) in versions.items():
-        paper = {"name": name, "version": version, **paper}
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-            for path, text in {"package.json": json.dumps(paper), **files}.items():
-                entry = tarfile.TarInfo(f"package/{path}")
-                entry.size = len(text)
-                if text.startswith("-> "):
-                    entry.type, entry.linkname, entry.size = tarfile.SYMTYPE, text[3:], 0
-                archive.addfile(entry, io.BytesIO(text.encode()))
-        content = whole or packed.getvalue()
-        digest = base64.b64encode(hashlib.sha512(content).digest()).decode()
-        listed[version] = {**paper, "dist": {"tarball": f"{place}{version}.tgz", "integrity": f"sha512-{digest}"}}
-        index.registry[f"/{name}/-/{version}.tgz"] = content
-    about = json.dumps({"name": name, "dist-tags": {"latest": max(versions)}, "versions": listed}).encode()
-    index.registry[f"/{name}"] = index.registry["/" + name.replace("/", "%2f")] = about
 
 
 @pytest.fixture
@@ -421,7 +398,7 @@ def test_what_is_no_wheel_is_not_taken(libs, words, failure):
     (["request", "x", "--pip", "--apt"], "one of the three"), (["request", "@x/../y", "--npm"], "no name of a package"), (["request", "../x"], "no name of a package"),
     (["request", "-r"], "-r"), (["request", "x", "--version", "1 2"], "no version"),
     (["request", "x", "--template", "../y"], "no name of a template"), (["request", "x", "--reason", "a\nb"], "one line"),
-    (["review", "../x"], "no id"), (["review", "lib_00000000"], "no request"), (["approve", "x", "y"], "two words")])
+    (["review", "../x"], "no id"), (["review", "lib_00000000"], "no request"), (["approve", "x", "y"], "libs takes no 'y'")])
 def test_words_that_are_none_are_refused(libs, words, failure):
     assert failure in libs(*words, code=125)
 

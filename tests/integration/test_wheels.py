@@ -272,7 +272,7 @@ def read_project():
     """What helpers/project_file.py says of a file, without a build: requirements and digests, or why not."""
     pytest.importorskip("pip._vendor.packaging")
     helpers = TOP / "src/template/helpers"
-    code = "\n".join((helpers / name).read_text() for name in ("pip_resolution.py", "project_file.py"))
+    code = "\n".join((helpers / name).read_text() for name in ("common.py", "pip_resolution.py", "project_file.py"))
 
     def read(name, text):
         names = {}

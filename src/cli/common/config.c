@@ -92,24 +92,18 @@ static const struct option_row rows[] = {
     { "json", 0, NULL, VALUES_NONE, "the same for programs", store_switch, FIELD(json) },
 };
 
-const struct option_table *config_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "config",
-        .examples =
-            "  glovebox config show --origin              each setting, and its origin\n"
-            "  glovebox config validate glovebox.yaml     check a file, with line and column\n"
-            "  glovebox config keys                       every setting with its meaning\n",
-        .usage = "show|validate|keys [OPTIONS] [FILE]",
-        .more =
-            "Settings come from /etc/glovebox/glovebox.yaml (\"name: value\" a line), then from\n"
+const struct option_table config_option_table = {
+    .verb = "config",
+    .examples = "  glovebox config show --origin              each setting, and its origin\n"
+                "  glovebox config validate glovebox.yaml     check a file, with line and column\n"
+                "  glovebox config keys                       every setting with its meaning\n",
+    .usage = "show|validate|keys [OPTIONS] [FILE]",
+    .more = "Settings come from /etc/glovebox/glovebox.yaml (\"name: value\" a line), then from\n"
             "GLOVEBOX_NAME in the environment, then from flags of glovebox serve; the later "
             "wins.\n",
-        .rows = rows,
-        .count = COUNT_OF(rows),
-    };
-    return &table;
-}
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
 
 static int show(const struct config_arguments *arguments, const char *file, error *err)
 {
@@ -181,20 +175,12 @@ int command_config(int argc, char **argv)
         int (*take)(const struct config_arguments *arguments, const char *file, error *err);
     } actions[] = { { "show", show }, { "validate", validate }, { "keys", keys } };
     struct config_arguments arguments = { 0 };
-    struct words words = { argc, argv, 1 };
     const char *given[2] = { NULL, NULL };
-    size_t count = 0;
+    struct words words = { argc, argv, 1, given, 2 };
     error err = { 0 };
-    for (;;) {
-        int outcome = options_read(config_option_table(), &arguments, &words, &err);
-        if (outcome != OPTIONS_TAKEN)
-            return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
-        if (words.next == argc)
-            break;
-        if (count == COUNT_OF(given))
-            return complain("config takes no '%s'; see glovebox config --help", argv[words.next]);
-        given[count++] = argv[words.next++];
-    }
+    int outcome = options_read_all(&config_option_table, &arguments, &words, &err);
+    if (outcome != OPTIONS_TAKEN)
+        return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
     for_each(action, actions)
         if (given[0] && strcmp(action->name, given[0]) == 0)
             return action->take(&arguments, given[1], &err) < 0 ? complain_of(&err) : 0;

@@ -54,7 +54,7 @@ static const struct option_row receipt_rows[] = {
 };
 /* clang-format on */
 
-static const struct option_table log_table = {
+const struct option_table log_option_table = {
     .verb = "log",
     .examples = "  glovebox log verify                      is everything there, unchanged?\n"
                 "  glovebox log verify --public-key kept.pub --checkpoint kept.txt\n"
@@ -71,7 +71,7 @@ static const struct option_table log_table = {
     .count = COUNT_OF(log_rows),
 };
 
-static const struct option_table receipt_table = {
+const struct option_table receipt_option_table = {
     .verb = "receipt",
     .examples = "  glovebox receipt list -n 5               the last ones\n"
                 "  glovebox receipt show rcp_…              what a receipt says\n"
@@ -85,16 +85,6 @@ static const struct option_table receipt_table = {
     .count = COUNT_OF(receipt_rows),
 };
 
-const struct option_table *log_option_table(void)
-{
-    return &log_table;
-}
-
-const struct option_table *receipt_option_table(void)
-{
-    return &receipt_table;
-}
-
 /* What each verb takes besides --state, and --log where it only reads. An option that would be
  * passed over in silence is refused. */
 static const struct taking {
@@ -105,17 +95,17 @@ static const struct taking {
     bool is_writing; /* to the log of a state, as its user; never to a folder by its path */
 } takings[] = {
     /* clang-format off */
-    { &log_table,     "verify",     " json public-key checkpoint witness signatures all ", 0, 0 },
-    { &log_table,     "tail",       " json count ",                     0, 0 },
-    { &log_table,     "search",     " json ",                           0, OPERANDS_MAX },
-    { &log_table,     "export",     " out ",                            0, 0 },
-    { &log_table,     "checkpoint", " out ",                            0, 0 },
-    { &log_table,     "key",        " public-key pem out ",                    0, 0 },
-    { &log_table,     "rotate-key", " ",                                0, 0, .is_writing = true },
-    { &receipt_table, "list",       " json count ",                     0, 0 },
-    { &receipt_table, "show",       " json ",                           1, 1 },
-    { &receipt_table, "verify",     " json public-key ",                       1, 1 },
-    { &receipt_table, "export",     " public-key bundle out ",                 1, 1 },
+    { &log_option_table,     "verify",     " json public-key checkpoint witness signatures all ", 0, 0 },
+    { &log_option_table,     "tail",       " json count ",                     0, 0 },
+    { &log_option_table,     "search",     " json ",                           0, OPERANDS_MAX },
+    { &log_option_table,     "export",     " out ",                            0, 0 },
+    { &log_option_table,     "checkpoint", " out ",                            0, 0 },
+    { &log_option_table,     "key",        " public-key pem out ",                    0, 0 },
+    { &log_option_table,     "rotate-key", " ",                                0, 0, .is_writing = true },
+    { &receipt_option_table, "list",       " json count ",                     0, 0 },
+    { &receipt_option_table, "show",       " json ",                           1, 1 },
+    { &receipt_option_table, "verify",     " json public-key ",                       1, 1 },
+    { &receipt_option_table, "export",     " public-key bundle out ",                 1, 1 },
     /* clang-format on */
 };
 
@@ -165,7 +155,8 @@ static int check_taken(const struct taking *taking, const struct log_arguments *
 int log_arguments_read(struct log_arguments *arguments, int argc, char **argv, const char *verb,
                        error *err)
 {
-    const struct option_table *table = strcmp(verb, "log") == 0 ? &log_table : &receipt_table;
+    const struct option_table *table =
+        strcmp(verb, "log") == 0 ? &log_option_table : &receipt_option_table;
     struct words words = { argc, argv, 2 };
     *arguments = (struct log_arguments){ 0 };
     if (argc < 2)

@@ -39,22 +39,17 @@ static const struct option_row rows[] = {
     { "state", 0, "FOLDER", VALUES_FOLDER, "where templates are kept", store_text, FIELD(state) },
 };
 
-const struct option_table *mcp_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "mcp",
-        .examples =
-            "  {\"command\": \"glovebox\", \"args\": [\"mcp\"]}   in the configuration of an "
-            "agent host\n"
-            "  glovebox mcp try   calls each tool once and says what a host will see\n",
-        .usage = "[OPTIONS], try [OPTIONS], or install --client HOST",
-        .more = "Speaks the Model Context Protocol on stdin and stdout. Without a daemon it starts "
-                "one that ends with it. glovebox mcp install --help\n",
-        .rows = rows,
-        .count = COUNT_OF(rows),
-    };
-    return &table;
-}
+const struct option_table mcp_option_table = {
+    .verb = "mcp",
+    .examples = "  {\"command\": \"glovebox\", \"args\": [\"mcp\"]}   in the configuration of an "
+                "agent host\n"
+                "  glovebox mcp try   calls each tool once and says what a host will see\n",
+    .usage = "[OPTIONS], try [OPTIONS], or install --client HOST",
+    .more = "Speaks the Model Context Protocol on stdin and stdout. Without a daemon it starts "
+            "one that ends with it. glovebox mcp install --help\n",
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
 
 static void choose_id(struct bridge *bridge)
 {
@@ -149,13 +144,9 @@ int command_mcp(int argc, char **argv)
         return mcp_install(argc - 1, argv + 1);
     bool is_trial = argc > 1 && strcmp(argv[1], "try") == 0;
     words.next += is_trial;
-    int outcome = options_read(mcp_option_table(), &arguments, &words, &err);
-    if (outcome == OPTIONS_HELP)
-        return 0;
-    if (outcome < 0)
-        return complain_of(&err);
-    if (words.next < words.count)
-        return complain("mcp takes no '%s'; see glovebox mcp --help", argv[words.next]);
+    int outcome = options_read_all(&mcp_option_table, &arguments, &words, &err);
+    if (outcome != OPTIONS_TAKEN)
+        return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
     if (is_trial)
         return mcp_try(argc - 1, argv + 1);
     (void) signal(SIGPIPE, SIG_IGN);

@@ -280,13 +280,8 @@ int mcp_install(int argc, char **argv)
     struct install_arguments arguments = { 0 };
     struct words words = { argc, argv, 1 };
     error err = { 0 };
-    int outcome = options_read(&table, &arguments, &words, &err);
-    if (outcome == OPTIONS_HELP)
-        return 0;
-    if (outcome < 0)
-        return complain_of(&err);
-    if (words.next < words.count)
-        return complain("mcp install takes no '%s'; see glovebox mcp install --help",
-                        argv[words.next]);
+    int outcome = options_read_all(&table, &arguments, &words, &err);
+    if (outcome != OPTIONS_TAKEN)
+        return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
     return install(&arguments, &err) < 0 ? complain_of(&err) : 0;
 }

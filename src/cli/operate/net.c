@@ -38,25 +38,21 @@ static const struct option_row rows[] = {
 };
 /* clang-format on */
 
-const struct option_table *net_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "net",
-        .examples =
-            "  glovebox net rules                    each rule of each policy, and how often it "
-            "was "
-            "used\n"
-            "  glovebox net rules --unused           rules that were not used since the daemon "
-            "began\n"
-            "  glovebox net tail                     connections as they begin, end, are refused\n"
-            "  glovebox net tail --run run_… --json  those of one run, for programs\n",
-        .usage = "rules|tail [OPTIONS]",
-        .more = "Ctrl-C ends tail. Counts begin with the daemon.\n",
-        .rows = rows,
-        .count = COUNT_OF(rows),
-    };
-    return &table;
-}
+const struct option_table net_option_table = {
+    .verb = "net",
+    .examples =
+        "  glovebox net rules                    each rule of each policy, and how often it "
+        "was "
+        "used\n"
+        "  glovebox net rules --unused           rules that were not used since the daemon "
+        "began\n"
+        "  glovebox net tail                     connections as they begin, end, are refused\n"
+        "  glovebox net tail --run run_… --json  those of one run, for programs\n",
+    .usage = "rules|tail [OPTIONS]",
+    .more = "Ctrl-C ends tail. Counts begin with the daemon.\n",
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
 
 /* --- rules ------------------------------------------------------------------------------------ */
 
@@ -149,17 +145,15 @@ int command_net(int argc, char **argv)
     if (argc < 2)
         return complain_of_verb("net", NULL);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        options_print_help(net_option_table(), stdout);
+        options_print_help(&net_option_table, stdout);
         return 0;
     }
     bool is_rules = strcmp(argv[1], "rules") == 0;
     if (!is_rules && strcmp(argv[1], "tail") != 0)
         return complain_of_verb("net", argv[1]);
-    int outcome = options_read(net_option_table(), &arguments, &words, &err);
-    if (outcome == OPTIONS_HELP)
-        return 0;
-    if (outcome < 0)
-        return complain_of(&err);
+    int outcome = options_read(&net_option_table, &arguments, &words, &err);
+    if (outcome != OPTIONS_TAKEN)
+        return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
     if (words.next < argc)
         return complain("net %s takes no '%s'; see glovebox help net", argv[1], argv[words.next]);
     if (is_rules ? arguments.run || arguments.last || arguments.once || arguments.all

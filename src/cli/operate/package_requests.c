@@ -18,6 +18,7 @@
 #include "template/recipe.h"
 #include "template/requests.h"
 #include "template/review.h"
+#include "json/member.h"
 
 #include <inttypes.h>
 #include <pwd.h>
@@ -55,11 +56,6 @@ static int desk_open(struct desk *desk, const struct libs_arguments *arguments, 
     return id ? request_read(desk->requests, id, &desk->request, err) : 0;
 }
 
-static void set_text(json_object *object, const char *name, const char *text)
-{
-    (void) json_object_object_add(object, name, json_object_new_string(text));
-}
-
 /* "alice (1000)": who has called, as this machine knows them. */
 static void set_who_and_when(json_object *object, const char *who, const char *when)
 {
@@ -67,8 +63,8 @@ static void set_who_and_when(json_object *object, const char *who, const char *w
     char moment[TIMESTAMP_SIZE];
     const struct passwd *user = getpwuid(getuid()); /* NOLINT(concurrency-mt-unsafe): one thread */
     (void) snprintf(text, sizeof text, "%s (%u)", user ? user->pw_name : "uid", getuid());
-    set_text(object, who, text);
-    set_text(object, when, timestamp_write(wall_clock_ms(), moment));
+    member_set_text(object, who, text);
+    member_set_text(object, when, timestamp_write(wall_clock_ms(), moment));
 }
 
 static int check_reason(const char *reason, error *err)
@@ -163,12 +159,12 @@ int libs_request(const struct libs_arguments *arguments, const char *name, error
     if (check_request(arguments, name, err) < 0 || desk_open(&desk, arguments, NULL, err) < 0)
         return -1;
     json_object *request = desk.request = json_object_new_object();
-    set_text(request, "state", "asked");
-    set_text(request, "template", template_of(arguments));
-    set_text(request, "manager", manager_of(arguments));
-    set_text(request, "name", name);
-    set_text(request, "version", arguments->version ? arguments->version : "");
-    set_text(request, "reason", arguments->reason ? arguments->reason : "");
+    member_set_text(request, "state", "asked");
+    member_set_text(request, "template", template_of(arguments));
+    member_set_text(request, "manager", manager_of(arguments));
+    member_set_text(request, "name", name);
+    member_set_text(request, "version", arguments->version ? arguments->version : "");
+    member_set_text(request, "reason", arguments->reason ? arguments->reason : "");
     set_who_and_when(request, "asked_by", "asked");
     if (request_add(desk.requests, request, err) < 0 ||
         tell(arguments, "libs.requested", request, err) < 0)
@@ -236,7 +232,7 @@ static int look(const struct libs_arguments *arguments, struct desk *desk, error
     if (review_package(desk->state, desk->requests, desk->request, &facts, err) < 0)
         return under(err, "review %s", approved_text(desk->request, "name"));
     (void) json_object_object_add(desk->request, "review", facts);
-    set_text(desk->request, "state", "reviewed");
+    member_set_text(desk->request, "state", "reviewed");
     set_who_and_when(desk->request, "reviewed_by", "reviewed");
     return tell(arguments, "libs.reviewed", desk->request, err) < 0
                ? -1
@@ -345,18 +341,18 @@ static int add_rows(json_object *rows, json_object *request, error *err)
             return -1;
         json_object *row = json_object_new_object();
         for_each(name, of_file)
-            set_text(row, *name, approved_text(file, *name));
+            member_set_text(row, *name, approved_text(file, *name));
         if (*approved_text(file, "place"))
-            set_text(row, "place", approved_text(file, "place"));
+            member_set_text(row, "place", approved_text(file, "place"));
         for_each(name, of_request)
-            set_text(row, *name, approved_text(request, *name));
-        set_text(row, "request", approved_text(request, "id"));
-        set_text(row, "with", index > 0 ? approved_text(request, "name") : "");
-        set_text(row, "approved_by", approved_text(request, "decided_by"));
-        set_text(row, "approved", approved_text(request, "decided"));
-        set_text(row, "reason",
-                 *approved_text(request, "decision") ? approved_text(request, "decision")
-                                                     : approved_text(request, "reason"));
+            member_set_text(row, *name, approved_text(request, *name));
+        member_set_text(row, "request", approved_text(request, "id"));
+        member_set_text(row, "with", index > 0 ? approved_text(request, "name") : "");
+        member_set_text(row, "approved_by", approved_text(request, "decided_by"));
+        member_set_text(row, "approved", approved_text(request, "decided"));
+        member_set_text(row, "reason",
+                        *approved_text(request, "decision") ? approved_text(request, "decision")
+                                                            : approved_text(request, "reason"));
         (void) json_object_array_add(rows, row);
     }
     return 0;
@@ -372,7 +368,7 @@ static int decide(const struct libs_arguments *arguments, struct desk *desk, con
     bool is_approved = strcmp(state, "approved") == 0;
     if (approved_read(desk->state, template_name, &rows, err) < 0)
         return -1;
-    set_text(request, "decision", arguments->reason ? arguments->reason : "");
+    member_set_text(request, "decision", arguments->reason ? arguments->reason : "");
     set_who_and_when(request, "decided_by", "decided");
     remove_request(rows, approved_text(request, "id"));
     int result = is_approved ? add_rows(rows, request, err) : 0;
@@ -381,7 +377,7 @@ static int decide(const struct libs_arguments *arguments, struct desk *desk, con
     if (result == 0)
         result = approved_write(desk->requests, template_name, rows, err);
     (void) json_object_put(rows);
-    set_text(request, "state", state);
+    member_set_text(request, "state", state);
     return result == 0 ? request_write(desk->requests, request, err) : -1;
 }
 

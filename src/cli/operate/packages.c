@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "supervisor/install_paths.h"
 #include "template/approved.h"
+#include "json/member.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,37 +33,25 @@ static const struct option_row rows[] = {
 };
 /* clang-format on */
 
-const struct option_table *libs_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "libs",
-        .examples =
-            "  glovebox libs                  what the template python has\n"
-            "  glovebox libs python numpy     only what has this word in its name\n"
-            "  glovebox libs minimal --json\n"
-            "  glovebox libs request numpy-financial --template python --reason \"net present "
-            "value\"\n"
-            "  glovebox libs review           requests that wait for a review\n"
-            "  glovebox libs review ID        fetch it, read it, show what it is\n"
-            "  glovebox libs approve ID       the next build of the template installs exactly "
-            "that\n"
-            "  glovebox libs deny ID          no; or no longer\n",
-        .usage = "[OPTIONS] [TEMPLATE [WORD] | request PACKAGE | review|approve|deny ID]",
-        .more =
-            "Packages are fetched by this machine's own pip, apt or npm, as they are configured, "
+const struct option_table libs_option_table = {
+    .verb = "libs",
+    .examples = "  glovebox libs                  what the template python has\n"
+                "  glovebox libs python numpy     only what has this word in its name\n"
+                "  glovebox libs minimal --json\n"
+                "  glovebox libs request numpy-financial --template python --reason \"net present "
+                "value\"\n"
+                "  glovebox libs review           requests that wait for a review\n"
+                "  glovebox libs review ID        fetch it, read it, show what it is\n"
+                "  glovebox libs approve ID       the next build of the template installs exactly "
+                "that\n"
+                "  glovebox libs deny ID          no; or no longer\n",
+    .usage = "[OPTIONS] [TEMPLATE [WORD] | request PACKAGE | review|approve|deny ID]",
+    .more = "Packages are fetched by this machine's own pip, apt or npm, as they are configured, "
             "and kept with\ntheir sha256 in STATE/libs; what is approved stands in "
             "STATE/libs/TEMPLATE.approved.yaml.\n",
-        .rows = rows,
-        .count = COUNT_OF(rows),
-    };
-    return &table;
-}
-
-static const char *text_of(json_object *object, const char *key)
-{
-    json_object *value = NULL;
-    return json_object_object_get_ex(object, key, &value) ? json_object_get_string(value) : "";
-}
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
 
 /* Prints rows, whose names have `word` in them; `note` stands behind each of them. */
 struct listing {
@@ -73,21 +62,23 @@ struct listing {
 
 static void print_package(struct listing *listing, json_object *package, const char *note)
 {
-    if (listing->word && !strcasestr(text_of(package, "name"), listing->word))
+    if (listing->word && !strcasestr(approved_text(package, "name"), listing->word))
         return;
     if (listing->as_json) {
         template_name_moments(package);
         (void) printf("%s%s", listing->count == 0 ? "[" : ",",
                       json_object_to_json_string_ext(package, JSON_C_TO_STRING_PLAIN));
     } else
-        (void) printf("%-40s %s%s\n", text_of(package, "name"), text_of(package, "version"), note);
+        (void) printf("%-40s %s%s\n", approved_text(package, "name"),
+                      approved_text(package, "version"), note);
     listing->count++;
 }
 
 static bool has_digest(json_object *packages, const char *digest)
 {
     for (size_t index = 0; index < json_object_array_length(packages); index++)
-        if (strcmp(text_of(json_object_array_get_idx(packages, index), "sha256"), digest) == 0)
+        if (strcmp(approved_text(json_object_array_get_idx(packages, index), "sha256"), digest) ==
+            0)
             return true;
     return false;
 }
@@ -95,7 +86,8 @@ static bool has_digest(json_object *packages, const char *digest)
 static bool has_name(json_object *packages, const char *name)
 {
     for (size_t index = 0; index < json_object_array_length(packages); index++)
-        if (strcasecmp(text_of(json_object_array_get_idx(packages, index), "name"), name) == 0)
+        if (strcasecmp(approved_text(json_object_array_get_idx(packages, index), "name"), name) ==
+            0)
             return true;
     return false;
 }
@@ -111,9 +103,9 @@ static void print_part(struct listing *listing, json_object *manifest, const cha
         return;
     for (size_t index = 0; index < json_object_array_length(packages); index++) {
         json_object *package = json_object_array_get_idx(packages, index);
-        if (approved && has_name(approved, text_of(package, "name")))
+        if (approved && has_name(approved, approved_text(package, "name")))
             continue;
-        (void) json_object_object_add(package, "manager", json_object_new_string(manager));
+        member_set_text(package, "manager", manager);
         (void) json_object_object_add(package, "built", json_object_new_boolean(true));
         print_package(listing, package, note);
     }
@@ -126,10 +118,10 @@ static void print_approved(struct listing *listing, json_object *approved, json_
         json_object *row = json_object_array_get_idx(approved, index);
         auto_text note = NULL;
         error unheard;
-        bool is_inside = inside && has_digest(inside, text_of(row, "sha256"));
+        bool is_inside = inside && has_digest(inside, approved_text(row, "sha256"));
         (void) json_object_object_add(row, "built", json_object_new_boolean(is_inside));
-        if (format_text(&note, &unheard, "  (%s, approved by %s%s)", text_of(row, "manager"),
-                        text_of(row, "approved_by"),
+        if (format_text(&note, &unheard, "  (%s, approved by %s%s)", approved_text(row, "manager"),
+                        approved_text(row, "approved_by"),
                         is_inside ? "" : "; comes with the next build") == 0)
             print_package(listing, row, note);
     }
@@ -150,6 +142,7 @@ static int list_template(const struct libs_arguments *arguments, const char *nam
     (void) json_object_object_get_ex(manifest, "approved", &inside);
     if (result == 0) {
         print_part(&listing, manifest, "python", "pip", "");
+        print_part(&listing, manifest, "npm", "npm", "  (npm)");
         print_approved(&listing, approved, inside);
         print_part(&listing, manifest, "packages", "apt", "  (Debian)");
     }
@@ -192,22 +185,10 @@ int command_libs(int argc, char **argv)
 {
     struct libs_arguments arguments = { 0 };
     error err = { 0 };
-    struct words words = { argc, argv, 1 };
-    /* Flags may stand behind the names here: nothing is handed on. */
     const char *operands[2] = { NULL, NULL };
-    size_t count = 0;
-    for (;;) {
-        int outcome = options_read(libs_option_table(), &arguments, &words, &err);
-        if (outcome == OPTIONS_HELP)
-            return 0;
-        if (outcome < 0)
-            return complain_of(&err);
-        if (words.next == words.count)
-            break;
-        if (count == COUNT_OF(operands))
-            return complain("libs takes two words, not '%s' too; see glovebox libs --help",
-                            argv[words.next]);
-        operands[count++] = argv[words.next++];
-    }
+    struct words words = { argc, argv, 1, operands, 2 };
+    int outcome = options_read_all(&libs_option_table, &arguments, &words, &err);
+    if (outcome != OPTIONS_TAKEN)
+        return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
     return act(&arguments, operands, &err) < 0 ? complain_of(&err) : 0;
 }

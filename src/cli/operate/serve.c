@@ -40,24 +40,20 @@ static int store_setting(void *into, const struct option_row *row, const char *v
     return 0;
 }
 
-const struct option_table *serve_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "serve",
-        .examples = "  glovebox serve                        serve on the default Unix socket\n"
-                    "  glovebox serve --listen 127.0.0.1:7070\n"
-                    "  glovebox serve --config /etc/glovebox/glovebox.yaml\n",
-        .usage = "[OPTIONS]",
-        .more = "Stays in the foreground and logs to stderr; SIGTERM lets runs end, then leaves; "
-                "SIGHUP reads\n"
-                "settings and policies again. The Unix socket is its owner's; callers over TCP "
-                "need a key:\n"
-                "glovebox key create. Each flag is a setting too: glovebox config keys.\n",
-        .rows = rows,
-        .count = COUNT_OF(rows),
-    };
-    return &table;
-}
+const struct option_table serve_option_table = {
+    .verb = "serve",
+    .examples = "  glovebox serve                        serve on the default Unix socket\n"
+                "  glovebox serve --listen 127.0.0.1:7070\n"
+                "  glovebox serve --config /etc/glovebox/glovebox.yaml\n",
+    .usage = "[OPTIONS]",
+    .more = "Stays in the foreground and logs to stderr; SIGTERM lets runs end, then leaves; "
+            "SIGHUP reads\n"
+            "settings and policies again. The Unix socket is its owner's; callers over TCP "
+            "need a key:\n"
+            "glovebox key create. Each flag is a setting too: glovebox config keys.\n",
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
 
 /* The settings of gloveboxd. Those that need a restart are what they were. */
 static void write_settings(const struct settings *settings, char text[SETTINGS_TEXT_MAX])
@@ -110,12 +106,9 @@ int command_serve(int argc, char **argv)
     static struct reloading reloading;
     error err = { 0 };
     struct words words = { argc, argv, 1 };
-    int outcome = options_read(serve_option_table(), &reloading.flags, &words, &err);
+    int outcome = options_read_all(&serve_option_table, &reloading.flags, &words, &err);
     if (outcome == OPTIONS_HELP)
         return 0;
-    if (outcome == 0 && words.next < argc)
-        outcome = fail(&err, ERR_BAD_REQUEST, "serve takes no '%s'; see glovebox serve --help",
-                       argv[words.next]);
     if (outcome == 0)
         outcome = config_read(&reloading.flags, &reloading.in_use, &err);
     if (outcome == 0)

@@ -55,22 +55,18 @@ static const struct option_row rows[] = {
       store_switch, FIELD(yes) },
 };
 
-const struct option_table *setup_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "setup",
-        .examples =
-            "  glovebox setup                                       asks, shows, writes\n"
-            "  glovebox setup --yes --listen 127.0.0.1:7070 --keys ci,agents --templates python\n",
-        .usage = "[OPTIONS]",
-        .more = "Other settings of a file that is there already stay as they are. Root's file is\n"
-                "/etc/glovebox/glovebox.yaml; of other users, "
-                "$XDG_CONFIG_HOME/glovebox/glovebox.yaml.\n",
-        .rows = rows,
-        .count = COUNT_OF(rows),
-    };
-    return &table;
-}
+const struct option_table setup_option_table = {
+    .verb = "setup",
+    .examples =
+        "  glovebox setup                                       asks, shows, writes\n"
+        "  glovebox setup --yes --listen 127.0.0.1:7070 --keys ci,agents --templates python\n",
+    .usage = "[OPTIONS]",
+    .more = "Other settings of a file that is there already stay as they are. Root's file is\n"
+            "/etc/glovebox/glovebox.yaml; of other users, "
+            "$XDG_CONFIG_HOME/glovebox/glovebox.yaml.\n",
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
 
 static const char *variable(const char *name)
 {
@@ -283,11 +279,9 @@ int command_setup(int argc, char **argv)
     static struct setup setup;
     struct words words = { argc, argv, 1 };
     error err = { 0 };
-    int outcome = options_read(setup_option_table(), &setup.arguments, &words, &err);
+    int outcome = options_read_all(&setup_option_table, &setup.arguments, &words, &err);
     if (outcome == OPTIONS_HELP)
         return 0;
-    if (outcome == 0 && words.next < argc)
-        return complain("setup takes no '%s'; see glovebox setup --help", argv[words.next]);
     if (outcome == 0)
         outcome = find_file(&setup, &err);
     if (outcome == 0)

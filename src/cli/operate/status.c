@@ -24,21 +24,17 @@ static const struct option_row rows[] = {
       "the daemon's socket or port; default: where it is looked for", store_text, FIELD(daemon) },
 };
 
-const struct option_table *status_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "status",
-        .examples = "  glovebox status                       is it ready, and how far is it used?\n"
-                    "  glovebox status >/dev/null && deploy   for scripts\n",
-        .usage = "[OPTIONS]",
-        .more = "Ends with 0 if a run begins now, 1 if it does not, with the cause on stderr, and "
-                "125 if\n"
-                "no daemon answers. glovebox top watches it; glovebox doctor tries each wall.\n",
-        .rows = rows,
-        .count = COUNT_OF(rows),
-    };
-    return &table;
-}
+const struct option_table status_option_table = {
+    .verb = "status",
+    .examples = "  glovebox status                       is it ready, and how far is it used?\n"
+                "  glovebox status >/dev/null && deploy   for scripts\n",
+    .usage = "[OPTIONS]",
+    .more = "Ends with 0 if a run begins now, 1 if it does not, with the cause on stderr, and "
+            "125 if\n"
+            "no daemon answers. glovebox top watches it; glovebox doctor tries each wall.\n",
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
 
 static int64_t count(json_object *answer, const char *name)
 {
@@ -68,11 +64,9 @@ int command_status(int argc, char **argv)
     error err = { 0 };
     auto_text text = NULL;
     json_object *answer = NULL;
-    int outcome = options_read(status_option_table(), &arguments, &words, &err);
+    int outcome = options_read_all(&status_option_table, &arguments, &words, &err);
     if (outcome == OPTIONS_HELP)
         return 0;
-    if (outcome == 0 && words.next < argc)
-        return complain("status takes no '%s'; see glovebox status --help", argv[words.next]);
     const struct question question = { .place = arguments.daemon,
                                        .path = "/v1/status",
                                        .accept = "application/json",

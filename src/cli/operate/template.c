@@ -1,6 +1,7 @@
 /* template.c - `glovebox template build|list|show|verify|remove|rollback`: root file systems, made
  * and kept by name. */
 #include "cli/commands.h"
+#include "cli/options.h"
 
 #include "cli/operate/template_progress.h"
 #include "cli/operate/template_verify.h"
@@ -16,10 +17,10 @@
 #include "template/requirements.h"
 #include "template/store.h"
 #include "template/tool.h"
+#include "json/member.h"
 
 #include <assert.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
@@ -29,114 +30,69 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char help_text[] =
-    "Makes and keeps templates: the root file systems that code runs in.\n"
-    "\n"
-    "  glovebox template build python         build a template that comes with glovebox\n"
-    "  glovebox template build my.yaml        build one of your own\n"
-    "  glovebox template build minimal --base host-copy\n"
-    "                                         without network, from this machine's packages\n"
-    "  glovebox template list                 what has been built, and what can be\n"
-    "  glovebox template show python          digest, runners, packages and versions\n"
-    "  glovebox template verify               are the files still those that were built?\n"
-    "  glovebox template rollback python      the one that was in use before the last build\n"
-    "  glovebox template remove python\n"
-    "  glovebox template export python python.tar.gz\n"
-    "                                         one file, for a machine without network (or "
-    ".tar.zst,\n"
-    "                                         .tar.xz, .tar)\n"
-    "  glovebox template import python.tar.gz\n"
-    "\n"
-    "  --base debian|host-copy   where packages come from (instead of what the file says)\n"
-    "  --offline                 --base host-copy, and wheels from the cache of earlier builds\n"
-    "  --requirements FILE       Python packages besides those of the recipe: requirements.txt,\n"
-    "                            pyproject.toml, or the lock of uv, Poetry, PDM or PEP 751\n"
-    "  --name NAME               build it under this name instead of the file's\n"
-    "  --record                  of verify: put what is found into the log of receipts\n"
-    "  --state DIR               where templates are kept\n"
-    "  --json                    print JSON\n";
-
 /* What the command line says. */
 struct wishes {
-    const char *state; /* --state */
-    const char *base;  /* --base */
-    const char *name;  /* --name */
-    const char *requirements;
-    bool is_offline, record, json, help;
-    const char *verb, *what, *file; /* what stands behind the options */
+    const char *state, *base, *name, *requirements;
+    bool is_offline, record, json;
+    const char *verb, *what, *file; /* what stands beside the options */
 };
 
-static int check_wishes(const struct wishes *wishes)
+#define FIELD(name) offsetof(struct wishes, name)
+
+/* clang-format off */
+static const struct option_row rows[] = {
+    { "base",         0, "debian|host-copy", VALUES_NONE,   "build: where packages come from; default: what the file says", store_text, FIELD(base) },
+    { "offline",      0, NULL,               VALUES_NONE,   "build: --base host-copy, and wheels and packages of npm from earlier builds", store_switch, FIELD(is_offline) },
+    { "requirements", 0, "FILE",             VALUES_FILE,   "build: Python packages besides: requirements.txt, pyproject.toml, or the lock of uv, Poetry, PDM or PEP 751", store_text, FIELD(requirements) },
+    { "name",         0, "NAME",             VALUES_NONE,   "build: under this name instead of the file's", store_text, FIELD(name) },
+    { "record",       0, NULL,               VALUES_NONE,   "verify: put what is found into the log of receipts", store_switch, FIELD(record) },
+    { "state",        0, "FOLDER",           VALUES_FOLDER, "where templates are kept", store_text, FIELD(state) },
+    { "json",         0, NULL,               VALUES_NONE,   "print JSON", store_switch, FIELD(json) },
+};
+/* clang-format on */
+
+const struct option_table template_option_table = {
+    .verb = "template",
+    .examples =
+        "Makes and keeps templates: the root file systems that code runs in.\n"
+        "\n"
+        "  glovebox template build python         build a template that comes with glovebox\n"
+        "  glovebox template build my.yaml        build one of your own\n"
+        "  glovebox template build minimal --base host-copy\n"
+        "                                         without network, from this machine's "
+        "packages\n"
+        "  glovebox template list                 what has been built, and what can be\n"
+        "  glovebox template show python          digest, runners, packages and versions\n"
+        "  glovebox template verify               are the files still those that were built?\n"
+        "  glovebox template rollback python      the one that was in use before the last "
+        "build\n"
+        "  glovebox template remove python\n"
+        "  glovebox template export python python.tar.gz\n"
+        "                                         one file, for a machine without network (or "
+        ".tar.zst,\n"
+        "                                         .tar.xz, .tar)\n"
+        "  glovebox template import python.tar.gz\n",
+    .usage = "build|list|show|verify|remove|rollback|export|import [OPTIONS] [NAME|FILE]",
+    .more = "A recipe lists Debian's packages under `packages`, those of other indexes under "
+            "`pip`, `npm` and `r`.\nWhat pip and npm fetch is pinned in RECIPE.lock and "
+            "RECIPE.npm.lock beside it.\n",
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
+
+static int check_wishes(struct wishes *wishes)
 {
     const char *base = wishes->base;
+    if (wishes->file && strcmp(wishes->verb, "export") != 0)
+        return complain("'%s' is one word too many; see glovebox template --help", wishes->file);
     if (base && strcmp(base, "debian") != 0 && strcmp(base, "host-copy") != 0)
         return complain("--base must be debian or host-copy, not '%s'", base);
+    if (wishes->is_offline)
+        wishes->base = "host-copy";
     if (wishes->name && !recipe_name_is_valid(wishes->name))
         return complain("--name must be 1 to %d of a-z, 0-9 and '-', not '%.80s'", RECIPE_NAME_MAX,
                         wishes->name);
     return 0;
-}
-
-static int parse_wishes(int argc, char **argv, struct wishes *ret_wishes)
-{
-    static const struct option options[] = {
-        { "state", required_argument, NULL, 's' },
-        { "base", required_argument, NULL, 'b' },
-        { "offline", no_argument, NULL, 'o' },
-        { "record", no_argument, NULL, 'R' },
-        { "json", no_argument, NULL, 'j' },
-        { "help", no_argument, NULL, 'h' },
-        { "name", required_argument, NULL, 'n' },
-        { "requirements", required_argument, NULL, 'r' },
-        { NULL, 0, NULL, 0 },
-    };
-    struct wishes wishes = { .json = false };
-    int option;
-    optind = 1;
-    opterr = 0;
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread */
-    while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1)
-        switch (option) {
-        case 's':
-            wishes.state = optarg;
-            break;
-        case 'b':
-            wishes.base = optarg;
-            break;
-        case 'n':
-            wishes.name = optarg;
-            break;
-        case 'r':
-            wishes.requirements = optarg;
-            break;
-        case 'o':
-            wishes.is_offline = true;
-            wishes.base = "host-copy";
-            break;
-        case 'R':
-            wishes.record = true;
-            break;
-        case 'j':
-            wishes.json = true;
-            break;
-        case 'h':
-            wishes.help = true;
-            break;
-        case ':':
-            return complain("%s needs a value; see glovebox template --help", argv[optind - 1]);
-        default:
-            return complain("there is no option '%s'; see glovebox template --help",
-                            argv[optind - 1]);
-        }
-    int words = argc > optind && strcmp(argv[optind], "export") == 0 ? 3 : 2;
-    if (argc - optind > words)
-        return complain("'%s' is one word too many; see glovebox template --help",
-                        argv[optind + words]);
-    wishes.verb = argc > optind ? argv[optind] : NULL;
-    wishes.what = argc > optind + 1 ? argv[optind + 1] : NULL;
-    wishes.file = argc > optind + 2 ? argv[optind + 2] : NULL;
-    *ret_wishes = wishes;
-    return check_wishes(&wishes);
 }
 
 static void note_signal(int number)
@@ -177,12 +133,13 @@ static int find_recipe(const char *what, char **ret_path, error *err)
 }
 
 /* RECIPE.yaml pins its wheels in RECIPE.lock, another list of packages in one of its own name. */
-static int find_lock(const char *recipe, char **ret_path, error *err)
+static int find_lock(const char *recipe, const char *ending, char **ret_path, error *err)
 {
     assert(recipe);
     size_t length = strlen(recipe);
     bool is_yaml = length > 5 && strcmp(recipe + length - 5, ".yaml") == 0;
-    return format_text(ret_path, err, "%.*s.lock", (int) (is_yaml ? length - 5 : length), recipe);
+    return format_text(ret_path, err, "%.*s%s", (int) (is_yaml ? length - 5 : length), recipe,
+                       ending);
 }
 
 /* What a project's file lists besides: into the recipe, or as *ret_project. */
@@ -200,18 +157,20 @@ static int build(const struct wishes *wishes, const char *state, error *err)
 {
     auto_text path = NULL;
     auto_text lock = NULL;
+    auto_text npm_lock = NULL;
     struct json_object *recipe = NULL, *manifest = NULL, *project = NULL;
     if (!wishes->what)
         return complain("which template? as in: glovebox template build minimal");
     if (find_recipe(wishes->what, &path, err) < 0 || recipe_read(path, &recipe, err) < 0)
         return complain_of(err);
-    if (find_lock(wishes->requirements ? wishes->requirements : path, &lock, err) < 0 ||
+    if (find_lock(wishes->requirements ? wishes->requirements : path, ".lock", &lock, err) < 0 ||
+        find_lock(path, ".npm.lock", &npm_lock, err) < 0 ||
         add_requirements(wishes->requirements, recipe, &project, err) < 0) {
         (void) json_object_put(recipe);
         return complain_of(err);
     }
     if (wishes->name)
-        (void) json_object_object_add(recipe, "name", json_object_new_string(wishes->name));
+        member_set_text(recipe, "name", wishes->name);
     struct build_display display = {
         .terminal = isatty(STDERR_FILENO) == 1,
         .started_ms = now_ms(),
@@ -223,11 +182,12 @@ static int build(const struct wishes *wishes, const char *state, error *err)
         .state = state,
         .base = wishes->base,
         .lock = lock,
+        .npm_lock = npm_lock,
         .is_offline = wishes->is_offline,
         .progress = build_progress,
         .context = &display,
     };
-    template_print_cost(recipe);
+    template_print_cost(recipe, npm_lock);
     catch_signals();
     (void) umask(022);
     int result = template_build(&request, &manifest, err);
@@ -257,6 +217,7 @@ static struct json_object *without_packages(struct json_object *manifests)
         struct json_object *manifest = json_object_array_get_idx(manifests, index);
         json_object_object_del(manifest, "packages");
         json_object_object_del(manifest, "python");
+        json_object_object_del(manifest, "npm");
     }
     return manifests;
 }
@@ -293,26 +254,25 @@ static int complain_of_missing(const char *name, const error *err)
     return complain_of(err);
 }
 
-static int show(const struct wishes *wishes, const char *state, error *err)
+static int print_and_put(const struct wishes *wishes, struct json_object *manifest,
+                         void (*print)(struct json_object *manifest))
 {
-    struct json_object *manifest = NULL;
-    if (!wishes->what)
-        return complain("which template? see glovebox template list");
-    auto_fd store = store_open(state, false, err);
-    if (store < 0 || store_manifest(store, wishes->what, &manifest, err) < 0)
-        return complain_of_missing(wishes->what, err);
-    if (wishes->json)
-        template_print_json(manifest);
-    else
-        template_print(manifest);
+    (wishes->json ? template_print_json : print)(manifest);
     (void) json_object_put(manifest);
     return 0;
 }
 
+static int show(const struct wishes *wishes, const char *state, error *err)
+{
+    struct json_object *manifest = NULL;
+    auto_fd store = store_open(state, false, err);
+    if (store < 0 || store_manifest(store, wishes->what, &manifest, err) < 0)
+        return complain_of_missing(wishes->what, err);
+    return print_and_put(wishes, manifest, template_print);
+}
+
 static int remove_one(const struct wishes *wishes, const char *state, error *err)
 {
-    if (!wishes->what)
-        return complain("which template? see glovebox template list");
     auto_fd store = store_open(state, false, err);
     if (store < 0 || store_sweep(store, err) < 0 || store_remove(store, wishes->what, err) < 0)
         return complain_of(err);
@@ -321,27 +281,14 @@ static int remove_one(const struct wishes *wishes, const char *state, error *err
     return 0;
 }
 
-/* Takes the manifest. */
-static int told(const struct wishes *wishes, struct json_object *manifest)
-{
-    if (wishes->json)
-        template_print_json(manifest);
-    else
-        template_print_row(manifest);
-    (void) json_object_put(manifest);
-    return 0;
-}
-
 static int rollback(const struct wishes *wishes, const char *state, error *err)
 {
     struct json_object *manifest = NULL;
-    if (!wishes->what)
-        return complain("which template? see glovebox template list");
     auto_fd store = store_open(state, false, err);
     if (store < 0 || store_rollback(store, wishes->what, err) < 0 ||
         store_manifest(store, wishes->what, &manifest, err) < 0)
         return complain_of(err);
-    return told(wishes, manifest);
+    return print_and_put(wishes, manifest, template_print_row);
 }
 
 static int export_one(const struct wishes *wishes, const char *state, error *err)
@@ -372,7 +319,7 @@ static int import_one(const struct wishes *wishes, const char *state, error *err
         int status = complain_of(err);
         return tool_interrupted ? EXIT_CANCELLED : status;
     }
-    return told(wishes, manifest);
+    return print_and_put(wishes, manifest, template_print_row);
 }
 
 static int verify(const struct wishes *wishes, const char *state, error *err)
@@ -388,26 +335,34 @@ int command_template(int argc, char **argv)
     static const struct {
         const char *name;
         int (*act)(const struct wishes *, const char *, error *);
+        bool needs_name;
     } verbs[] = {
-        { "build", build },       { "list", list },         { "show", show },
-        { "remove", remove_one }, { "export", export_one }, { "import", import_one },
-        { "rollback", rollback }, { "verify", verify },
+        { "build", build, false },       { "list", list, false },
+        { "show", show, true },          { "remove", remove_one, true },
+        { "export", export_one, false }, { "import", import_one, false },
+        { "rollback", rollback, true },  { "verify", verify, false },
     };
     struct wishes wishes = { .json = false };
-    error err;
-    int status = parse_wishes(argc, argv, &wishes);
+    error err = { 0 };
+    auto_text state = NULL;
+    const char *given[3] = { NULL };
+    struct words words = { argc, argv, 1, given, 3 };
+    int outcome = options_read_all(&template_option_table, &wishes, &words, &err);
+    if (outcome != OPTIONS_TAKEN)
+        return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
+    wishes.verb = given[0];
+    wishes.what = given[1];
+    wishes.file = given[2];
+    int status = check_wishes(&wishes);
     if (status != 0)
         return status;
-    if (wishes.help) {
-        (void) fputs(help_text, stdout);
-        return 0;
-    }
-    auto_text state = NULL;
     if (path_of_state(wishes.state, &state, &err) < 0)
         return complain_of(&err);
     const char *meant = verb_meant("template", wishes.verb);
     for_each(verb, verbs)
         if (meant && strcmp(meant, verb->name) == 0)
-            return verb->act(&wishes, state, &err);
+            return verb->needs_name && !wishes.what
+                       ? complain("which template? see glovebox template list")
+                       : verb->act(&wishes, state, &err);
     return complain_of_verb("template", wishes.verb);
 }

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *template_text(struct json_object *manifest, const char *key)
@@ -105,16 +106,43 @@ void template_print(struct json_object *manifest)
             printf("%-12s %s=%s\n", "env", name, json_object_get_string(value));
     }
     print_pairs("python", json_object_object_get(manifest, "python"));
+    print_pairs("npm", json_object_object_get(manifest, "npm"));
     print_pairs("packages", json_object_object_get(manifest, "packages"));
 }
 
-void template_print_cost(struct json_object *recipe)
+/* ", 41 with what they need, 12 MiB to fetch", or nothing without a lock. */
+static void describe_lock(const char *path, char *text, size_t size)
+{
+    unsigned rows = 0;
+    long long bytes = 0;
+    char line[1024];
+    FILE *lock = fopen(path, "re");
+    while (lock && fgets(line, sizeof line, lock)) {
+        rows += *line != '#' && *line != '\n';
+        if (strncmp(line, "# bytes: ", 9) == 0)
+            bytes = strtoll(line + 9, NULL, 10);
+    }
+    if (lock)
+        (void) fclose(lock);
+    *text = '\0';
+    if (rows > 0)
+        (void) snprintf(text, size, ", %u with what they need, %lld MiB to fetch", rows,
+                        (bytes + (1 << 20) - 1) >> 20);
+}
+
+void template_print_cost(struct json_object *recipe, const char *npm_lock)
 {
     const char *takes = template_text(recipe, "takes");
     int64_t room = json_object_get_int64(json_object_object_get(recipe, "disk"));
+    size_t listed = json_object_array_length(json_object_object_get(recipe, "npm"));
+    char packages[160] = "", more[96];
+    if (listed > 0) {
+        describe_lock(npm_lock, more, sizeof more);
+        (void) snprintf(packages, sizeof packages, "%zu packages of npm%s; ", listed, more);
+    }
     (void) fprintf(stderr,
-                   "glovebox: template %s: %s%sneeds %" PRId64 " MiB free while it is built\n",
-                   template_text(recipe, "name"), takes, *takes ? "; " : "", room >> 20);
+                   "glovebox: template %s: %s%s%sneeds %" PRId64 " MiB free while it is built\n",
+                   template_text(recipe, "name"), takes, *takes ? "; " : "", packages, room >> 20);
 }
 
 /* The templates that come with glovebox and have not been built. */

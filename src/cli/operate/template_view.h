@@ -14,8 +14,9 @@ void template_print_json(struct json_object *object);  /* with those names, whic
 void template_print_row(struct json_object *manifest); /* one line of a list */
 void template_print(struct json_object *manifest);     /* languages, variables, packages */
 
-/* On stderr, before a build begins: what its recipe says that it takes. */
-void template_print_cost(struct json_object *recipe);
+/* On stderr, before a build begins: what its recipe says that it takes, and what the lock of its
+ * packages of npm, if there is one, says of their size. */
+void template_print_cost(struct json_object *recipe, const char *npm_lock);
 
 /* The templates that come with glovebox and are not in the store (-1: there is none). */
 void template_print_unbuilt(int store);

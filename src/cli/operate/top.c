@@ -36,23 +36,18 @@ static const struct option_row rows[] = {
       "the daemon's socket or port; default: where it is looked for", store_text, FIELD(socket) },
 };
 
-const struct option_table *top_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "top",
-        .examples =
-            "  glovebox top                          keys, pools and sessions, every two seconds\n"
-            "  glovebox top --once                   one page\n"
-            "  glovebox top --json | jq .keys        for programs\n",
-        .usage = "[OPTIONS]",
-        .more =
-            "q or Ctrl-C leaves. Below the tables it says which limits look too tight, and which "
+const struct option_table top_option_table = {
+    .verb = "top",
+    .examples =
+        "  glovebox top                          keys, pools and sessions, every two seconds\n"
+        "  glovebox top --once                   one page\n"
+        "  glovebox top --json | jq .keys        for programs\n",
+    .usage = "[OPTIONS]",
+    .more = "q or Ctrl-C leaves. Below the tables it says which limits look too tight, and which "
             "keys\nrun into theirs again and again.\n",
-        .rows = rows,
-        .count = COUNT_OF(rows),
-    };
-    return &table;
-}
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
 
 /* Gives  the answer's text and value; the caller frees both. */
 static int ask(const char *place, char **ret_text, json_object **ret_value, error *err)
@@ -153,13 +148,9 @@ int command_top(int argc, char **argv)
     error err = { 0 };
     auto_text text = NULL;
     json_object *value = NULL;
-    int outcome = options_read(top_option_table(), &arguments, &words, &err);
-    if (outcome == OPTIONS_HELP)
-        return 0;
-    if (outcome == 0 && words.next < argc)
-        return complain("top takes no '%s'; see glovebox top --help", argv[words.next]);
-    if (outcome < 0)
-        return complain_of(&err);
+    int outcome = options_read_all(&top_option_table, &arguments, &words, &err);
+    if (outcome != OPTIONS_TAKEN)
+        return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
     if (!arguments.once && !arguments.json && isatty(STDOUT_FILENO))
         return watch(arguments.socket, &err) < 0 ? complain_of(&err)
                : ended_by                        ? 128 + ended_by

@@ -322,29 +322,24 @@ static const struct option_row rows[] = {
 };
 /* clang-format on */
 
-const struct option_table *limits_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "limits",
-        .examples = "  glovebox limits report                   of all policies\n"
-                    "  glovebox limits report --policy data --since 24h\n",
-        .usage = "report [OPTIONS]",
-        .more =
-            "Reads the receipts in the log; no daemon is asked. MET counts runs that met a limit, "
+const struct option_table limits_option_table = {
+    .verb = "limits",
+    .examples = "  glovebox limits report                   of all policies\n"
+                "  glovebox limits report --policy data --since 24h\n",
+    .usage = "report [OPTIONS]",
+    .more = "Reads the receipts in the log; no daemon is asked. MET counts runs that met a limit, "
             "whether they\nended for it or not; p50, p95 and max say how much of what they were "
             "granted runs have used.\n",
-        .rows = rows,
-        .count = COUNT_OF(rows),
-    };
-    return &table;
-}
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
 
 static int read_arguments(struct report *report, int argc, char **argv, error *err)
 {
     struct words words = { argc, argv, 1 };
     bool has_verb = false;
     for (;;) {
-        int outcome = options_read(limits_option_table(), report, &words, err);
+        int outcome = options_read(&limits_option_table, report, &words, err);
         if (outcome != 0)
             return outcome;
         if (words.next == argc)

@@ -22,24 +22,18 @@ static const struct option_row rows[] = {
       FIELD(policy) },
 };
 
-const struct option_table *manifest_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "manifest",
-        .examples =
-            "  glovebox manifest --format openai --policy data   tools of a chat completion\n"
-            "  glovebox manifest --format anthropic              tools of a message\n"
-            "  glovebox manifest --format mcp                    what tools/list answers\n"
-            "  glovebox manifest --format openapi                a document of one request\n",
-        .usage = "--format FORMAT [OPTIONS]",
-        .more =
-            "Arguments that the schema accepts are the body of POST /v1/runs; add \"policy\" to "
+const struct option_table manifest_option_table = {
+    .verb = "manifest",
+    .examples = "  glovebox manifest --format openai --policy data   tools of a chat completion\n"
+                "  glovebox manifest --format anthropic              tools of a message\n"
+                "  glovebox manifest --format mcp                    what tools/list answers\n"
+                "  glovebox manifest --format openapi                a document of one request\n",
+    .usage = "--format FORMAT [OPTIONS]",
+    .more = "Arguments that the schema accepts are the body of POST /v1/runs; add \"policy\" to "
             "them.\n",
-        .rows = rows,
-        .count = COUNT_OF(rows),
-    };
-    return &table;
-}
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
 
 int command_manifest(int argc, char **argv)
 {
@@ -48,13 +42,9 @@ int command_manifest(int argc, char **argv)
     struct words words = { argc, argv, 1 };
     error err = { 0 };
     auto_bytes text = { 0 };
-    int outcome = options_read(manifest_option_table(), &arguments, &words, &err);
-    if (outcome == OPTIONS_HELP)
-        return 0;
-    if (outcome < 0)
-        return complain_of(&err);
-    if (words.next < words.count)
-        return complain("manifest takes no '%s'; see glovebox manifest --help", argv[words.next]);
+    int outcome = options_read_all(&manifest_option_table, &arguments, &words, &err);
+    if (outcome != OPTIONS_TAKEN)
+        return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
     if (!arguments.format)
         return complain("say for whom: --format openai, anthropic, mcp or openapi");
     if (policy_choose(arguments.policy, NULL, &policy, NULL, &err) < 0)

@@ -9,6 +9,7 @@
 #include "cli/common/policy_choice.h"
 #include "cli/common/precheck_request.h"
 #include "policy/explain.h"
+#include "json/member.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,23 +31,17 @@ static const struct option_row rows[] = {
 };
 /* clang-format on */
 
-const struct option_table *policy_explain_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "policy explain",
-        .examples =
-            "  glovebox policy explain --policy data                 what it grants, and why\n"
-            "  glovebox policy explain --policy data --code file.py  and what happens to this "
-            "code\n",
-        .usage = "[OPTIONS]",
-        .more =
-            "Nothing of the code runs. Exit status 126: it would be denied, or a person asked.\n"
+const struct option_table policy_explain_option_table = {
+    .verb = "policy explain",
+    .examples = "  glovebox policy explain --policy data                 what it grants, and why\n"
+                "  glovebox policy explain --policy data --code file.py  and what happens to this "
+                "code\n",
+    .usage = "[OPTIONS]",
+    .more = "Nothing of the code runs. Exit status 126: it would be denied, or a person asked.\n"
             "What is found in code is a lint; the sandbox is the boundary.\n",
-        .rows = rows,
-        .count = COUNT_OF(rows),
-    };
-    return &table;
-}
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
 
 struct explanation {
     struct policy policy;
@@ -55,15 +50,11 @@ struct explanation {
     json_object *code;
 };
 
-static void add_text(json_object *object, const char *name, const char *text)
-{
-    (void) json_object_object_add(object, name, text ? json_object_new_string(text) : NULL);
-}
-
 static void add_place(const struct explanation *explanation, json_object *object,
                       struct policy_origin origin)
 {
-    add_text(object, "file", origin.line > 0 ? explanation->origins.files[origin.file] : NULL);
+    member_set_text(object, "file",
+                    origin.line > 0 ? explanation->origins.files[origin.file] : NULL);
     (void) json_object_object_add(object, "file_line",
                                   origin.line > 0 ? json_object_new_int(origin.line) : NULL);
 }
@@ -74,8 +65,8 @@ static void explain_statement(void *context, const struct policy_statement *stat
     char place[POLICY_ORIGIN_SIZE];
     if (explanation->grants) {
         json_object *row = json_object_new_object();
-        add_text(row, "key", statement->key);
-        add_text(row, "value", statement->value);
+        member_set_text(row, "key", statement->key);
+        member_set_text(row, "value", statement->value);
         add_place(explanation, row, statement->origin);
         (void) json_object_array_add(explanation->grants, row);
         return;
@@ -96,9 +87,9 @@ static void explain_finding(struct explanation *explanation, const char *name,
     if (explanation->code) {
         json_object *row = json_object_new_object();
         (void) json_object_object_add(row, "line", json_object_new_int(finding->line));
-        add_text(row, "rule", finding->rule);
-        add_text(row, "decision", finding->decision);
-        add_text(row, "subject", finding->subject);
+        member_set_text(row, "rule", finding->rule);
+        member_set_text(row, "decision", finding->decision);
+        member_set_text(row, "subject", finding->subject);
         add_place(explanation, row, origin);
         (void) json_object_array_add(explanation->code, row);
         return;
@@ -167,13 +158,13 @@ static void print_json(const struct explanation *explanation, const char *verdic
 {
     json_object *root = json_object_new_object();
     json_object *files = json_object_new_array();
-    add_text(root, "policy", explanation->policy.name);
+    member_set_text(root, "policy", explanation->policy.name);
     for (size_t i = 0; i < explanation->origins.file_count; i++)
         (void) json_object_array_add(files, json_object_new_string(explanation->origins.files[i]));
     (void) json_object_object_add(root, "files", files);
     (void) json_object_object_add(root, "grants", json_object_get(explanation->grants));
     (void) json_object_object_add(root, "findings", json_object_get(explanation->code));
-    add_text(root, "verdict", verdict);
+    member_set_text(root, "verdict", verdict);
     (void) puts(json_object_to_json_string_ext(root, JSON_C_TO_STRING_PLAIN |
                                                          JSON_C_TO_STRING_NOSLASHESCAPE));
     (void) json_object_put(root);
@@ -185,14 +176,9 @@ int policy_explain(int argc, char **argv)
     struct explain_arguments arguments = { 0 };
     struct words words = { argc, argv, 1 };
     error err = { 0 };
-    int outcome = options_read(policy_explain_option_table(), &arguments, &words, &err);
-    if (outcome == OPTIONS_HELP)
-        return 0;
-    if (outcome < 0)
-        return complain_of(&err);
-    if (words.next < words.count)
-        return complain("policy explain takes no '%s'; see glovebox policy explain --help",
-                        argv[words.next]);
+    int outcome = options_read_all(&policy_explain_option_table, &arguments, &words, &err);
+    if (outcome != OPTIONS_TAKEN)
+        return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
     if (policy_choose(arguments.policy, arguments.state, &explanation.policy, &explanation.origins,
                       &err) < 0)
         return complain_of_policy(&err, NULL);

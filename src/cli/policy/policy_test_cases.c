@@ -28,15 +28,12 @@ static const struct option_row rows[] = {
     { "state", 0, "FOLDER", VALUES_FOLDER, "where templates are kept", store_text, FIELD(state) },
 };
 
-const struct option_table *policy_test_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "policy test",
-        .examples = "  glovebox policy test cases.yaml                  every case of a file\n"
-                    "  glovebox policy test --policy mine cases.yaml    by another policy\n",
-        .usage = "[OPTIONS] FILE",
-        .more =
-            "A file of cases:\n\n"
+const struct option_table policy_test_option_table = {
+    .verb = "policy test",
+    .examples = "  glovebox policy test cases.yaml                  every case of a file\n"
+                "  glovebox policy test --policy mine cases.yaml    by another policy\n",
+    .usage = "[OPTIONS] FILE",
+    .more = "A file of cases:\n\n"
             "  policy: careful\n"
             "  cases:\n"
             "    - {name: no shells, code: \"import os; os.system('id')\", expect: deny}\n"
@@ -44,11 +41,9 @@ const struct option_table *policy_test_option_table(void)
             "    - {name: no hours, limits: {wall: 2h}, expect: deny}\n\n"
             "A case has code or file, language, limits, and what is expected: allow, warn, ask or "
             "deny.\nExit status 0: all are as expected; 1: some are not.\n",
-        .rows = rows,
-        .count = COUNT_OF(rows),
-    };
-    return &table;
-}
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
 
 struct case_row {
     const char *name, *code, *file, *language;
@@ -292,11 +287,9 @@ int policy_test(int argc, char **argv)
     error err = { 0 };
     auto_text text = NULL;
     size_t size = 0;
-    int outcome = options_read(policy_test_option_table(), &arguments, &words, &err);
-    if (outcome == OPTIONS_HELP)
-        return 0;
-    if (outcome < 0)
-        return complain_of(&err);
+    int outcome = options_read(&policy_test_option_table, &arguments, &words, &err);
+    if (outcome != OPTIONS_TAKEN)
+        return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
     if (words.next + 1 != words.count)
         return complain("policy test takes one file of cases; see glovebox policy test --help");
     suite.path = argv[words.next];

@@ -8,8 +8,8 @@
 int policy_explain(int argc, char **argv); /* what would happen to code, and which line says so */
 int policy_test(int argc, char **argv);    /* a file of cases, with what is expected of each */
 
-const struct option_table *policy_explain_option_table(void);
-const struct option_table *policy_test_option_table(void);
+extern const struct option_table policy_explain_option_table;
+extern const struct option_table policy_test_option_table;
 
 /* What the policy holds, for people, and of that where each endpoint leads. */
 void policy_print(const struct policy *policy);

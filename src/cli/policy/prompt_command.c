@@ -22,19 +22,14 @@ static const struct option_row rows[] = {
     { "state", 0, "FOLDER", VALUES_FOLDER, "where templates are kept", store_text, FIELD(state) },
 };
 
-const struct option_table *prompt_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "prompt",
-        .examples =
-            "  glovebox prompt --policy data         text for the model that writes the code\n",
-        .usage = "[OPTIONS]",
-        .more = "It is made from the policy and the template, so it says what really holds.\n",
-        .rows = rows,
-        .count = COUNT_OF(rows),
-    };
-    return &table;
-}
+const struct option_table prompt_option_table = {
+    .verb = "prompt",
+    .examples = "  glovebox prompt --policy data         text for the model that writes the code\n",
+    .usage = "[OPTIONS]",
+    .more = "It is made from the policy and the template, so it says what really holds.\n",
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
 
 int command_prompt(int argc, char **argv)
 {
@@ -44,13 +39,9 @@ int command_prompt(int argc, char **argv)
     error err = { 0 };
     auto_bytes text = { 0 };
     json_object *manifest = NULL;
-    int outcome = options_read(prompt_option_table(), &arguments, &words, &err);
-    if (outcome == OPTIONS_HELP)
-        return 0;
-    if (outcome < 0)
-        return complain_of(&err);
-    if (words.next < words.count)
-        return complain("prompt takes no '%s'; see glovebox prompt --help", argv[words.next]);
+    int outcome = options_read_all(&prompt_option_table, &arguments, &words, &err);
+    if (outcome != OPTIONS_TAKEN)
+        return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
     if (policy_choose(arguments.policy, arguments.state, &policy, NULL, &err) < 0 ||
         read_template_manifest(arguments.state, policy.template, &manifest, &err) < 0)
         return complain_of(&err);

@@ -33,23 +33,18 @@ static const struct option_row rows[] = {
 };
 /* clang-format on */
 
-const struct option_table *check_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "check",
-        .examples =
-            "  glovebox check script.py              what is found, and what happens to it\n"
-            "  glovebox check --policy data -        code from stdin\n"
-            "  glovebox check -c 'import ctypes'     a line of code\n",
-        .usage = "[OPTIONS] FILE|-\n       glovebox check [OPTIONS] -c CODE",
-        .more = "Nothing of the code runs. Exit status 0: it may run, warnings included; 126: the "
-                "policy denies\nit or wants a person asked; 125: there was no look.\n"
-                "It is a lint of what code says openly: the sandbox is the boundary, not this.\n",
-        .rows = rows,
-        .count = COUNT_OF(rows),
-    };
-    return &table;
-}
+const struct option_table check_option_table = {
+    .verb = "check",
+    .examples = "  glovebox check script.py              what is found, and what happens to it\n"
+                "  glovebox check --policy data -        code from stdin\n"
+                "  glovebox check -c 'import ctypes'     a line of code\n",
+    .usage = "[OPTIONS] FILE|-\n       glovebox check [OPTIONS] -c CODE",
+    .more = "Nothing of the code runs. Exit status 0: it may run, warnings included; 126: the "
+            "policy denies\nit or wants a person asked; 125: there was no look.\n"
+            "It is a lint of what code says openly: the sandbox is the boundary, not this.\n",
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
 
 static void print_finding(const char *name, const struct look_finding *finding)
 {
@@ -142,7 +137,7 @@ int command_check(int argc, char **argv)
     struct words words = { argc, argv, 1 };
     struct code_input code = { 0 };
     error err = { 0 };
-    int outcome = options_read(check_option_table(), &arguments, &words, &err);
+    int outcome = options_read(&check_option_table, &arguments, &words, &err);
     if (outcome == OPTIONS_HELP)
         return 0;
     if (outcome < 0 || read_words(&arguments, &words, &code, &err) < 0)

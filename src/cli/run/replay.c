@@ -75,21 +75,17 @@ static const struct option_row rows[] = {
     /* clang-format on */
 };
 
-const struct option_table *replay_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "replay",
-        .examples = "  glovebox replay run.json --code script.py --file data.csv\n"
-                    "  glovebox replay rcp_… --code script.py -- ARGUMENTS\n",
-        .usage = "[OPTIONS] RECEIPT [-- ARGUMENTS]",
-        .more = "The receipt is verified first. Exit status 0: the same came out; 1: something "
-                "else did, or "
-                "the receipt does not verify; 125: it could not be run.\n",
-        .rows = rows,
-        .count = COUNT_OF(rows),
-    };
-    return &table;
-}
+const struct option_table replay_option_table = {
+    .verb = "replay",
+    .examples = "  glovebox replay run.json --code script.py --file data.csv\n"
+                "  glovebox replay rcp_… --code script.py -- ARGUMENTS\n",
+    .usage = "[OPTIONS] RECEIPT [-- ARGUMENTS]",
+    .more = "The receipt is verified first. Exit status 0: the same came out; 1: something "
+            "else did, or "
+            "the receipt does not verify; 125: it could not be run.\n",
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
 
 /* --- what is run ------------------------------------------------------------------------------ */
 
@@ -156,12 +152,12 @@ static int read_command_line(struct replay *replay, struct words *words, const c
                              error *err)
 {
     *ret_receipt = NULL;
-    int outcome = options_read(replay_option_table(), replay, words, err);
+    int outcome = options_read(&replay_option_table, replay, words, err);
     if (outcome != OPTIONS_TAKEN)
         return outcome;
     if (words->next < words->count)
         *ret_receipt = words->words[words->next++];
-    outcome = options_read(replay_option_table(), replay, words, err);
+    outcome = options_read(&replay_option_table, replay, words, err);
     if (outcome != OPTIONS_TAKEN)
         return outcome;
     return *ret_receipt ? OPTIONS_TAKEN

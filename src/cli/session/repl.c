@@ -44,25 +44,21 @@ static const struct option_row rows[] = {
 };
 /* clang-format on */
 
-const struct option_table *repl_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "repl",
-        .examples = "  glovebox repl                       python in a session of its own, which "
-                    "ends with it\n"
-                    "  glovebox repl -l bash               another language that it has\n"
-                    "  glovebox repl ses_2f1               in a session that is there, and stays\n",
-        .usage = "[OPTIONS] [SESSION]",
-        .more = "An entry that is not finished goes on in the next line: as python's do, where an "
-                "empty line ends a\nblock; in bash, javascript and r with what is open, or two "
-                "empty lines. The history has entries\nwhole, with ↵ between their lines; Tab goes "
-                "on with a word of it. Ctrl-C "
-                "interrupts a cell, Ctrl-D or exit ends. Needs a daemon:\nglovebox serve.\n",
-        .rows = rows,
-        .count = COUNT_OF(rows),
-    };
-    return &table;
-}
+const struct option_table repl_option_table = {
+    .verb = "repl",
+    .examples = "  glovebox repl                       python in a session of its own, which "
+                "ends with it\n"
+                "  glovebox repl -l bash               another language that it has\n"
+                "  glovebox repl ses_2f1               in a session that is there, and stays\n",
+    .usage = "[OPTIONS] [SESSION]",
+    .more = "An entry that is not finished goes on in the next line: as python's do, where an "
+            "empty line ends a\nblock; in bash, javascript and r with what is open, or two "
+            "empty lines. The history has entries\nwhole, with ↵ between their lines; Tab goes "
+            "on with a word of it. Ctrl-C "
+            "interrupts a cell, Ctrl-D or exit ends. Needs a daemon:\nglovebox serve.\n",
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
 
 /* --- an entry --------------------------------------------------------------------------------- */
 
@@ -358,7 +354,7 @@ int command_repl(int argc, char **argv)
     struct repl *repl = calloc(1, sizeof *repl);
     if (!repl)
         return complain("out of memory");
-    int outcome = options_read(repl_option_table(), repl, &words, &err);
+    int outcome = options_read(&repl_option_table, repl, &words, &err);
     repl->arguments.words = argv + words.next;
     repl->arguments.count = argc - words.next;
     int status = 0;

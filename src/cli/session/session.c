@@ -91,48 +91,43 @@ static const struct option_row rows[] = {
 };
 /* clang-format on */
 
-const struct option_table *session_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "session",
-        .examples =
-            "  id=$(glovebox session new --policy data)      begin one\n"
-            "  glovebox session run $id -c 'x = 6 * 7'       a cell; names are kept\n"
-            "  glovebox session run $id -c x\n"
-            "  glovebox session cp table.csv $id:in/table.csv\n"
-            "  glovebox session exec $id -- wc -l in/table.csv\n"
-            "  glovebox session shell $id                    a terminal inside\n"
-            "  glovebox session attach $id                   what runs there already\n"
-            "  glovebox session checkpoint $id before; glovebox session rollback $id before\n"
-            "  other=$(glovebox session branch $id)          one more, with its names and files\n"
-            "  glovebox session kill $id\n",
-        .usage =
-            "new|create [OPTIONS]\n"
-            "       glovebox session list|ls|show [OPTIONS] [ID]\n"
-            "       glovebox session run [OPTIONS] ID FILE|-\n"
-            "       glovebox session exec|shell [OPTIONS] ID [-- COMMAND]\n"
-            "       glovebox session ps ID\n"
-            "       glovebox session attach ID [PROCESS]\n"
-            "       glovebox session cp [-r] FILE… ID:PATH  or  ID:PATH… FILE; - is stdin or "
-            "stdout\n"
-            "       glovebox session cp --tar ID:FOLDER FILE|-  or  FILE|- ID:FOLDER\n"
-            "       glovebox session files ID [FOLDER]\n"
-            "       glovebox session pause [--files-only] ID\n"
-            "       glovebox session resume ID\n"
-            "       glovebox session branch [--context NAME | --checkpoint CHECKPOINT] [--label "
-            "NAME=VALUE] [--idle TIME] [--ttl TIME] ID\n"
-            "       glovebox session checkpoint ID [NAME]\n"
-            "       glovebox session checkpoints ID\n"
-            "       glovebox session rollback|checkpoint-rm ID CHECKPOINT\n"
-            "       glovebox session kill|rm ID…",
-        .more = "An ID may be shortened to a beginning that only one session has. Needs a daemon: "
-                "glovebox serve.\nIn a shell, Enter ~ . leaves the program running; come back with "
-                "attach.\n",
-        .rows = rows,
-        .count = COUNT_OF(rows),
-    };
-    return &table;
-}
+const struct option_table session_option_table = {
+    .verb = "session",
+    .examples =
+        "  id=$(glovebox session new --policy data)      begin one\n"
+        "  glovebox session run $id -c 'x = 6 * 7'       a cell; names are kept\n"
+        "  glovebox session run $id -c x\n"
+        "  glovebox session cp table.csv $id:in/table.csv\n"
+        "  glovebox session exec $id -- wc -l in/table.csv\n"
+        "  glovebox session shell $id                    a terminal inside\n"
+        "  glovebox session attach $id                   what runs there already\n"
+        "  glovebox session checkpoint $id before; glovebox session rollback $id before\n"
+        "  other=$(glovebox session branch $id)          one more, with its names and files\n"
+        "  glovebox session kill $id\n",
+    .usage = "new|create [OPTIONS]\n"
+             "       glovebox session list|ls|show [OPTIONS] [ID]\n"
+             "       glovebox session run [OPTIONS] ID FILE|-\n"
+             "       glovebox session exec|shell [OPTIONS] ID [-- COMMAND]\n"
+             "       glovebox session ps ID\n"
+             "       glovebox session attach ID [PROCESS]\n"
+             "       glovebox session cp [-r] FILE… ID:PATH  or  ID:PATH… FILE; - is stdin or "
+             "stdout\n"
+             "       glovebox session cp --tar ID:FOLDER FILE|-  or  FILE|- ID:FOLDER\n"
+             "       glovebox session files ID [FOLDER]\n"
+             "       glovebox session pause [--files-only] ID\n"
+             "       glovebox session resume ID\n"
+             "       glovebox session branch [--context NAME | --checkpoint CHECKPOINT] [--label "
+             "NAME=VALUE] [--idle TIME] [--ttl TIME] ID\n"
+             "       glovebox session checkpoint ID [NAME]\n"
+             "       glovebox session checkpoints ID\n"
+             "       glovebox session rollback|checkpoint-rm ID CHECKPOINT\n"
+             "       glovebox session kill|rm ID…",
+    .more = "An ID may be shortened to a beginning that only one session has. Needs a daemon: "
+            "glovebox serve.\nIn a shell, Enter ~ . leaves the program running; come back with "
+            "attach.\n",
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
 
 int library_failed(int32_t code, error *err)
 {
@@ -180,7 +175,7 @@ static int read_words(struct session_arguments *arguments, struct words *words, 
 {
     bool is_command = strcmp(verb, "exec") == 0 || strcmp(verb, "shell") == 0;
     for (;;) {
-        int outcome = options_read(session_option_table(), arguments, words, err);
+        int outcome = options_read(&session_option_table, arguments, words, err);
         bool is_rest = words->next > 0 && strcmp(words->words[words->next - 1], "--") == 0;
         if (outcome != OPTIONS_TAKEN || words->next == words->count)
             return outcome;
@@ -248,11 +243,9 @@ int command_session(int argc, char **argv)
     struct words words = { argc, argv, 1 };
     const struct verb *verb = NULL;
     error err = { 0 };
-    int outcome = options_read(session_option_table(), &arguments, &words, &err);
-    if (outcome == OPTIONS_HELP)
-        return 0;
-    if (outcome < 0)
-        return complain_of(&err);
+    int outcome = options_read(&session_option_table, &arguments, &words, &err);
+    if (outcome != OPTIONS_TAKEN)
+        return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
     if (words.next == argc)
         return complain_of_verb("session", NULL);
     const char *word = verb_meant("session", argv[words.next++]);

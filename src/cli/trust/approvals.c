@@ -40,45 +40,33 @@ static const struct option_row deny_rows[] = {
 };
 /* clang-format on */
 
-const struct option_table *approvals_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "approvals",
-        .examples = "  glovebox approvals                 what waits\n"
-                    "  glovebox approvals apr_…           one of them: its code, what it asks for, "
-                    "what could leave\n"
-                    "  glovebox approvals revoke apr_…    takes one back that was not used yet\n",
-        .usage = "[revoke] [OPTIONS] [ID]",
-        .rows = list_rows,
-        .count = COUNT_OF(list_rows),
-    };
-    return &table;
-}
+const struct option_table approvals_option_table = {
+    .verb = "approvals",
+    .examples = "  glovebox approvals                 what waits\n"
+                "  glovebox approvals apr_…           one of them: its code, what it asks for, "
+                "what could leave\n"
+                "  glovebox approvals revoke apr_…    takes one back that was not used yet\n",
+    .usage = "[revoke] [OPTIONS] [ID]",
+    .rows = list_rows,
+    .count = COUNT_OF(list_rows),
+};
 
-const struct option_table *approve_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "approve",
-        .examples = "  glovebox approve apr_…\n"
-                    "  glovebox approve --scope code --until 1h apr_…\n",
-        .usage = "[OPTIONS] ID",
-        .rows = approve_rows,
-        .count = COUNT_OF(approve_rows),
-    };
-    return &table;
-}
+const struct option_table approve_option_table = {
+    .verb = "approve",
+    .examples = "  glovebox approve apr_…\n"
+                "  glovebox approve --scope code --until 1h apr_…\n",
+    .usage = "[OPTIONS] ID",
+    .rows = approve_rows,
+    .count = COUNT_OF(approve_rows),
+};
 
-const struct option_table *deny_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "deny",
-        .examples = "  glovebox deny --reason 'not with customer data' apr_…\n",
-        .usage = "[OPTIONS] ID",
-        .rows = deny_rows,
-        .count = COUNT_OF(deny_rows),
-    };
-    return &table;
-}
+const struct option_table deny_option_table = {
+    .verb = "deny",
+    .examples = "  glovebox deny --reason 'not with customer data' apr_…\n",
+    .usage = "[OPTIONS] ID",
+    .rows = deny_rows,
+    .count = COUNT_OF(deny_rows),
+};
 
 static int connect_daemon(const struct approval_arguments *arguments, glb_client **ret_client,
                           error *err)
@@ -282,21 +270,12 @@ struct verb {
 static int command(const struct verb *verb, int argc, char **argv)
 {
     struct approval_arguments arguments = { 0 };
-    struct words words = { argc, argv, verb->first };
     const char *id = NULL;
+    struct words words = { argc, argv, verb->first, &id, 1 };
     error err = { 0 };
-    for (;;) {
-        int outcome = options_read(verb->table, &arguments, &words, &err);
-        if (outcome == OPTIONS_HELP)
-            return 0;
-        if (outcome < 0)
-            return complain_of(&err);
-        if (words.next == argc)
-            break;
-        if (id)
-            return complain("%s takes one id; '%s' is one too many", argv[0], argv[words.next]);
-        id = argv[words.next++];
-    }
+    int outcome = options_read_all(verb->table, &arguments, &words, &err);
+    if (outcome != OPTIONS_TAKEN)
+        return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
     if (verb->needs_id && !id)
         return complain("which one? glovebox approvals shows what waits");
     return verb->take(&arguments, id, &err) < 0 ? complain_of(&err) : 0;
@@ -304,20 +283,20 @@ static int command(const struct verb *verb, int argc, char **argv)
 
 int command_approvals(int argc, char **argv)
 {
-    const struct verb lists = { approvals_option_table(), 1, false, list };
-    const struct verb revokes = { approvals_option_table(), 2, true, revoke };
+    const struct verb lists = { &approvals_option_table, 1, false, list };
+    const struct verb revokes = { &approvals_option_table, 2, true, revoke };
     bool is_revoked = argc > 1 && strcmp(argv[1], "revoke") == 0;
     return command(is_revoked ? &revokes : &lists, argc, argv);
 }
 
 int command_approve(int argc, char **argv)
 {
-    const struct verb verb = { approve_option_table(), 1, true, approve };
+    const struct verb verb = { &approve_option_table, 1, true, approve };
     return command(&verb, argc, argv);
 }
 
 int command_deny(int argc, char **argv)
 {
-    const struct verb verb = { deny_option_table(), 1, true, deny };
+    const struct verb verb = { &deny_option_table, 1, true, deny };
     return command(&verb, argc, argv);
 }

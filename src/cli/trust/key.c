@@ -55,26 +55,20 @@ static const struct option_row rows[] = {
 };
 /* clang-format on */
 
-const struct option_table *key_option_table(void)
-{
-    static const struct option_table table = {
-        .verb = "key",
-        .examples =
-            "  glovebox key create ci --policy data,minimal --expires 30d\n"
-            "  glovebox key create --scope run,sessions --tenant team-a --concurrency 4\n"
-            "  glovebox key list                              what there is\n"
-            "  glovebox key rotate ID --grace 1h              a new secret; the old one for an "
-            "hour\n"
-            "  glovebox key revoke ID                         good for nothing from now on\n",
-        .usage = "create|list|rotate|revoke [OPTIONS] [NAME|ID]",
-        .more =
-            "Send a key as `Authorization: Bearer KEY` or `X-API-Key: KEY`. It is shown once, when "
+const struct option_table key_option_table = {
+    .verb = "key",
+    .examples = "  glovebox key create ci --policy data,minimal --expires 30d\n"
+                "  glovebox key create --scope run,sessions --tenant team-a --concurrency 4\n"
+                "  glovebox key list                              what there is\n"
+                "  glovebox key rotate ID --grace 1h              a new secret; the old one for an "
+                "hour\n"
+                "  glovebox key revoke ID                         good for nothing from now on\n",
+    .usage = "create|list|rotate|revoke [OPTIONS] [NAME|ID]",
+    .more = "Send a key as `Authorization: Bearer KEY` or `X-API-Key: KEY`. It is shown once, when "
             "it is\nmade; what is kept is a hash. The daemon need not run, and need not be told.\n",
-        .rows = rows,
-        .count = COUNT_OF(rows),
-    };
-    return &table;
-}
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
 
 static int read_moment(const char *option, const char *text, int64_t *ret_s, error *err)
 {
@@ -389,11 +383,9 @@ int command_key(int argc, char **argv)
     const char *id = NULL;
     error err = { 0 };
     for (;;) {
-        int outcome = options_read(key_option_table(), &arguments, &words, &err);
-        if (outcome == OPTIONS_HELP)
-            return 0;
-        if (outcome < 0)
-            return complain_of(&err);
+        int outcome = options_read(&key_option_table, &arguments, &words, &err);
+        if (outcome != OPTIONS_TAKEN)
+            return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
         if (words.next == argc)
             break;
         const char *word = argv[words.next++];

@@ -269,10 +269,8 @@ int command_log(int argc, char **argv)
     error err = { 0 };
     struct log_arguments arguments;
     int outcome = log_arguments_read(&arguments, argc, argv, "log", &err);
-    if (outcome == OPTIONS_HELP)
-        return 0;
-    if (outcome < 0)
-        return complain_of(&err);
+    if (outcome != OPTIONS_TAKEN)
+        return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
     for_each(verb, verbs) {
         int folder = -1;
         if (strcmp(verb->name, argv[1]) != 0)

@@ -267,10 +267,8 @@ int command_receipt(int argc, char **argv)
     error err = { 0 };
     struct log_arguments arguments;
     int outcome = log_arguments_read(&arguments, argc, argv, "receipt", &err);
-    if (outcome == OPTIONS_HELP)
-        return 0;
-    if (outcome < 0)
-        return complain_of(&err);
+    if (outcome != OPTIONS_TAKEN)
+        return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
     if (strcmp(verb_meant("receipt", argv[1]), "list") == 0)
         return log_show_receipts(&arguments, &err) < 0 ? complain_of(&err) : 0;
     for_each(verb, verbs) {

@@ -2,8 +2,6 @@
 # pip knows for which Python and C library they have to be. Behind pip_resolution.py, which finds out what is needed when
 # no lock says it; with a lock nothing is resolved. FOLDER is kept from build to build: what is there is not fetched again.
 
-import hashlib
-import json
 import threading
 import time
 
@@ -11,10 +9,6 @@ BATCH = 8    # wheels that one pip fetches
 AT_ONCE = 3  # of these
 NO_WAY = ("NewConnectionError", "ConnectTimeoutError", "ReadTimeoutError", "name resolution", "Connection refused",
           "Network is unreachable", "ProxyError", "Connection reset")
-
-
-def head_of(wanted):
-    return "# for: " + " | ".join(wanted)
 
 
 def read_lock(text, wanted):
@@ -34,19 +28,6 @@ def read_lock(text, wanted):
         if not marker.strip() or markers.Marker(marker).evaluate({"extra": ""}):
             rows.append((same(need.name), str(utils.Version(exact.group(1))), {one.strip() for one in hashes}))
     return rows
-
-
-def lock_size(text):
-    found = re.search(r"^# bytes: (\d+)$", text, re.MULTILINE)
-    return int(found.group(1)) if found else 0
-
-
-def digest_of(path):
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def in_folder(folder):
@@ -178,10 +159,7 @@ def resolve(wanted, known, folder):
         files[os.path.basename(path)] = digest
         total += os.path.getsize(path)
         rows.append(f"{name}=={version} --hash=sha256:{digest}")
-    return files, "\n".join([
-        "# Wheels, pinned by version and digest, written by glovebox template build. What is not listed here is not",
-        "# installed. Remove this file, and the next build resolves the list of the recipe anew.",
-        head_of(wanted), f"# bytes: {total}", *rows, ""])
+    return files, lock_text("Wheels, pinned by version and digest", wanted, total, rows)
 
 
 def main():

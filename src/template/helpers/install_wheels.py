@@ -6,12 +6,7 @@ import base64
 import collections
 import configparser
 import csv
-import hashlib
 import io
-import json
-import os
-import re
-import sys
 import sysconfig
 import zipfile
 
@@ -26,9 +21,8 @@ sys.exit({call}())
 """
 
 
-def give_up(wheel, text):
-    print(f"{os.path.basename(wheel)}: {text}", file=sys.stderr)
-    sys.exit(1)
+def refuse(wheel, text):
+    give_up(f"{os.path.basename(wheel)}: {text}")
 
 
 def check_tags(path):
@@ -38,7 +32,7 @@ def check_tags(path):
     pythons = python.split(".")
     if "py3" in pythons or ours in pythons or "abi3" in abi.split("."):
         return
-    give_up(path, f"is for {python}, and this template has {ours}; ask for it and review it again")
+    refuse(path, f"is for {python}, and this template has {ours}; ask for it and review it again")
 
 
 def places():
@@ -50,18 +44,12 @@ def places():
 def target_of(path, name, where):
     parts = name.split("/")
     if name.startswith("/") or "\\" in name or "\0" in name or any(part in ("", ".", "..") for part in parts):
-        give_up(path, f"has a file with the name {name!r}")
+        refuse(path, f"has a file with the name {name!r}")
     if not parts[0].endswith(".data"):
         return os.path.join(where["purelib"], *parts), False
     if len(parts) < 3 or parts[1] not in where:
         return None, False
     return os.path.join(where[parts[1]], *parts[2:]), parts[1] == "scripts"
-
-
-def is_left_out(target):
-    """By a pattern, in which '*' stops at '/', of itself or of a folder above it."""
-    parts = target.strip("/").split("/")
-    return any(LEFT_OUT.fullmatch("/".join(parts[:count])) for count in range(1, len(parts) + 1)) if LEFT_OUT else False
 
 
 def write(path, target, chunks, mode):
@@ -71,13 +59,13 @@ def write(path, target, chunks, mode):
             for chunk in chunks:
                 file.write(chunk)
     except FileExistsError:
-        give_up(path, f"would write over {target}, which another package has brought")
+        refuse(path, f"would write over {target}, which another package has brought")
     os.chmod(target, mode)
 
 
 def read_paper(path, wheel, name):
     if wheel.getinfo(name).file_size > PAPER_MOST:
-        give_up(path, f"has a {name} of more than {PAPER_MOST >> 20} MiB")
+        refuse(path, f"has a {name} of more than {PAPER_MOST >> 20} MiB")
     return wheel.read(name).decode()
 
 
@@ -92,7 +80,7 @@ def chunks_of(path, wheel, entry, record, is_script):
     is_listed = record is not None
     kind, _, wanted = record.get(entry.filename, "").partition("=") if is_listed else ("", "", "")
     if is_listed and kind not in ("sha256", "sha384", "sha512"):
-        give_up(path, f"has no digest of {entry.filename} in its record")
+        refuse(path, f"has no digest of {entry.filename} in its record")
     digest = hashlib.new(kind or "sha256")
     with wheel.open(entry) as file:
         chunk = file.read(CHUNK)
@@ -105,7 +93,7 @@ def chunks_of(path, wheel, entry, record, is_script):
             digest.update(chunk)
     found = base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode()
     if is_listed and found != wanted.rstrip("="):
-        give_up(path, f"{entry.filename} is not what its record says")
+        refuse(path, f"{entry.filename} is not what its record says")
 
 
 def write_commands(path, where, text):
@@ -117,7 +105,7 @@ def write_commands(path, where, text):
     for name, value in parser.items("console_scripts"):
         module, _, call = value.split("[")[0].replace(" ", "").partition(":")
         if not call or not all(part.isidentifier() for part in f"{module}.{call}".split(".")) or "/" in name:
-            give_up(path, f"has a command that is none: {name!r}")
+            refuse(path, f"has a command that is none: {name!r}")
         text = COMMAND.format(module=module, first=call.split(".")[0], call=call)
         write(path, os.path.join(where["scripts"], name), [text.encode()], 0o755)
 
@@ -129,11 +117,11 @@ def install(path, where, room):
         entries = [entry for entry in wheel.infolist() if not entry.is_dir()]
         room -= sum(entry.file_size for entry in entries)
         if room < 0 or len(entries) > ENTRIES_MOST:
-            give_up(path, f"with it there are more than {BYTES_MOST >> 30} GiB or {ENTRIES_MOST} files to unpack")
+            refuse(path, f"with it there are more than {BYTES_MOST >> 30} GiB or {ENTRIES_MOST} files to unpack")
         folders = {entry.filename.split("/")[0] for entry in entries if entry.filename.count("/") == 1
                    and entry.filename.endswith(".dist-info/RECORD")}
         if len(folders) != 1:
-            give_up(path, "is no wheel: it has no record of its files")
+            refuse(path, "is no wheel: it has no record of its files")
         folder = folders.pop()
         record = read_record(path, wheel, folder)
         for entry in entries:
@@ -149,22 +137,11 @@ def install(path, where, room):
     return room
 
 
-def check_digest(path, wanted):
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        for chunk in iter(lambda: file.read(CHUNK), b""):
-            digest.update(chunk)
-    if digest.hexdigest() != wanted:
-        give_up(path, "is not the archive that was fetched")
-
-
 order = json.loads(sys.argv[2]) if len(sys.argv) > 2 else {"files": dict.fromkeys(os.listdir(sys.argv[1])), "leave_out": []}
-patterns = ["".join("[^/]*" if sign == "*" else "[^/]" if sign == "?" else re.escape(sign) for sign in pattern)
-            for pattern in order["leave_out"]]
-LEFT_OUT = re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else None
+is_left_out = left_out(order["leave_out"])
 left = BYTES_MOST
 for number, (name, wanted) in enumerate(sorted(order["files"].items())):
     print(f"unpacking wheels, {number} of {len(order['files'])}", file=sys.stderr, flush=True)
-    if wanted:
-        check_digest(os.path.join(sys.argv[1], name), wanted)
+    if wanted and digest_of(os.path.join(sys.argv[1], name)) != wanted:
+        refuse(name, "is not the archive that was fetched")
     left = install(os.path.join(sys.argv[1], name), places(), left)

@@ -4,11 +4,8 @@
 # in an index is refused (PEP 508 allows an address, and pip would build what lies there).
 
 import email.parser
-import os
-import re
 import site
 import subprocess
-import sys
 import urllib.parse
 import zipfile
 
@@ -16,24 +13,11 @@ sys.path += site.getsitepackages()
 try:
     from pip._vendor.packaging import markers, requirements, specifiers, utils
 except ImportError:
-    print("python3 has no pip here; on this machine, as root: apt install python3-pip; in a recipe: packages: [python3-pip]",
-          file=sys.stderr)
-    sys.exit(1)
+    give_up("python3 has no pip here; on this machine, as root: apt install python3-pip; in a recipe: packages: [python3-pip]")
 
-LINE_MOST = 300
 PAPER_MOST = 1 << 20
 PACKAGES_MOST = 200
 ROUNDS_MOST = 400
-
-
-def plain(text):
-    """One line that no terminal obeys."""
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in str(text or "")).split())[:LINE_MOST]
-
-
-def give_up(text):
-    print(text, file=sys.stderr)
-    sys.exit(1)
 
 
 def same(name):

@@ -1,20 +1,10 @@
 # review_apt.py - finds out what a Debian package is before anybody installs it: review_apt.py MANIFEST FOLDER NAME VERSION.
 # Runs on the host with its own apt sources. The archive is fetched, which apt checks against the signed index, and read.
 
-import hashlib
-import json
-import os
-import re
 import subprocess
-import sys
 import tarfile
 
-LINE_MOST = 300
 SCRIPTS = ("preinst", "postinst", "prerm", "postrm", "config", "triggers")
-
-
-def plain(text):
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in str(text or "")).split())[:LINE_MOST]
 
 
 def run(*words, cwd=None):
@@ -22,8 +12,7 @@ def run(*words, cwd=None):
                           cwd=cwd, env={**os.environ, "LC_ALL": "C"})
     if done.returncode != 0:
         said = [line for line in done.stderr.splitlines() if line.startswith("E: ")] or ["ended without a word"]
-        print(f"{words[0]}: {plain(said[0].removeprefix('E: '))}; as root: apt update", file=sys.stderr)
-        sys.exit(1)
+        give_up(f"{words[0]}: {plain(said[0].removeprefix('E: '))}; as root: apt update")
     return done.stdout
 
 
@@ -40,12 +29,10 @@ def main():
     fields = dict(re.findall(r"^([A-Za-z0-9-]+): (.*)$", text, re.MULTILINE))
     run("apt-get", "download", f"{fields['Package']}={fields['Version']}", cwd=folder)
     archives = [entry for entry in os.listdir(folder) if entry.endswith(".deb")]
-    fetched = os.path.join(folder, archives[0])
     archive = f"{name}.deb"
-    os.rename(fetched, os.path.join(folder, archive))
-    with open(os.path.join(folder, archive), "rb") as file:
-        content = file.read()
-    with subprocess.Popen(["dpkg-deb", "--ctrl-tarfile", os.path.join(folder, archive)], stdout=subprocess.PIPE) as control, \
+    path = os.path.join(folder, archive)
+    os.rename(os.path.join(folder, archives[0]), path)
+    with subprocess.Popen(["dpkg-deb", "--ctrl-tarfile", path], stdout=subprocess.PIPE) as control, \
             tarfile.open(fileobj=control.stdout, mode="r|") as members:
         brought = {member.name.removeprefix("./") for member in members}  # names only: nothing is unpacked here
     sources = run("apt-get", "download", "--print-uris", f"{fields['Package']}={fields['Version']}", cwd=folder)
@@ -55,9 +42,9 @@ def main():
         "source": "".join(source.groups()) if source else "the sources in /etc/apt", "for": "Debian",
         "replaces": inside.get(name, ""),
         "files": [{
-            "name": plain(fields["Package"]), "version": plain(fields["Version"]), "file": archive, "bytes": len(content),
+            "name": plain(fields["Package"]), "version": plain(fields["Version"]), "file": archive, "bytes": os.path.getsize(path),
             "unpacked": int(fields.get("Installed-Size", "0")) << 10,
-            "sha256": hashlib.sha256(content).hexdigest(), "licence": "", "maintainer": plain(fields.get("Maintainer")),
+            "sha256": digest_of(path), "licence": "", "maintainer": plain(fields.get("Maintainer")),
             "about": plain(fields.get("Description") or fields.get("Description-en")),
             "needs": [plain(need) for need in names_of(needs) if need not in inside][:50], "commands": [],
             "machine_code": fields.get("Architecture") != "all",

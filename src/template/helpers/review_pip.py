@@ -1,9 +1,6 @@
 # review_pip.py - finds out what a Python package is before anybody installs it: review_pip.py MANIFEST FOLDER NAME VERSION.
 # Runs apart from the host, with its pip and the operator's configuration, behind pip_resolution.py.
 
-import hashlib
-import json
-
 ENTRIES_MOST = 100_000
 UNPACKED_MOST = 4 << 30
 # The last two are asked for by Debian's own sitecustomize and by the .pth file of its setuptools.
@@ -31,9 +28,6 @@ def scripts_in(names):
 
 
 def look_into(path):
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else \
-            hashlib.sha256(file.read()).hexdigest()
     with zipfile.ZipFile(path) as wheel:
         names = [entry.filename for entry in wheel.infolist()]
         if len(names) > ENTRIES_MOST:
@@ -46,7 +40,7 @@ def look_into(path):
                               .partition("\n[")[0], re.MULTILINE)
     return {
         "name": plain(papers.get("Name")), "version": plain(papers.get("Version")), "file": os.path.basename(path),
-        "bytes": os.path.getsize(path), "unpacked": unpacked, "sha256": digest, "licence": licence_of(papers),
+        "bytes": os.path.getsize(path), "unpacked": unpacked, "sha256": digest_of(path), "licence": licence_of(papers),
         "maintainer": plain(papers.get("Maintainer") or papers.get("Maintainer-email") or papers.get("Author")
                             or papers.get("Author-email")),
         "about": plain(papers.get("Summary")),
