@@ -35,6 +35,8 @@ BACK_S = 10
 KEPT = [  # what was found
     "glovebox-egress splice.other 1 ENOMEM once",  # the code waited for an answer to the end of its time
     "glovebox-egress sendmsg.socket 1 ENOBUFS lasting",  # gloveboxd waited half a minute for the end of a channel
+    "gloveboxd sendmsg.socket 2 ENOMEM lasting",  # a slot was never free again
+    "gloveboxd recv.socket 12 ENOMEM once",  # a session ended
     "gloveboxd epoll_ctl.none 3 ENOMEM once",  # libuv ends gloveboxd, and nothing said why
     "gloveboxd readdir.none 1 EIO lasting",  # receipts that are there did not exist
 ]

@@ -159,8 +159,8 @@ static int read_once(struct sandbox *sandbox, error *err)
     unsigned char *place = frame_reader_room(&sandbox->reader, &room);
     ssize_t got = receive(sandbox, place, room < sandbox->read_max ? room : sandbox->read_max);
     int64_t began_us = loop_turn_us();
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
+    if (got < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOMEM))
+        return 0; /* the loop asks again */
     if (got < 0)
         return fail_os(err, "read from the sandbox");
     if (got == 0)

@@ -213,14 +213,15 @@ static void watch(struct spawner_link *link)
     (void) uv_poll_start(&link->poll, events, on_event); /* fails only for a closing handle */
 }
 
-/* Returns 0, 1 if the socket is full, -1 if the spawner is gone: the loop will hear of that by
- * itself, so that no caller finds its sandbox ended in the middle of a request. */
+/* Returns 0, 1 if the socket is full or the kernel lacks memory, -1 if the spawner is gone: the
+ * loop will hear of that by itself, so that no caller finds its sandbox ended in the middle of a
+ * request. */
 static int send_now(struct spawner_link *link, uint32_t kind, const void *body, size_t size)
 {
     error err;
     if (packet_send(link->socket, kind, body, size, NULL, 0, &err) == 0)
         return 0;
-    if (err.os == EAGAIN || err.os == ENOBUFS)
+    if (err.os == EAGAIN || err.os == ENOBUFS || err.os == ENOMEM)
         return 1;
     return -1;
 }
