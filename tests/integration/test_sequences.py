@@ -1,15 +1,19 @@
 """Sequences of requests by chance, from a seed that is printed: sensible ones, ones with handles of what has ended, of
-another tenant's or of nothing, and ones with bodies that are wrong. A model knows what each session's files and variable
+another tenant's or of nothing, and ones with bodies that are wrong; callers that hang up in the middle, that send several
+requests before they read an answer, that say an Idempotency-Key again. A model knows what each session's files and variable
 must be, through checkpoints, rollbacks and branches. GLOVEBOX_SEED repeats a run, GLOVEBOX_SEQUENCES says how many requests
 each of three clients sends (`make sequences`: 5,000)."""
 
 import concurrent.futures
+import contextlib
 import copy
 import http.client
 import json
 import os
 import random
 import re
+import socket
+import struct
 import time
 
 import pytest
@@ -49,6 +53,20 @@ class Session:
         return copy.deepcopy((self.files, self.variable, self.known))
 
 
+class Pipelined:
+    """One answer of several on a connection; without status at its end."""
+
+    def __init__(self, stream):
+        line = stream.readline().split()
+        self.status = int(line[1]) if len(line) > 1 else None
+        self.headers = http.client.parse_headers(stream) if self.status else None
+        self.body = stream.read(int(self.headers["Content-Length"])) if self.status else b""
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
 class Client:
     """One tenant's: what it has been given, and what was wrong."""
 
@@ -65,7 +83,7 @@ class Client:
         try:
             response = self.service.open(method, path, body, key=self.key, headers=headers)
             if (response.headers["Content-Type"] or "").startswith("text/event-stream"):
-                response.read(self.chance.choice([1, 100, 300]))
+                response.read(self.chance.choice([0, 1]))
                 response.close()
                 return None
             answer = Answer(response)
@@ -174,6 +192,62 @@ class Client:
         if answer and answer.status == 200:
             self.runs.append(answer.json["receipt"])
 
+    def again(self):
+        """The same key begins one thing: the same request is answered the same, another one is refused."""
+        once, body = {"Idempotency-Key": f"{self.chance.getrandbits(64):x}"}, {"code": "import os; print(os.urandom(8))", "policy": "minimal"}
+        answers = [self.ask("POST", "/v1/runs", body, once) for _ in range(self.chance.randint(2, 4))]
+        ran = {(answer.json["id"], answer.json["stdout"]) for answer in answers if answer and answer.status == 200}
+        if len(ran) > 1:
+            self.fault(f"one key ran {len(ran)} times: {ran}")
+        self.runs += {answer.json["receipt"] for answer in answers if answer and answer.status == 200}
+        if ran:
+            self.ask("POST", "/v1/runs", body | {"code": "print(2)"}, once, wants=(409,))
+
+    # On the wire
+
+    def request(self, method, path, body=b"", length=None):
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.key['key']}\r\n"
+        return f"{head}Content-Type: application/json\r\nContent-Length: {len(body) if length is None else length}\r\n\r\n".encode() + body
+
+    def connect(self):
+        return socket.create_connection(("127.0.0.1", self.service.port), timeout=60)
+
+    def hang_up(self):
+        """In the middle of the head, of the body, or of the answer. What it began goes on, or never began."""
+        session = self.chance.choice(self.open_sessions() or [Session("ses_" + "0" * 32)])
+        code = json.dumps({"code": "y = 1", "policy": "minimal"}).encode()
+        whole = self.chance.choice([
+            self.request("POST", "/v1/runs", code), self.request("GET", f"{session.place}/files:watch?path=/workspace"),
+            self.request("PUT", f"{session.place}/files/cut", b"x" * 1000, 100000), self.request("GET", "/v1/runs"),
+            self.request("POST", f"{session.place}/contexts/python/run", b'{"code": "y = 1"}')])
+        self.last = [*self.last[-8:], ("hangs up", whole[:60])]
+        with self.connect() as peer:
+            peer.sendall(whole[:self.chance.choice([1, 40, len(whole) - 1, len(whole), len(whole)])])
+            if self.chance.random() < .5:
+                peer.settimeout(0.05)
+                with contextlib.suppress(OSError):
+                    peer.recv(self.chance.choice([1, 100]))
+            if self.chance.random() < .5:  # not FIN, but RST
+                peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def pipeline(self):
+        """Answers come in the order of the requests, each as if it had been alone."""
+        paths = [self.chance.choice(["/v1/policies", "/v1/limits", "/v1/sessions/ses_0", "/v1/runs/run_0", "/v1/log/key"])
+                 for _ in range(self.chance.randint(2, 8))]
+        self.last = [*self.last[-8:], ("pipelines", paths)]
+        with self.connect() as peer:
+            peer.sendall(b"".join(self.request("GET", path) for path in paths))
+            stream = peer.makefile("rb")
+            for path in paths:
+                answer = Pipelined(stream)
+                if answer.status is None:
+                    self.fault(f"{path}: no answer among {paths}")
+                    return
+                for complaint in self.service.description.check("GET", path, answer):
+                    self.fault(complaint)
+                if (answer.status == 404) != ("_0" in path) and answer.status != 429:
+                    self.fault(f"{path}: {answer.status} {answer.body[:100]!r}")
+
     # Others
 
     def handles(self, owner):
@@ -218,8 +292,8 @@ class Client:
     def step(self):
         deed = self.chance.choice([self.write, self.read, self.read, self.remove, self.assign, self.look, self.look, self.checkpoint,
                                    self.roll_back, self.branch, self.pause, self.start, self.close, self.create, self.create,
-                                   self.run, self.wild, self.wild, self.wild, self.wild])
-        if deed in (self.create, self.run, self.wild):
+                                   self.run, self.again, self.hang_up, self.pipeline, self.wild, self.wild, self.wild, self.wild])
+        if deed in (self.create, self.run, self.again, self.hang_up, self.pipeline, self.wild):
             deed()
         elif sessions := self.open_sessions():
             deed(self.chance.choice(sessions))
