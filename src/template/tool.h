@@ -40,8 +40,5 @@ const char *tool_last_line(struct tool *tool);
 /* As tool_run; what it writes on stdout is given as text, which the caller frees. */
 int tool_read(struct tool *tool, char **ret_text, error *err);
 
-/* The last line of `tail`, whose end is taken off. */
-const char *tool_last_line(struct tool *tool);
-
 /* True if a program of this name is on PATH or where root's programs are. */
 bool tool_exists(const char *name);

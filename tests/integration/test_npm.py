@@ -317,12 +317,13 @@ PROGRAMS = {
     "two.js": "require('./import-later.js')",
     "none.mjs": "import('not-there').catch((failure) => console.log(failure.message))",
     "own.mjs": "import pad from 'pad'; console.log(pad)",
+    "processors.mjs": "import { cpus } from 'os'; console.log(cpus().length > 0)",
     "eval.js": "console.log(require('child_process').execFileSync('node', ['-e', \"import('modern').then((m) => console.log(m.word))\"],"
                " { encoding: 'utf8' }).trim())",
 }
 PRINTS = {
     "require.js": '[["left",1],2]', "import.mjs": '[["left",1],2] modern 2', "later.js": "modern 2", "two.js": "modern 2",
-    "none.mjs": "Cannot find package 'not-there' imported from /workspace/none.mjs", "own.mjs": "own", "eval.js": "modern 2",
+    "none.mjs": "Cannot find package 'not-there' imported from /workspace/none.mjs", "own.mjs": "own", "processors.mjs": "true", "eval.js": "modern 2",
 }
 
 
