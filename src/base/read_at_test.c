@@ -1,4 +1,9 @@
 /* read_at_test.c - reads that come in pieces, are interrupted, or fail. */
+#include <unistd.h>
+
+/* Instead of the C library's. */
+static ssize_t pread_in_pieces(int fd, void *to, size_t size, off_t from);
+#define pread pread_in_pieces
 #include "base/read_at.h"
 
 #include "base/cleanup.h"
@@ -8,13 +13,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 static unsigned call; /* 1: is interrupted; then a byte each */
 static int failure;   /* of the fourth call */
 
-/* Instead of the C library's. */
-ssize_t pread(int fd, void *to, size_t size, off_t from)
+static ssize_t pread_in_pieces(int fd, void *to, size_t size, off_t from)
 {
     call++;
     errno = call == 1 ? EINTR : failure;

@@ -61,7 +61,9 @@ static char cleaned(struct redact *redact, const struct view *view, size_t at, s
     redact->found += found > 0;
     if (at + found > *stars_end)
         *stars_end = at + found;
-    return at < *stars_end ? '*' : byte_at(view, at);
+    if (at < *stars_end)
+        return '*';
+    return byte_at(view, at);
 }
 
 size_t redact_take(struct redact *redact, const char *piece, size_t size, char *ret_clean)

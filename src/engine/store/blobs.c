@@ -157,10 +157,8 @@ int blobs_open(const char *state, const struct blob_bounds *bounds, struct blob_
         return fail(err, ERR_SYSTEM, "no memory for the blob store");
     store->bounds = *bounds;
     store->folder = open_folder(state);
-    if (store->folder >= 0 && take_over(store, err) < 0)
-        return -1; /* and gloveboxd does not start */
     *ret_store = store;
-    return 0;
+    return store->folder < 0 ? 0 : take_over(store, err);
 }
 
 void blobs_bound(struct blob_store *store, const struct blob_bounds *bounds)
