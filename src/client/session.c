@@ -11,7 +11,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { ANSWER_MS = 60000, ANSWER_MAX = 64 << 20 };
+enum {
+    ANSWER_MS = 90000, /* a new session waits 60 s for a slot, and is told so then */
+    ANSWER_MAX = 64 << 20
+};
 
 void glb_text_free(char *text)
 {

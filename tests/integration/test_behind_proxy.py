@@ -157,6 +157,8 @@ class TestReady:
             done = glovebox("status", "--daemon", service.socket)
             assert done.returncode == 1 and done.stderr == f"glovebox: {answer.json['cause']}\n".encode(), done
             assert b" is not ready\n" in done.stdout and b"2 of 2 in use" in done.stdout and b"sessions  2" in done.stdout
+            done = glovebox("session", "new", "--policy", "minimal", "--daemon", service.socket, timeout=80)  # waits for a minute
+            assert done.returncode == 125 and b"is taken, and none became free in 60 s; try again later, or end a session" in done.stderr, done
             shown = json.loads(glovebox("status", "--json", "--daemon", service.socket).stdout)
             assert (shown["ready"], shown["cause"]) == (False, answer.json["cause"])
             service.call("DELETE", f"/v1/sessions/{made[0]}")

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -278,6 +279,7 @@ def templates(tmp_path_factory, index):
         build.said = done.stderr.decode()
         return json.loads(done.stdout) if done.returncode == 0 else build.said.splitlines()[-1]
 
+    build.env = env
     build.glovebox, build.lock, build.root = glovebox, glovebox.folder / "mine.npm.lock", glovebox.state / "templates/mine/root"
     yield build
     folder.cleanup()
@@ -346,6 +348,28 @@ def test_packages_are_tried_before_the_template_takes_its_place(templates, story
     text = templates("pad", name)
     assert isinstance(text, str) and all(word in text for word in words) and "\x1b" not in text, text
     assert in_place(templates) == story["again"]["digest"], "the template of before stays"
+
+
+def test_an_approved_package_at_the_place_of_a_listed_one_is_refused(templates, story):
+    def libs(*words):
+        done = templates.glovebox("libs", *words, env={"npm_config_registry": templates.env["npm_config_registry"]}, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    request = json.loads(libs("request", "modern", "--npm", "--template", "mine", "--json"))["id"]
+    libs("review", request)
+    libs("approve", request)
+    text = templates("pad@1")
+    assert text.endswith("approved package pad 2.0.0: `npm` of the recipe brings one to its place; take its row out of libs/mine.approved.yaml, "
+                         "or that one out of the recipe"), text
+    assert in_place(templates) == story["again"]["digest"]
+    listed = templates.glovebox.state / "libs/mine.approved.yaml"
+    head, *rows = re.split(r"^(?=  - )", listed.read_text(), flags=re.MULTILINE)
+    listed.write_text(head + "".join(row for row in rows if '"pad"' not in row.splitlines()[0]))
+    made = templates("pad@2")
+    assert isinstance(made, dict) and [row["name"] for row in made["approved"]] == ["modern"], made
+    assert (templates.root / "usr/local/lib/node_modules/modern/index.mjs").exists()
+    listed.unlink()
 
 
 def test_what_the_template_lacks_is_reported(templates):

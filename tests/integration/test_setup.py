@@ -103,6 +103,16 @@ def test_wrong_options_write_nothing(glovebox, words, says):
     assert not (glovebox.folder / "g.yaml").exists()
 
 
+def test_keys_are_made_when_the_templates_are_there(glovebox, home):
+    (home / "templates").unlink()
+    words = ["setup", "--config", glovebox.folder / "g.yaml", "--state", home, "--listen", "none", "--keys", "ci,agents", "--yes"]
+    failed = glovebox(*words, "--templates", "minimal", env={"PATH": "/nowhere"})
+    assert failed.returncode == 125 and b"key ci: " not in failed.stdout, failed
+    assert b"Permission denied" not in failed.stderr and not (home / "daemon").exists(), failed
+    done = glovebox(*words, "--templates", "none")
+    assert done.returncode == 0 and done.stdout.count(b": glb_") == 2 and (home / "daemon").is_dir(), done
+
+
 def test_leaving_the_questions_writes_nothing(glovebox, home):
     file = glovebox.folder / "g.yaml"
     assert at_terminal(glovebox, "setup", "--config", file, answers=["\x04"])[0] == 125

@@ -258,17 +258,17 @@ static int show_and_write(const struct setup *setup, error *err)
     print_indented(setup->file, bytes_text(&settings));
     if (has_network)
         print_indented(setup->policy, bytes_text(&policy));
-    (void) printf("\nkeys to make: %s\ntemplates to build: %s\n", setup->answers.list[SETUP_KEYS],
-                  setup->answers.list[SETUP_TEMPLATES]);
+    (void) printf("\ntemplates to build: %s\nkeys to make: %s\n",
+                  setup->answers.list[SETUP_TEMPLATES], setup->answers.list[SETUP_KEYS]);
     if (setup->arguments.show)
         return 0;
     if (!setup->arguments.yes && !says_yes("Write it?"))
         return complain("nothing was written; say --yes to write without being asked");
     if (write_all(setup, bytes_text(&settings), has_network ? bytes_text(&policy) : NULL, err) < 0)
         return complain_of(err);
-    int status = call_for_each(setup, SETUP_KEYS);
-    if (status == 0)
-        status = call_for_each(setup, SETUP_TEMPLATES);
+    int status = call_for_each(setup, SETUP_TEMPLATES); /* before keys, for which root becomes */
+    if (status == 0)                                    /* the daemon's user for good */
+        status = call_for_each(setup, SETUP_KEYS);
     if (status == 0)
         tell_next(setup);
     return status;

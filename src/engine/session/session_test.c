@@ -236,6 +236,15 @@ TEST(a_session_waits_for_a_slot)
     session_end(all[2], END_DELETED, &why);
     fake_pass(100);
     expect(all[FAKE_SLOTS]->state == SESSION_RUNNING, "it is in state %u", all[FAKE_SLOTS]->state);
+    struct session *late = fake_session("{}");
+    fake_pass(59000);
+    expect(late->state == SESSION_STARTING, "it is in state %u after 59 s", late->state);
+    fake_pass(2000);
+    expect(late->state == SESSION_ENDED && late->why.code == ERR_BUSY &&
+               strstr(late->why.text, "every sandbox slot of this machine, which all its services "
+                                      "of glovebox share, is taken, and none became free in 60 s; "
+                                      "try again later, or end a session"),
+           "it is in state %u: %s", late->state, late->why.text);
     fake_end();
 }
 
