@@ -60,8 +60,7 @@ struct sandbox {
     int root; /* O_PATH of "/" and "/workspace": paths of gloveboxd are resolved beneath */
     int workspace;
 
-    int children; /* of us, and of the forked interpreter: lists that the kernel keeps, proc(5) */
-    int children_of_interpreter;
+    int last_pid;  /* /proc/loadavg, whose last number is the newest process id of this namespace */
     int processes; /* "/proc" that hides no process, where no control group counts them */
     struct usage {
         struct agent_bound bound; /* zeros: not watched */

@@ -123,17 +123,6 @@ int image_interpreter(struct sandbox *sandbox, const struct frame *in, error *er
     return 0;
 }
 
-/* /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN). Without them stop_everything() looks at all
- * processes. Opened ahead, so that the end of a run does not wait for it. */
-static void watch_descent(struct sandbox *sandbox)
-{
-    char path[64];
-    int pid = (int) sandbox->programs[0].pid;
-    (void) snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
-    sandbox->children = open("/proc/1/task/1/children", O_RDONLY | O_CLOEXEC);
-    sandbox->children_of_interpreter = open(path, O_RDONLY | O_CLOEXEC);
-}
-
 /* First word of the interpreter: its walls stand, and here is the listener of its filter. */
 static void interpreter_is_ready(struct sandbox *sandbox, struct program *interpreter,
                                  const struct frame *frame, int listener)
@@ -154,8 +143,6 @@ static void interpreter_is_ready(struct sandbox *sandbox, struct program *interp
     interpreter->id = id;
     interpreter->pid = (pid_t) ready.pid;
     interpreter->is_main = !sandbox->is_kept;
-    if (interpreter == sandbox->programs && id == AGENT_INTERPRETER)
-        watch_descent(sandbox);
     struct agent_started started = { .pid = ready.pid };
     send_frame(sandbox, AGENT_STARTED, 0, id, &started, sizeof started, NULL, 0);
 }

@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { KILL_MS = 2000, BLOCKS_AFTER_END = 64 };
+enum { KILL_MS = 2000, BLOCKS_AFTER_END = 64, FORKED_FIRST = 3 };
 
 struct program *program_of(struct sandbox *sandbox, uint32_t id)
 {
@@ -192,8 +192,8 @@ static bool is_only_leaving(const struct sandbox *sandbox, const char *pid)
     char path[64];
     struct stat tasks;
     const struct program *interpreter = &sandbox->programs[0];
-    if (sandbox->children <= 0 || !sandbox->code_has_ended ||
-        interpreter->id != AGENT_INTERPRETER || strtol(pid, NULL, 10) != interpreter->pid)
+    if (!sandbox->code_has_ended || interpreter->id != AGENT_INTERPRETER ||
+        strtol(pid, NULL, 10) != interpreter->pid)
         return false;
     (void) snprintf(path, sizeof path, "/proc/%.16s/task", pid);
     return stat(path, &tasks) < 0 || tasks.st_nlink <= 3; /* ".", "..", one thread */
@@ -223,37 +223,31 @@ static bool somebody_is_left(const struct sandbox *sandbox)
     }
 }
 
-static bool children_are(int list, const char *expected)
+/* The newest process id of this namespace, threads included; 0: it is not known. */
+static long newest_id(const struct sandbox *sandbox)
 {
-    char text[32];
-    ssize_t got = pread(list, text, sizeof text, 0);
-    return got >= 0 && (size_t) got == strlen(expected) &&
-           memcmp(text, expected, (size_t) got) == 0;
+    char text[96];
+    ssize_t got = pread(sandbox->last_pid, text, sizeof text - 1, 0);
+    text[got > 0 ? got : 0] = '\0';
+    const char *last = strrchr(text, ' ');
+    return last ? strtol(last, NULL, 10) : 0;
 }
 
 /* Ends the interpreter whose code has ended; true if no other process is left. kill(-1) would say
  * so as well, but walks over all processes of the host, twice, under a lock that every fork waits
  * for.
  *
- * What has a SIGKILL pending neither forks nor makes threads (copy_process in kernel/fork.c). After
- * that its one thread has no child, and it is our only one; any other process would descend
- * from one of the two, and is never given to the interpreter, only to us. In this order: its
- * children become ours, at the end of the list, and ours stay until they are reaped. */
+ * Ids are given out in ascending order, and after the last one from 300 on (alloc_pid in
+ * kernel/pid.c). We are 1, 2 was the zygote's on its way in, and the interpreter is 3: as long as
+ * that is the newest, it has made no process and no thread, and there was no other that could. What
+ * has a SIGKILL pending makes none any more (copy_process in kernel/fork.c), so the look comes
+ * after it. To choose an id takes a capability that no program has (clone3(2), set_tid). */
 static bool only_interpreter_was_left(const struct sandbox *sandbox)
 {
     const struct program *interpreter = &sandbox->programs[0];
-    char path[32];
-    char alone[16];
-    struct stat tasks;
-    if (sandbox->children <= 0 || !sandbox->code_has_ended ||
-        interpreter->id != AGENT_INTERPRETER || interpreter->pid <= 1 ||
-        kill(interpreter->pid, SIGKILL) < 0)
-        return false;
-    (void) snprintf(path, sizeof path, "/proc/%d/task", (int) interpreter->pid);
-    (void) snprintf(alone, sizeof alone, "%d ", (int) interpreter->pid);
-    return stat(path, &tasks) == 0 && tasks.st_nlink == 3 && /* ".", "..", one thread */
-           children_are(sandbox->children_of_interpreter, "") &&
-           children_are(sandbox->children, alone);
+    return sandbox->code_has_ended && interpreter->id == AGENT_INTERPRETER &&
+           interpreter->pid == FORKED_FIRST && kill(interpreter->pid, SIGKILL) == 0 &&
+           newest_id(sandbox) == FORKED_FIRST;
 }
 
 /* kill(-1) reaches every process of the namespace but us, in one pass under the kernel's own lock,

@@ -89,6 +89,8 @@ static int keep_processes(struct sandbox *sandbox, error *err)
 
 static int mount_processes(struct sandbox *sandbox, error *err)
 {
+    /* The fork server's: ours has none. Where there is none either, -1, kill(-1) does. */
+    sandbox->last_pid = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
     if (sandbox->spec.groups == 0 && keep_processes(sandbox, err) < 0)
         return -1;
     if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
@@ -136,9 +138,11 @@ enum { AWAY = 64, FILES_OF_INIT = 1024 };
  * /dev/null, then ours, then nothing. */
 static int close_descriptors(struct sandbox *sandbox, error *err)
 {
-    int *ours[6 + 3 + 4 + GROUPS] = { &sandbox->inside, &sandbox->report, &sandbox->root,
+    int *ours[7 + 3 + 4 + GROUPS] = { &sandbox->inside, &sandbox->report, &sandbox->root,
                                       &sandbox->workspace };
     unsigned count = 4;
+    if (sandbox->last_pid > 0)
+        ours[count++] = &sandbox->last_pid;
     if (sandbox->spec.start == SPAWN_FORKED) {
         struct program *interpreter = &sandbox->programs[0];
         if (expect_interpreter(sandbox, interpreter, err) < 0)
