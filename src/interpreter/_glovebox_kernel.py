@@ -24,17 +24,11 @@ class Request:
     """What is to be run."""
 
     def __init__(self, payload):
-        self.mode, self.flags, arguments, variables, code_size = EXECUTE.unpack_from(payload)
-        strings, code = payload[EXECUTE.size :], b""
-        if code_size:
-            strings, code = strings[:-code_size], strings[-code_size:]
-        texts = strings.split(b"\0")
-        names = [text.decode("utf-8", "surrogateescape") for text in texts[: 2 + arguments]]
-        self.folder, self.path, self.arguments = names[0], names[1], names[2:]
-        self.variables = texts[2 + arguments : 2 + arguments + variables]
-        if code_size and self.path and self.flags & _glovebox.WRITE:
+        self.mode, self.flags, names, self.variables, code = _glovebox.unpack(payload)
+        self.folder, self.path, *self.arguments = names
+        if code and self.path and self.flags & _glovebox.WRITE:
             write_code(self.path, code)
-        self.code = code if code_size else read_code(self.arguments[0] if arguments else self.path)
+        self.code = code or read_code(self.arguments[0] if self.arguments else self.path)
         self.ends = self.mode == _glovebox.SCRIPT or bool(self.flags & _glovebox.LAST)
         self.is_told = False  # what it has raised
 
@@ -158,7 +152,7 @@ def begin(payload):
 def run(number, payload, count, is_prewarm=False):
     try:
         request = begin(payload)
-    except (OSError, struct.error, IndexError, ValueError) as error:
+    except (OSError, ValueError) as error:
         if is_prewarm:
             raise
         os.write(2, f"glovebox: cannot start the program: {error}\n".encode())
@@ -203,6 +197,10 @@ def run_interruptibly(request, count):
 # --- prewarming: harmless code on the very path that a request will take --------------------------------
 
 PLACE = "/tmp/main.py"
+VARIABLES = (  # as many and as long as a request has (run_environment.c)
+    b"PATH=/usr/local/bin:/usr/bin:/bin", b"HOME=/home/user", b"USER=user", b"LOGNAME=user", b"SHELL=/bin/bash",
+    b"LANG=C.UTF-8", b"TZ=UTC", b"TMPDIR=/tmp", b"PWD=/workspace", b"PYTHONPATH=/workspace",
+    b"PYTHONDONTWRITEBYTECODE=1", b"PYTHONUNBUFFERED=1", b"MPLBACKEND=Agg")
 PRINT = b"print('glovebox')\n"
 
 # What programs with these modules usually do first.
@@ -246,9 +244,8 @@ def take_room():
 
 
 def prewarm_one(code, is_whole):
-    variables = (b"HOME=/home/user", b"TZ=UTC", b"PYTHONPATH=/workspace")
-    payload = EXECUTE.pack(_glovebox.SCRIPT, _glovebox.WRITE, 1, len(variables), len(code))
-    payload += b"/\0" + 2 * (PLACE.encode() + b"\0") + b"".join(text + b"\0" for text in variables) + code
+    payload = EXECUTE.pack(_glovebox.SCRIPT, _glovebox.WRITE, 1, len(VARIABLES), len(code))
+    payload += b"/\0" + 2 * (PLACE.encode() + b"\0") + b"".join(text + b"\0" for text in VARIABLES) + code
     if is_whole:
         run(0, payload, 0, is_prewarm=True)
         _signal.signal(_signal.SIGINT, _signal.SIG_IGN)

@@ -41,18 +41,18 @@ def prepare_finish():
         OUR_LOG_HANDLERS = LOG_HANDLERS[:]
 
 
-def end_threads():
+def end_threads(is_prewarm):
     """Threads that are not daemons are waited for."""
     if THREADING is not None and _thread._count() == 0 and len(AT_THREADS_END) == AT_THREADS_END_COUNT:
         return
     threading = sys.modules.get("threading")
-    if threading is not None:
+    if threading is not None and not is_prewarm:
         threading._shutdown()
 
 
-def end_logging():
+def end_logging(is_prewarm):
     """As the exit function of logging, which is registered before those of the program and is called after them."""
-    if LOG_HANDLERS != OUR_LOG_HANDLERS:
+    if LOG_HANDLERS != OUR_LOG_HANDLERS and not is_prewarm:
         sys.modules["logging"].shutdown()
 
 
@@ -146,12 +146,10 @@ def finish(code, is_prewarm=False):
     program's objects, so that their files are closed and __del__ runs, and flushes. Prewarming leaves out
     what can be done only once: the end of threads, and functions that a library has registered."""
     try:
-        if not is_prewarm:
-            end_threads()
+        end_threads(is_prewarm)
         if not is_prewarm or atexit._ncallbacks() == 0:
             atexit._run_exitfuncs()
-        if not is_prewarm:
-            end_logging()
+        end_logging(is_prewarm)
     except BaseException as error:
         error.__traceback__ = error.__traceback__.tb_next
         _glovebox.print_error(type(error), error, error.__traceback__)

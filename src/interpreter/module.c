@@ -201,6 +201,55 @@ static PyObject *receive(PyObject *self, PyObject *nothing)
                          (Py_ssize_t) ((size_t) size - sizeof frame.head), descriptor);
 }
 
+/* The next `count` texts, each ended by NUL; *at moves behind them. Names are str, values bytes. */
+static PyObject *unpack_texts(const char **at, const char *end, unsigned count, bool are_names)
+{
+    PyObject *list = PyList_New((Py_ssize_t) count);
+    for (unsigned i = 0; list && i < count; i++) {
+        const char *stop = memchr(*at, '\0', (size_t) (end - *at));
+        if (!stop)
+            PyErr_SetString(PyExc_ValueError, "the request is cut short");
+        Py_ssize_t size = stop ? stop - *at : 0;
+        PyObject *text = !stop       ? NULL
+                         : are_names ? PyUnicode_DecodeUTF8(*at, size, "surrogateescape")
+                                     : PyBytes_FromStringAndSize(*at, size);
+        if (!text || PyList_SetItem(list, (Py_ssize_t) i, text) < 0) {
+            Py_DECREF(list);
+            return NULL;
+        }
+        *at = stop + 1;
+    }
+    return list;
+}
+
+/* unpack(payload of an EXECUTE) gives (mode, flags, [folder, path, *arguments], variables, code).
+ */
+static PyObject *unpack(PyObject *self, PyObject *payload)
+{
+    (void) self;
+    struct agent_execute head;
+    char *at;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(payload, &at, &size) < 0)
+        return NULL;
+    if ((size_t) size < sizeof head)
+        return PyErr_Format(PyExc_ValueError, "a request of %zd bytes", size);
+    memcpy(&head, at, sizeof head);
+    const char *text = at + sizeof head;
+    const char *end = at + size;
+    if (head.code_size > (size_t) (end - text))
+        return PyErr_Format(PyExc_ValueError, "the code is cut short");
+    end -= head.code_size;
+    PyObject *names = unpack_texts(&text, end, 2U + head.arguments, true);
+    PyObject *values = names ? unpack_texts(&text, end, head.variables, false) : NULL;
+    if (!values) {
+        Py_XDECREF(names);
+        return NULL;
+    }
+    return Py_BuildValue("(IINNy#)", head.mode, head.flags, names, values, end,
+                         (Py_ssize_t) head.code_size);
+}
+
 /* result(id, what, json): whole, since no other thread and no signal's handler runs meanwhile. */
 static PyObject *result(PyObject *self, PyObject *arguments)
 {
@@ -305,6 +354,7 @@ static PyObject *renew_bits(PyObject *self, PyObject *capsule)
 static PyMethodDef methods[] = {
     { "open_channel", open_channel, METH_O, "Talk to init by this descriptor from now on." },
     { "receive", receive, METH_NOARGS, "Wait for what init passes on." },
+    { "unpack", unpack, METH_O, "Take apart what is to be run." },
     { "result", result, METH_VARARGS, "Tell what a cell showed, or why it failed." },
     { "hold_value", hold_value, METH_VARARGS, "Tell the value of a cell, with its end." },
     { "executed", executed, METH_VARARGS, "Tell that the code has ended." },

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <microhttpd.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,9 @@ static void run_mhd(struct http *http)
     struct service_work_before before = service_work_enter(WORK_HTTP, NULL);
     (void) MHD_run(http->mhd);
     service_work_leave(before);
+    if (http->has_answered && http->exchange_count == 0)
+        (void) sched_yield(); /* to whom reads it, before what libmicrohttpd has to tidy up */
+    http->has_answered = false;
     MHD_UNSIGNED_LONG_LONG left_ms;
     bool wants_time = MHD_get_timeout(http->mhd, &left_ms) == MHD_YES;
     if (http->is_woken || http->first_queued || (wants_time && left_ms == 0)) {

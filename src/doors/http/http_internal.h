@@ -44,6 +44,8 @@ struct http {
     uv_check_t check;
     uv_idle_t idle; /* runs while there is more to do at once */
     bool is_woken;
+    bool has_answered; /* in this call of libmicrohttpd */
+    unsigned exchange_count;
     bool is_closing;
     bool has_stopped; /* it accepts no connections any more */
     bool is_full;     /* newcomers wait at the sockets */

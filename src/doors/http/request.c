@@ -290,6 +290,7 @@ static struct exchange *exchange_new(struct http *http, struct MHD_Connection *m
     if (!exchange)
         return NULL;
     exchange->http = http;
+    http->exchange_count++;
     exchange->service = http->settings.service;
     exchange->connection = mhd;
     exchange->began_ms = now_ms();
@@ -402,6 +403,8 @@ enum MHD_Result take_request(void *context, struct MHD_Connection *mhd, const ch
 static void exchange_free(struct exchange *exchange)
 {
     struct http *http = exchange->http;
+    http->exchange_count--;
+    http->has_answered = true;
     exchange_stop_watching(exchange);
     exchange_stop_resting(exchange);
     request_leave_queue(exchange);
