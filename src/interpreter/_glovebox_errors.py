@@ -22,24 +22,31 @@ KNOWN = {
     "bokeh": ("", "plotly matplotlib seaborn"), "bs4": ("beautifulsoup4", "lxml html.parser"),
     "cv2": ("opencv-python-headless", "skimage PIL scipy.ndimage"), "docx": ("python-docx", "zipfile"),
     "duckdb": ("", "sqlite3 pandas"), "fastparquet": ("", "pyarrow sqlite3 openpyxl csv"),
-    "fitz": ("pymupdf", "pdfplumber pypdf"), "httpx": ("", "requests urllib.request"),
+    "fitz": ("pymupdf", "pdfplumber pypdf"), "geopandas": ("", "shapely plotly"), "httpx": ("", "requests urllib.request"),
     "jinja2": ("", "string"), "lightgbm": ("", "sklearn"), "networkx": ("", "graphlib scipy.sparse"), "nltk": ("", "re"),
     "PIL": ("pillow", "matplotlib"), "plotly": ("", "matplotlib seaborn"), "polars": ("", "pandas"),
+    "prophet": ("", "statsmodels.tsa"), "shap": ("", "sklearn.inspection"), "sqlalchemy": ("", "sqlite3 duckdb"),
     "pptx": ("python-pptx", "zipfile"), "pyarrow": ("", "sqlite3 openpyxl csv"), "pytest": ("", "unittest"),
     "requests": ("", "urllib.request"), "skimage": ("scikit-image", "PIL scipy.ndimage"), "sklearn": ("scikit-learn", "scipy numpy"),
     "statsmodels": ("", "scipy.stats sklearn statistics"), "tabulate": ("", "pandas"), "torch": ("", "sklearn numpy"),
     "xgboost": ("", "sklearn"), "xlrd": ("", "openpyxl"), "xlsxwriter": ("", "openpyxl"), "yaml": ("pyyaml", "json tomllib"),
 }
 # pandas: "Missing optional dependency 'x'. Use pip or conda to install x"; others: "pip install -U 'x>=1'"
-OPTIONAL = re.compile(r"Missing optional dependency '([A-Za-z_][\w.]*)'|"
+OPTIONAL = re.compile(r"Missing optional dependency '([A-Za-z_][\w.]*)'|^requires (pygraphviz)|"
                       r"\b(?:pip3?|conda) install (?:-[cn] \S+ |-\S+ )*[\"'`]?"
                       r"(?!(?:is|it|the|an?|this|them|and|or|from|in|to)\b)([A-Za-z][\w.-]*)")
 INSTEAD = {  # of packages and modules that a sandbox would gain little by
+    "google": "as for google.colab, files that were sent along lie in /workspace, and what is written there is handed out",
     "ipywidgets": "widgets need a browser that answers: print(), display() and figures are shown",
     "kaleido": "figures are shown as they are, and fig.write_html() writes them",
+    "pygraphviz": "networkx's own layouts, as nx.spring_layout() and nx.multipartite_layout(), need no Graphviz",
     "tkinter": "there is no screen: figures and pictures are shown, or saved as files",
 }
 SAID = [  # what libraries say, and what to do here
+    (re.compile(r"vl-convert"), "charts are shown as they are, and chart.save(\"chart.html\") writes them"),
+    (re.compile(r"copy/paste mechanism"), "there is no clipboard here; print it, or write a file"),
+    (re.compile(r"Failed to download extension"), "DuckDB's extensions cannot be downloaded; parquet, json and icu are built in, "
+     "and files of Excel are read by pandas"),
     (re.compile(r"NLTK Downloader|nltk\.download|download_corpora"),
      "nothing can be downloaded here; nltk's stemmers, wordpunct_tokenize, RegexpTokenizer and TweetTokenizer, and "
      "scikit-learn's text features, need no data"),
@@ -59,6 +66,7 @@ TEXT_MOST = 10_000
 NAME_MOST = 100
 NETWORK = ("glovebox: a sandbox reaches the hosts that its policy allows, often none: the denials of the result say which; "
            "data is sent along as files (run --file)")
+SERVER = "glovebox: a server inside, and who asks it, need a policy with a loopback of its own, as server; under others there is none"
 
 
 def tell(error, send):
@@ -187,9 +195,20 @@ def is_of_network(error):
     return False
 
 
+def is_of_server(error):
+    """What failed was to listen: in socketserver, as http.server and werkzeug do, or in asyncio."""
+    steps = steps_of(error)
+    while steps is not None:
+        code = steps.tb_frame.f_code
+        if code.co_name == "create_server" or code.co_filename.endswith("/socketserver.py"):
+            return True
+        steps = steps.tb_next
+    return False
+
+
 def hint_of(error):
     if is_of_network(error):
-        return NETWORK
+        return SERVER if is_of_server(error) else NETWORK
     if type(error) is FileNotFoundError:
         return hint_of_file(error)
     name = error.name if type(error) is ModuleNotFoundError else None
@@ -199,7 +218,7 @@ def hint_of(error):
             if pattern.search(text):
                 return f"glovebox: {hint}"
         found = OPTIONAL.search(text)
-        name = found and (found[1] or found[2])
+        name = found and next(filter(None, found.groups()))
     if type(name) is not str or not 0 < len(name) <= NAME_MOST:
         return None
     top = name.partition(".")[0]

@@ -41,6 +41,7 @@ MODULES = {
     "IPython.core.display_functions": _glovebox_display.FUNCTIONS,
     "IPython.core.getipython": {"get_ipython": get_ipython},
     "IPython.core.interactiveshell": {"InteractiveShell": Interactivity},
+    "nest_asyncio": {"apply": nothing},  # asyncio.run() works in a cell as it is
 }
 
 

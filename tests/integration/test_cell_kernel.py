@@ -289,6 +289,7 @@ def test_the_shell_is_there_for_libraries(cell):
         == ["'/workspace'"]
     outcome = cell("get_ipython().config.InlineBackend.rc = {}\nlen?")
     assert "Docstring: Return the number of items" in text_of(outcome)[0]
+    assert text_of(cell("import asyncio, nest_asyncio\nnest_asyncio.apply()\nasyncio.run(asyncio.sleep(0, 5))")) == ["5"]
 
 
 def test_a_script_sees_nothing_of_it(light):

@@ -13,6 +13,10 @@ MODULES = [
     ("import pandas; pandas.DataFrame({'a': [1]}).to_parquet('x', engine='fastparquet')",
      "glovebox: this template has no fastparquet; it has pyarrow, sqlite3, openpyxl, csv; its operator can add it: "
      "glovebox libs request fastparquet\n"),
+    ("import geopandas", "glovebox: this template has no geopandas; it has shapely, plotly; its operator can add it: glovebox libs "
+                         "request geopandas\n"),
+    ("from google.colab import files", "glovebox: this template has no google; as for google.colab, files that were sent along lie in "
+                                       "/workspace, and what is written there is handed out\n"),
 ]
 OTHERS = ["import json.nowhere", "raise ModuleNotFoundError('mine')", "raise ModuleNotFoundError(name='a b')",
           "raise ModuleNotFoundError(name=7)", "raise OSError(111, 'refused')", "raise ConnectionError('mine')",
@@ -25,11 +29,14 @@ OTHERS = ["import json.nowhere", "raise ModuleNotFoundError('mine')", "raise Mod
 
 REACHED = ("glovebox: a sandbox reaches the hosts that its policy allows, often none: the denials of the result say which; "
            "data is sent along as files (run --file)\n")
+LISTENS = "need a policy with a loopback of its own, as server; under others there is none\n"
 NETWORK = [
     ("import urllib.request; urllib.request.urlopen('http://example.com/', timeout=2)", REACHED),
     ("import socket; socket.create_connection(('192.0.2.1', 80), 2)", REACHED),
     ("import pandas; pandas.read_csv('https://example.com/a.csv')", REACHED),
     ("import requests; requests.get('https://example.com/', timeout=2)", REACHED),
+    ("import http.server; http.server.HTTPServer(('127.0.0.1', 0), None)", LISTENS),
+    ("import socket; socket.create_server(('127.0.0.1', 0))", LISTENS),
 ]
 
 
@@ -51,6 +58,11 @@ SAID = [
     ("raise ImportError('try conda install -y astropy')", "its operator can add it: glovebox libs request astropy; a file of your "
      "own is sent along (run --file astropy.py)\n"),
     ("import ipywidgets", "widgets need a browser that answers: print(), display() and figures are shown\n"),
+    ("import networkx; networkx.nx_agraph.graphviz_layout(networkx.path_graph(3))", "need no Graphviz\n"),
+    ("import altair, pandas; altair.Chart(pandas.DataFrame({'x': [1]})).mark_bar().encode(x='x').save('a.png')",
+     'chart.save("chart.html") writes them\n'),
+    ("import pandas; pandas.DataFrame({'a': [1]}).to_clipboard()", "there is no clipboard here; print it, or write a file\n"),
+    ("import duckdb; duckdb.sql('install httpfs')", "and files of Excel are read by pandas\n"),
     ("import tkinter", "there is no screen: figures and pictures are shown, or saved as files\n"),
     ("import cv2; cv2.imshow('a', cv2.UMat(2, 2, 0))", "or PIL.Image.fromarray(…) as the last line, is shown\n"),
     ("import matplotlib.pyplot as plt; plt.rcParams['text.usetex'] = True; plt.title('x'); plt.savefig('a.png')",
