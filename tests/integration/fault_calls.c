@@ -179,13 +179,18 @@ static bool is_packets(int fd)
            type != SOCK_STREAM;
 }
 
-/* What is to go wrong with this call; 0: nothing. A packet is sent and read as a whole. */
+/* What is to go wrong with this call; 0: nothing. A packet is sent and read as a whole, and the
+ * connection of one breaks with the process behind it alone. A stream that is said to be broken is
+ * broken, for both sides. */
 static int fault_of(struct rows rows, int fd, int flags, const void *caller)
 {
     enum kind kind = row_of(rows, fd, caller);
     int error = kind == KINDS ? 0 : strike(kind);
-    if (error == SHORT && is_packets(fd))
+    bool is_broken = error == EPIPE || error == ECONNRESET;
+    if ((error == SHORT || is_broken) && is_packets(fd))
         return 0;
+    if (is_broken)
+        (void) syscall(SYS_shutdown, fd, SHUT_RDWR);
     return error == EAGAIN && may_wait(fd, flags) ? EINTR : error;
 }
 

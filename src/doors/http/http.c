@@ -108,9 +108,7 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
             http->settings.is_private ||
             (!connection->is_remote && peer_is_owner(connection->fd, http->settings.owner));
         connection->since_ms = now_ms();
-        if (http->settings.patience)
-            (void) MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT,
-                                             http->settings.patience->idle_s);
+        connection->mhd = mhd;
         connection->next = http->connections;
         if (http->connections)
             http->connections->before = connection;
@@ -143,9 +141,13 @@ int http_serve(struct http *http, int socket, error *err)
         address.ss_family = AF_UNIX;
         size = sizeof(sa_family_t);
     }
-    /* libmicrohttpd closes the socket itself, also when it refuses it. */
+    /* libmicrohttpd closes the socket itself, also when it refuses it: it looks for a refused one
+     * in the list of those that have no timeout of their own (0.9.75). */
     if (MHD_add_connection(http->mhd, take_fd(&fd), (struct sockaddr *) &address, size) != MHD_YES)
         return fail_os(err, "serve a connection");
+    if (http->settings.patience && http->connections)
+        (void) MHD_set_connection_option(http->connections->mhd, MHD_CONNECTION_OPTION_TIMEOUT,
+                                         http->settings.patience->idle_s);
     http->is_woken = true;
     return 0;
 }

@@ -11,6 +11,7 @@ enum { CONNECTION_BYTES = 32 * 1024 }; /* what libmicrohttpd keeps for one, the 
 
 struct connection {
     struct http *http;
+    struct MHD_Connection *mhd;
     int fd;
     bool is_remote;     /* not a Unix socket */
     bool is_owner;      /* root, or the owner of the daemon */

@@ -9,7 +9,8 @@ struct egress_route {
     uint32_t channel;
     bool is_freed; /* its end is awaited, and no result is wanted */
     bool is_ending;
-    bool is_shut; /* kept, and glovebox-egress does not know it (yet) */
+    bool close_is_due; /* the kernel had no room or memory for it */
+    bool is_shut;      /* kept, and glovebox-egress does not know it (yet) */
     const char *failure;
     egress_route_ended *ended;
     void *context;
@@ -68,4 +69,4 @@ void egress_route_lose(struct egress_route *route, const char *why);
 void egress_routes_reopen(struct network *network); /* those that are shut */
 void egress_routes_reopen_later(struct network *network);
 void egress_route_send_question(struct egress_route *route);
-void egress_route_send_close(const struct egress_route *route);
+void egress_route_send_close(struct egress_route *route);

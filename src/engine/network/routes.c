@@ -212,7 +212,9 @@ void egress_routes_reopen(struct network *network)
 {
     for (struct egress_route *route = network->egress_routes; route; route = route->next) {
         error err;
-        if (!route->is_shut || !egress_route_is_reopened(route))
+        if (route->close_is_due)
+            egress_route_send_close(route);
+        if (route->close_is_due || !route->is_shut || !egress_route_is_reopened(route))
             continue;
         if (send_all(route, route->kept.order.rules, &route->kept.sockets, &err) < 0) {
             egress_routes_reopen_later(network);
@@ -256,9 +258,12 @@ void egress_route_forget(struct egress_route *route)
 
 /* --- the end of a way ------------------------------------------------------------------------- */
 
-void egress_route_send_close(const struct egress_route *route)
+/* Its answer is waited for: what the kernel has no room or memory for is sent again. */
+void egress_route_send_close(struct egress_route *route)
 {
-    (void) send_about(route, EGRESS_CLOSE);
+    route->close_is_due = send_about(route, EGRESS_CLOSE) < 0;
+    if (route->close_is_due)
+        egress_routes_reopen_later(route->network);
 }
 
 void egress_route_end(struct egress_route *route, egress_route_ended *ended, void *context)
