@@ -86,7 +86,9 @@ void cell_lost_session(struct run *run, const error *why)
     bool had_begun = run->state != RUN_QUEUED;
     run->context_end = why->text[0] ? "its session has ended" : NULL;
     write_failure(run, had_begun ? "SessionEnded" : "NotStarted", why->text);
-    if (run->evidence.stopped_for >= LIMITS)
+    if (session_is_lost(run->cell->context->session))
+        run->evidence.lost = true;
+    else if (run->evidence.stopped_for >= LIMITS)
         run->evidence.cancelled = true;
     run->ended_us = now_us();
     finish(run);

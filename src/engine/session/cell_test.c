@@ -104,6 +104,31 @@ TEST(a_cell_that_waits_can_be_cancelled)
     fake_end();
 }
 
+TEST(the_end_of_a_session_says_whose_doing_the_end_of_its_cells_is)
+{
+    static const struct {
+        enum session_end end;
+        enum run_status status;
+        enum run_fault fault;
+    } facts[] = { { END_DELETED, RUN_CANCELLED, FAULT_CALLER },
+                  { END_AGE, RUN_CANCELLED, FAULT_CALLER },
+                  { END_LOST, RUN_LOST, FAULT_GLOVEBOX } };
+    for_each(fact, facts) {
+        begin();
+        error why;
+        const struct run *runs[2];
+        for (unsigned i = 0; i < 2; i++)
+            runs[i] = fake_cell_begins(context, "{\"code\":\"1\"}");
+        (void) fail(&why, ERR_SYSTEM, "of the test");
+        session_end(session, fact->end, &why);
+        expect_end(runs[0], "the one that ran", fact->status);
+        expect_end(runs[1], "the one that waited", fact->status);
+        expect(runs[0]->verdict.fault == fact->fault, "end %u: fault %u", fact->end,
+               runs[0]->verdict.fault);
+        fake_end();
+    }
+}
+
 TEST(an_interpreter_that_ends_takes_its_cell_with_it)
 {
     static const struct {
@@ -209,6 +234,7 @@ TESTS(CASE(cells_run_one_by_one_in_the_interpreter_that_is_there),
       CASE(a_cell_that_heeds_the_interrupt_keeps_its_context),
       CASE(a_cell_that_heeds_nothing_loses_its_interpreter_and_then_its_session),
       CASE(a_cell_that_waits_can_be_cancelled),
+      CASE(the_end_of_a_session_says_whose_doing_the_end_of_its_cells_is),
       CASE(an_interpreter_that_ends_takes_its_cell_with_it),
       CASE(what_is_printed_between_cells_goes_to_the_next_one),
       CASE(a_cell_may_ask_for_its_own_limits_only), CASE(an_early_interrupt_is_repeated),
