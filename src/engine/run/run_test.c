@@ -147,6 +147,34 @@ TEST(a_limit_ends_the_code_and_names_itself)
     }
 }
 
+TEST(processor_time_counts_at_the_end_too)
+{
+    static const struct {
+        uint64_t cpu_us;
+        int32_t exit_code;
+        enum run_status status;
+        uint64_t hits;
+    } facts[] = {
+        { 1000, 0, RUN_OK, 0 },
+        { 1001, 0, RUN_OK, 1 }, /* no look came between, and it was done */
+        { 1001, 1, RUN_LIMIT, 1 },
+        { 1000, 1, RUN_ERROR, 0 },
+    };
+    for_each(fact, facts) {
+        begin("{\"code\":\"1\",\"limits\":{\"cpu_ms\":1}}");
+        fake_use_cpu(fact->cpu_us);
+        executed(fact->exit_code, 0);
+        stopped();
+        fake_done(0, ID_COLLECT, 0);
+        uint64_t hits = run->evidence.hits[LIMIT_cpu];
+        expect(run->state == RUN_DONE && run->verdict.status == fact->status && hits == fact->hits,
+               "%llu us, exit %d: it is %s with %llu hits", (unsigned long long) fact->cpu_us,
+               fact->exit_code, outcome_status_name(run->verdict.status),
+               (unsigned long long) hits);
+        end();
+    }
+}
+
 TEST(output_without_end_is_stopped)
 {
     static char line[AGENT_PAYLOAD_MAX];
@@ -404,7 +432,7 @@ TEST(runs_wait_for_a_slot_and_begin_in_order)
 
 TESTS(CASE(code_is_executed_once_and_its_files_are_taken_when_nothing_runs),
       CASE(the_end_of_code_follows_from_inits_report), CASE(a_limit_ends_the_code_and_names_itself),
-      CASE(output_without_end_is_stopped),
+      CASE(processor_time_counts_at_the_end_too), CASE(output_without_end_is_stopped),
       CASE(a_program_that_does_not_stop_is_killed_with_its_sandbox),
       CASE(cancelling_ends_a_run_in_every_state),
       CASE(a_sandbox_that_breaks_or_misbehaves_loses_its_run),

@@ -36,6 +36,7 @@ static void gather_hits(struct run *run)
     const struct collector *collector = &run->collector;
     hits[LIMIT_memory] += run->counters.memory_kills;
     hits[LIMIT_processes] += run->counters.processes_refused;
+    hits[LIMIT_cpu] += run->counters.cpu_us > run->plan.limits.cpu * 1000; /* since the last look */
     if (collector->has_measured) {
         hits[LIMIT_disk] += collector->measured.disk_was_full != 0;
         hits[LIMIT_inodes] += collector->measured.inodes_were_full != 0;
