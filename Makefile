@@ -119,7 +119,7 @@ kills: all
 CUTS ?= 200
 powercuts: all
 	@GLOVEBOX_POWER_CUTS=$(CUTS) GLOVEBOX_BUILD=$(abspath $(BUILD)) GLOVEBOX_STATE=$(abspath $(BUILD))/state \
-		/usr/bin/python3 -B -m pytest -p no:cacheprovider -q tests/integration/test_disks.py -k power_cuts
+		/usr/bin/python3 -B -m pytest -p no:cacheprovider -q -s tests/integration/test_disks.py -k power_cuts
 
 # Overload: ten times as many requests as can be served. How long do admitted requests take, and how soon do the others
 # get 429?

@@ -111,8 +111,9 @@ def test_power_cuts_lose_nothing_that_was_promised(glovebox):
     chance = random.Random(16)
     let_others_in(glovebox.folder)
     env = with_policies(glovebox, {"asked": "approval: {when: [always], scopes: [once]}"})
-    with disk(256) as drive:
+    with disk(256 + 8 * CUTS) as drive:  # artifacts stay
         for cut in range(CUTS):
+            print(f"cut {cut + 1} of {CUTS}", flush=True)
             serving = serve_from(glovebox, drive.folder, env=env)
             decisions = Decisions(serving, cut)
             made = []

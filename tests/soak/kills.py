@@ -6,7 +6,8 @@ how long until a new run is answered well; and every run that was under way must
 with its cause, and must have begun no more than once, as its own stream of events tells. Where gloveboxd itself was
 what died the caller asks the next one, by the id of the run: it must know from its receipts how the run ended. When the
 load has ended, every slot but those of the pools must be free within 10 s of the kill. It ends with 1 if a caller heard
-something else or it took longer than 2 s, or than 10 s for the slots."""
+something else or it took longer than 2 s, or than 10 s for the slots. Each kill is a line; one that took too long says
+what was held when, and what the service wrote."""
 
 import collections
 import contextlib
@@ -180,8 +181,8 @@ def back_after(path, begin):
     return float("inf")
 
 
-def slots_held(path):
-    """Slots in use or stuck that no pool has; None if there is no answer."""
+def slots_of(path):
+    """How many slots there are of each kind; None if there is no answer."""
     connection = http.client.HTTPConnection("localhost", timeout=10)
     with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
         connection.sock = socket.socket(socket.AF_UNIX)
@@ -195,21 +196,25 @@ def slots_held(path):
             assert found or name.startswith("pool_"), f"no metric glovebox_{name}"
             return sum(map(int, found))
 
-        return gauge("slots_in_use") + gauge("slots_stuck") - gauge("pool_idle") - gauge("pool_building")
+        return {name: gauge(name) for name in ("slots_in_use", "slots_stuck", "pool_idle", "pool_building", "pool_draining")}
     return None
 
 
-def slots_back_after(path, begin):
-    """Seconds from the kill until no slot is held."""
+def slots_back_after(path, begin, seen):
+    """Seconds from the kill until no slot is in use or stuck but those of the pools; what there was until then is `seen`."""
     while time.monotonic() < begin + 3 * SLOTS_WITHIN_S:
-        if slots_held(path) == 0:
+        slots = slots_of(path)
+        if not seen or seen[-1][1] != slots:
+            seen.append((time.monotonic() - begin, slots))
+        if slots and slots["slots_in_use"] + slots["slots_stuck"] == slots["pool_idle"] + slots["pool_building"]:
             return time.monotonic() - begin
         time.sleep(0.05)
     return float("inf")
 
 
 def kill_once(service, what):
-    pid = wait_for(service, what)
+    pid, log = wait_for(service, what), pathlib.Path(service.log.name)
+    written, seen = log.stat().st_size, []
     load = Load(service.socket)
     time.sleep(0.7)
     begin = time.monotonic()
@@ -217,7 +222,11 @@ def kill_once(service, what):
     took = back_after(service.socket, begin)
     time.sleep(0.3)
     load.end()
-    return took, slots_back_after(service.socket, begin), load
+    slots = slots_back_after(service.socket, begin, seen)
+    print(f"{what} is killed: back after {took:.2f} s, slots after {slots:.2f} s, load {os.getloadavg()[0]:.1f}", flush=True)
+    if took > BACK_WITHIN_S or slots > SLOTS_WITHIN_S:
+        print(*(f"{at:8.2f} s {slots}" for at, slots in seen), log.read_bytes()[written:].decode(), sep="\n", flush=True)
+    return took, slots, load
 
 
 def main():
