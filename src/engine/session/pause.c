@@ -176,7 +176,7 @@ void session_look_at_pause(struct session *session)
     if (session->cpu_when_paused_us == UINT64_MAX)
         session->cpu_when_paused_us = used_us;
     if (deadline_has_passed(session->pause_ends)) {
-        (void) fail(&why, ERR_TIMEOUT, "it was paused for longer than a session may live");
+        (void) fail(&why, ERR_CONFLICT, "it was paused for longer than a session may live");
         session_end(session, END_AGE, &why);
     } else if (used_us > session->cpu_when_paused_us + CPU_MAX_US) {
         (void) fail(&why, ERR_PROTOCOL, "it used processor time while it was paused");

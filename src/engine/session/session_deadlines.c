@@ -85,7 +85,7 @@ static void look_at_deadlines(struct session *session)
     } else if (session->state != SESSION_RUNNING) {
         return;
     } else if (session->age_ends.at_ms != 0 && deadline_has_passed(session->age_ends)) {
-        (void) fail(&why, ERR_TIMEOUT,
+        (void) fail(&why, ERR_CONFLICT,
                     "its time to live is over; ask for a longer ttl_seconds, or extend it with "
                     "PATCH while it lives");
         session_end(session, END_AGE, &why);
@@ -95,7 +95,7 @@ static void look_at_deadlines(struct session *session)
             session_touch(session);
             return;
         }
-        (void) fail(&why, ERR_TIMEOUT,
+        (void) fail(&why, ERR_CONFLICT,
                     "it was not used for %llu s; ask for a longer "
                     "idle_seconds, or touch it with PATCH",
                     (unsigned long long) (session->idle_ms / 1000));
