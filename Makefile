@@ -1,6 +1,6 @@
 # A front end of Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test test-mcp test-python test-javascript test-adapters packages test-packages check coverage bench bench-packages fuzz corpus mutants verdicts soak idle kills powercuts overload executions sequences faults simulate snippets guest neighbours format lint install uninstall clean
+.PHONY: all setup run test test-mcp test-python test-javascript test-adapters packages test-packages check coverage bench bench-packages fuzz corpus mutants verdicts soak idle kills powercuts overload executions sequences matrix faults simulate snippets guest neighbours format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -148,6 +148,12 @@ sequences: RUNS = 5000
 sequences: all
 	@GLOVEBOX_SEQUENCES=$(RUNS) GLOVEBOX_BUILD=$(abspath $(BUILD)) /usr/bin/python3 -B -m pytest -p no:cacheprovider -q -s \
 		tests/integration/test_sequences.py
+
+# Every route, for every state of what it names, with right and wrong bodies: is each answer in the OpenAPI document, and is
+# another tenant's object as if it had never been? `make test` has a shorter form.
+matrix: all
+	@GLOVEBOX_MATRIX=whole GLOVEBOX_BUILD=$(abspath $(BUILD)) GLOVEBOX_STATE=$(abspath $(BUILD))/state \
+		/usr/bin/python3 -B -m pytest -p no:cacheprovider -q tests/integration/test_state_matrix.py tests/integration/test_route_matrix.py
 
 # Calls of gloveboxd and glovebox-egress that fail, once or for a second: FAULTS of them while requests are served, half as many
 # while the service starts. GLOVEBOX_SEED repeats them, GLOVEBOX_FAULT one of them.

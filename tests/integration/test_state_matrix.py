@@ -1,11 +1,15 @@
-"""Every route that is served, for every state of what it names: sessions that start, run, are paused, have ended, were
-an earlier daemon's, are another tenant's, never were; and runs, contexts, processes, checkpoints, approvals, receipts,
-artifacts, ports and signed URLs with them. gloveboxd lives through all of it, and answers as its document says. The
-routes come from that document, their bodies from the rows of test_route_matrix.py, which fails for a new one."""
+"""Every route that is served, for every state of what it names: sessions that start, run, are paused, were deleted, have
+expired, were an earlier daemon's, are another tenant's, never were, have no id; and runs, contexts, processes, checkpoints,
+approvals, receipts, artifacts, ports and signed URLs with them. Each with its body, with none, and with wrong ones.
+gloveboxd lives through all of it, and answers as its document says. The routes and the fields of their bodies come from that
+document, right bodies from the rows of test_route_matrix.py, which fails for a new route.
+
+With GLOVEBOX_MATRIX=whole (`make matrix`) each field by itself has each wrong value."""
 
 import http.client
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -22,6 +26,11 @@ SIGNED, PORTS = "/v1/signed/{id}/{path}", S + "/ports/{port}/{path}"
 NEVER = {"/v1/runs": "run_" + "0" * 32, "/v1/sessions": "ses_" + "0" * 32, "/v1/signed": "ses_" + "0" * 32, "/v1/receipts": "rcp_" + "0" * 32,
          "/v1/approvals": "apr_" + "0" * 32, "{sha256}": "0" * 64, "{context}": "never", "{process}": "prc_0",
          "{checkpoint}": "ckp_" + "0" * 32, "{path}": "f.txt", "{port}": "8080"}
+WHOLE = os.environ.get("GLOVEBOX_MATRIX") == "whole"
+NO_JSON = [b"", b"{", b"[]", b"null", b"7", b'"x"', b"\xff\xfe", b'{"":1,"":2}', b"[" * 2000]
+WRONG = [None, True, -1, 0.5, 2 ** 64, "", "x\0y", [], [[None]], {}, {"": {}}, "x" * 5000]
+NO_ID = ["", "x", "..", "%2e%2e", "%2F", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "%00", "%ff", "%zz", "*", "-1", "0" * 300,
+         "18446744073709551616", "ses_" + "g" * 32, "SES_" + "0" * 32, "ses_" + "0" * 31, "run_" + "0" * 33, "%F0%9F%98%80"]
 
 
 @pytest.fixture(name="service", scope="module")
@@ -37,6 +46,13 @@ def service_(tmp_path_factory):
         service.description = Description(service.call("GET", "/openapi.json").json)
         service.own = service.key("--tenant", "a", "--scope", ",".join(EVERY))
         yield service
+
+
+@pytest.fixture(autouse=True)
+def slots_are_given_back(service):
+    yield
+    for one in service.call("GET", "/v1/sessions", key=service.own).json["sessions"]:
+        service.call("DELETE", f"/v1/sessions/{one['id']}", key=service.own)
 
 
 def session(service, key, **request):
@@ -89,22 +105,43 @@ def answer_of(service, method, place, body, key):
     return response
 
 
-def fault_of(service, method, path, have, key):
+def bodies(service, method, path):
+    """For this route; the right one comes last, since it may be the end of something."""
+    right = MATRIX.get((method, path), (0, 0, b"x" if method in ("PUT", "POST", "PATCH") else None))[2]
+    if method not in ("PUT", "POST", "PATCH"):
+        return [right]
+    described = service.description.request_schema(service.description.document["paths"][path][method.lower()])
+    if not described:
+        return [b"", right]
+    base = right if isinstance(right, dict) else {}
+    fields = sorted(described[1].get("properties", {}))
+    if not WHOLE:
+        return [b"", *(dict.fromkeys(fields, value) for value in (7, [[None]])), right]
+    wrong = [dict.fromkeys(fields, value) for value in WRONG]
+    each = [base | {field: value} for field in fields for value in WRONG]
+    return [*NO_JSON, *wrong, *each, base | {"unknown": 1}, right]
+
+
+def fault_of(service, method, path, have, key, body):
     """None, or what is wrong with the answer of this route."""
-    body = MATRIX.get((method, path), (0, 0, b"x" if method in ("PUT", "POST", "PATCH") else None))[2]
     signed = have.get("signed", {}).get(method) if path == SIGNED else None
     place = signed or place_of(path, {name: value for name, value in have.items() if name != "signed"})
+    what = f"{method} {place} {str(body)[:200]}"
     try:
         answer = answer_of(service, method, place, body, key)
     except (OSError, http.client.HTTPException) as broken:
-        return f"{method} {place}: no answer, {broken!r}"
+        return f"{what}: no answer, {broken!r}"
     if answer.status >= 500 and not (path == PORTS and answer.status == 502):  # 502: nothing listens there
-        return f"{method} {place}: {answer.status} {answer.body!r}"
+        return f"{what}: {answer.status} {answer.body!r}"
     if answer.status >= 400 and method != "HEAD":
         told = json.loads(answer.body)["error"]
         if not {"code", "message", "fault", "request_id"} <= set(told) or told["fault"] == "glovebox":
-            return f"{method} {place}: {told}"
-    return service.description.check(method, place, answer) or None if method != "HEAD" else None
+            return f"{what}: {told}"
+    if answer.status == 201 and path == S + "/branch":
+        service.call("DELETE", f"/v1/sessions/{answer.json['id']}", key=key)  # there are not so many slots
+    if method == "HEAD" or service.description.route(method, place) != path:  # what is no id may make another route of it
+        return None
+    return service.description.check(method, place, answer) or None
 
 
 def routes(service, *parts):
@@ -115,16 +152,48 @@ def routes(service, *parts):
     return sorted(rows, key=lambda row: (row[0] == "DELETE", row[1].count("/") * -1 if row[0] == "DELETE" else 0, row))
 
 
+def requests(service, parts):
+    return [(*row, body) for row in routes(service, *parts) for body in bodies(service, *row)]
+
+
 def faults(service, make, parts, key=None, keep=None):
-    """Of all these routes for what make() gives, which is made anew when `keep` says that a route has changed it."""
-    key = key or service.own
+    """Of all these routes and bodies for what make() gives, which is made anew when `keep` says that it has changed."""
     daemon, have, wrong = service.children()["gloveboxd"], make(), []
-    for method, path in routes(service, *parts):
-        wrong.append(fault_of(service, method, path, have, key))
+    for method, path, body in requests(service, parts):
+        wrong.append(fault_of(service, method, path, have, key or service.own, body))
         if keep and not keep(have):
             have = make()
     assert [fault for fault in wrong if fault] == []
     assert service.children()["gloveboxd"] == daemon, "gloveboxd did not live through it"
+
+
+def of_no_ids(service, name, have):
+    """All that is wrong where something else stands in the place of an id."""
+    daemon, part = service.children()["gloveboxd"], f"{name}/{{id}}" if name.startswith("/") else name
+    wrong = [fault_of(service, method, path, have | {name: no_id}, service.own, bodies(service, method, path)[-1])
+             for no_id in NO_ID for method, path in routes(service, part)]
+    assert service.children()["gloveboxd"] == daemon
+    return [fault for fault in wrong if fault]
+
+
+def told(service, method, path, body, have, key):
+    """An answer without what names the one who asks, and the ids."""
+    answer = answer_of(service, method, place_of(path, have), body, key)
+    text = re.sub(r'"request_id":"\w+"', "", answer.body.decode())
+    for name, value in have.items():
+        text = text.replace(value, name)
+    return answer.status, text, sorted(set(answer.headers) - {"Content-Length"})
+
+
+def differences(service, key, have, parts):
+    """Between what is another tenant's and what never was; a signature would stand in for the key."""
+    have = {name: value for name, value in have.items() if name != "signed"}
+    found = []
+    for method, path, body in requests(service, parts):
+        answers = [told(service, method, path, body, ids, key) for ids in (have, NEVER)]
+        if answers[0] != answers[1] or answers[0][0] >= 500:
+            found.append((method, path, body, answers))
+    return found
 
 
 OF_SESSIONS = ("/v1/sessions/{id}", SIGNED)
@@ -144,6 +213,12 @@ class TestSessions:
             assert service.call("POST", f"{place}/pause", key=service.own).status == 200
         elif state == "ended":
             assert service.call("DELETE", place, key=service.own).status == 200
+        elif state == "expired":
+            assert service.call("PATCH", place, {"ttl_seconds": 1}, key=service.own).status == 200
+            end = time.monotonic() + 20
+            while self.state_of(service, have) != "ended":
+                assert time.monotonic() < end
+                time.sleep(0.05)
         return have
 
     def state_of(self, service, have):
@@ -170,13 +245,18 @@ class TestSessions:
                 found = service.call("GET", "/v1/sessions?metadata=is%3Dstarting", key=service.own).json["sessions"]
             assert found[0]["state"] == "starting"
             have = NEVER | {"/v1/sessions": found[0]["id"], "{context}": "python"}
-            wrong = [fault_of(service, *row, have, service.own) for row in routes(service, *OF_SESSIONS)]
+            wrong = [fault_of(service, method, path, have, service.own, body)
+                     for method, path, body in requests(service, OF_SESSIONS)]
         finally:
             os.kill(spawner, signal.SIGCONT)
             maker.join()
         assert [fault for fault in wrong if fault] == []
         assert told[0].status == 409, "it was deleted while it started"
         assert service.children()["gloveboxd"] == daemon
+
+    def test_that_have_expired(self, service):
+        have = self.make(service, "expired")
+        faults(service, lambda: have, OF_SESSIONS)
 
     def test_without_owner(self, service):
         faults(service, lambda: NEVER, OF_SESSIONS)
@@ -185,6 +265,12 @@ class TestSessions:
         have = session_things(service, service.own)
         other = service.key("--tenant", "b", "--scope", ",".join(EVERY))
         faults(service, lambda: have, OF_SESSIONS, key=other)
+        assert differences(service, other, have, ["/v1/sessions/{id}"]) == []
+        assert self.state_of(service, have) == "running"
+
+    @pytest.mark.parametrize("name", ["/v1/sessions", "{context}", "{process}", "{checkpoint}", "{port}", "{path}"])
+    def test_ids_that_are_none(self, service, name):
+        assert of_no_ids(service, name, self.make(service, "running") | {"signed": {}}) == []
 
     @pytest.mark.parametrize("gone", [{"{context}": "gone"}, {"{process}": "gone"}, {"{checkpoint}": "gone"}])
     def test_what_is_no_more_in_a_session_that_runs(self, service, gone):
@@ -204,8 +290,8 @@ class TestSessions:
         place = f"/v1/sessions/{have['/v1/sessions']}/contexts/python/run"
         assert service.call("POST", place, {"code": "import time; time.sleep(30)"}, key=service.own,
                             headers={"Prefer": "respond-async"}).status == 202
-        others = [row for row in routes(service, *OF_SESSIONS) if row != ("POST", S + "/contexts/{context}/run")]
-        wrong = [fault_of(service, *row, have, service.own) for row in others]
+        wrong = [fault_of(service, method, path, have, service.own, body)
+                 for method, path, body in requests(service, OF_SESSIONS) if path != S + "/contexts/{context}/run"]
         assert [fault for fault in wrong if fault] == []
 
 
@@ -223,12 +309,39 @@ class TestRuns:
                             key=decider).status == 200
         faults(service, lambda: have, OF_RUNS, key=decider)
 
+    def test_that_were_cancelled(self, service):
+        have = running(service, service.own)
+        assert service.call("DELETE", f"/v1/runs/{have['/v1/runs']}", key=service.own).status == 200
+        faults(service, lambda: have, OF_RUNS)
+
+    def test_while_they_are_built(self, service):
+        """As sessions above."""
+        spawner, daemon = service.children()["glovebox-spawner"], service.children()["gloveboxd"]
+        os.kill(spawner, signal.SIGSTOP)
+        try:
+            began = service.call("POST", "/v1/runs", {"code": "1", "policy": "minimal", "limits": {"disk_bytes": 3 << 20}},
+                                 key=service.own, headers={"Prefer": "respond-async"})
+            assert began.status == 202
+            have = NEVER | {"/v1/runs": began.json["id"]}
+            assert service.call("GET", f"/v1/runs/{began.json['id']}", key=service.own).json["status"] in ("queued", "building")
+            wrong = [fault_of(service, method, path, have, service.own, body) for method, path, body in requests(service, OF_RUNS)]
+        finally:
+            os.kill(spawner, signal.SIGCONT)
+        assert [fault for fault in wrong if fault] == []
+        assert service.children()["gloveboxd"] == daemon
+
     def test_without_owner(self, service):
         faults(service, lambda: NEVER, OF_RUNS)
 
     def test_of_another_tenant(self, service):
         have = run_things(service, service.own)
-        faults(service, lambda: have, OF_RUNS, key=service.key("--tenant", "b", "--scope", ",".join(EVERY)))
+        other = service.key("--tenant", "b", "--scope", ",".join(EVERY))
+        faults(service, lambda: have, OF_RUNS, key=other)
+        assert differences(service, other, have, OF_RUNS) == []
+
+    @pytest.mark.parametrize("name", ["/v1/runs", "/v1/receipts", "/v1/approvals", "{sha256}"])
+    def test_ids_that_are_none(self, service, name):
+        assert of_no_ids(service, name, NEVER) == []
 
 
 class TestOfAnEarlierDaemon:
