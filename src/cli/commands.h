@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 

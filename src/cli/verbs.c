@@ -3,6 +3,7 @@
 
 #include "base/table.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #include "client/client.h"
 
 #include "base/cleanup.h"
-#include "base/table.h"
 #include "client/connect.h"
 #include "model/errors.h"
 #include "supervisor/install_paths.h"

@@ -3,8 +3,6 @@
 
 #include "base/error.h"
 
-#include <stdbool.h>
-
 enum { API_KEY_TEXT_MAX = 128 };
 
 /* Gives  *ret_fd, connected.

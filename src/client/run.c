@@ -6,7 +6,6 @@
 #include "base/table.h"
 #include "client/request_body.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "engine/audit/audit_log.h"
+#include "engine/catalog/import_counts.h"
 #include "engine/observe/log.h"
 
 #include <stdio.h>
@@ -73,6 +74,7 @@ void reload_apply(struct reload *reload)
         .log_bytes_per_day = (uint64_t) number(settings, SETTING_key_log_mib_per_day) << 20,
         .queue = number(settings, SETTING_key_queue),
     };
+    import_counts_enable(number(settings, SETTING_count_imports) != 0);
     if (reload->is_private)
         return;
     reload->accounts->oauth = &oauth;

@@ -1,7 +1,6 @@
 /* liveness.c - one timer, one piece of work on a disk thread, one message. */
 #include "daemon/liveness.h"
 
-#include "base/cleanup.h"
 #include "engine/store/disk_worker.h"
 
 #include <fcntl.h>

@@ -8,7 +8,6 @@
 #include "base/io_uring.h"
 #include "base/open_files.h"
 #include "base/signals.h"
-#include "base/table.h"
 #include "daemon/config.h"
 #include "daemon/confine.h"
 #include "daemon/idle_exit.h"

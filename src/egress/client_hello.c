@@ -4,7 +4,6 @@
 #include "base/host_name.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
 enum {

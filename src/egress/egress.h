@@ -5,7 +5,6 @@
 #include "egress/rules.h"
 #include "egress/tls_intercept.h"
 #include "egress/upstreams.h"
-#include "http1/request_head.h"
 #include "outbound/resolver.h"
 
 #include <stdbool.h>

@@ -3,13 +3,11 @@
 #include "egress/egress.h"
 
 #include "base/packet.h"
-#include "base/table.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -4,7 +4,6 @@
 #include "http1/field.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

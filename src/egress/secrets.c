@@ -1,7 +1,6 @@
 /* secrets.c - see secrets.h. */
 #include "egress/secrets.h"
 
-#include "base/cleanup.h"
 #include "base/endpoint_url.h"
 #include "http1/request_head.h"
 #include "outbound/secret_file.h"

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "http1/chunked.h"
-#include "http1/request_head.h"
 
 #include <stdbool.h>
 #include <stdint.h>

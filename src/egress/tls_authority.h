@@ -6,8 +6,6 @@
 
 #include "egress/rules.h"
 
-#include <stddef.h>
-
 struct tls_authority;
 struct ssl_st;
 

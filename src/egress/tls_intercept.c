@@ -2,7 +2,6 @@
 #include "egress/tls_intercept.h"
 
 #include "base/clock.h"
-#include "egress/splice.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -5,7 +5,6 @@
 #include "egress/secrets.h"
 
 #include <netinet/in.h>
-#include <stdbool.h>
 #include <uv.h>
 
 struct upstreams;

@@ -10,7 +10,6 @@
 #include "base/packet.h"
 #include "model/ids.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>

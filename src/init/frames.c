@@ -7,7 +7,6 @@
 #include "base/table.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>

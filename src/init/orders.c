@@ -5,7 +5,6 @@
 
 #include "base/table.h"
 
-#include <errno.h>
 #include <string.h>
 
 /* An order: how many bytes its payload has at least, and what is done. The answer is DONE with the

@@ -10,7 +10,6 @@
 #include "base/table.h"
 #include "model/ids.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
 #include <sched.h>

@@ -1,7 +1,6 @@
 /* seccomp.c - installs the filter that was compiled from data/seccomp and loaded by the spawner. */
 #include "init/walls.h"
 
-#include <errno.h>
 #include <linux/seccomp.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -5,7 +5,6 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "base/clock.h"
 #include "base/packet.h"
 #include "contract/agent.h"
 #include "interpreter/channel.h"

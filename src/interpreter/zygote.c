@@ -7,7 +7,6 @@
  * process ids. */
 #include "interpreter/zygote.h"
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/packet.h"
 #include "interpreter/enter.h"

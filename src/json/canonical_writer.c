@@ -6,7 +6,6 @@
 #include "base/utf8.h"
 #include "json/writer.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { NOT_UTF8 = 0xFFFD };

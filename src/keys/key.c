@@ -1,8 +1,6 @@
 /* key.c - the text of a key, and the words of its scopes. */
 #include "keys/key.h"
 
-#include "base/table.h"
-
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/table.h"
 #include "keys/database.h"
 
 #include <errno.h>

@@ -1,8 +1,6 @@
 /* envelope.c - DSSE: written from a template, read by the same template. */
 #include "ledger/envelope.h"
 
-#include "base/table.h"
-
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>

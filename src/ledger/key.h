@@ -11,8 +11,6 @@
 #include "base/error.h"
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum {
     PUBLIC_KEY_SIZE = 32,

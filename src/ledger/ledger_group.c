@@ -70,7 +70,9 @@ int ledger_group_end(struct ledger *ledger, const struct ledger_group *group, er
     return result;
 }
 
-int ledger_write_again(struct ledger *ledger, error *err)
+/* After a failed sync: from the last checkpoint on all is read again, is compared with what we
+ * remember, and is written again. Fails  ERR_UNAVAILABLE  it is not what it was. */
+static int ledger_write_again(struct ledger *ledger, error *err)
 {
     char text[CHECKPOINT_SIZE];
     struct merkle_hash before, after;

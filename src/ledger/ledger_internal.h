@@ -74,10 +74,6 @@ int ledger_find_end(struct ledger *ledger, error *err);
 int ledger_sign_checkpoint(struct ledger *ledger, error *err);
 int ledger_sync_locked(struct ledger *ledger, error *err); /* if there is anything new */
 
-/* After a failed sync: from the last checkpoint on all is read again, is compared with what we
- * remember, and is written again. Fails  ERR_UNAVAILABLE  it is not what it was. */
-int ledger_write_again(struct ledger *ledger, error *err);
-
 /* --- ledger_key.c ---- */
 
 /* The key is that of its file, which another process may have exchanged. */

@@ -5,7 +5,6 @@
  *   See  docs/receipts.md, "Long lists" */
 #pragma once
 
-#include "ledger/facts.h"
 #include "ledger/sha256.h"
 #include "json/canonical_writer.h"
 

@@ -14,8 +14,6 @@
 
 #include "base/bytes.h"
 
-#include <stdbool.h>
-
 enum {
     OPENING_KEY_SIZE = 32,
     OPENING_HEX_SIZE = 65,

@@ -37,7 +37,7 @@ void segment_name(uint64_t first, char ret_name[SEGMENT_NAME_SIZE])
     (void) snprintf(ret_name, SEGMENT_NAME_SIZE, "%020" PRIu64 ".log", first);
 }
 
-bool segment_name_read(const char *name, uint64_t *ret_first)
+static bool segment_name_read(const char *name, uint64_t *ret_first)
 {
     if (strlen(name) != SEGMENT_NAME_SIZE - 1 || strspn(name, "0123456789") != 20 ||
         strcmp(name + 20, ".log") != 0)

@@ -25,7 +25,6 @@ void frame_write(uint64_t index, size_t size, const struct merkle_hash *leaf,
 
 /* "00000000000000000042.log" */
 void segment_name(uint64_t first, char ret_name[SEGMENT_NAME_SIZE]);
-bool segment_name_read(const char *name, uint64_t *ret_first);
 
 /* A segment, mapped to be read. */
 struct segment {

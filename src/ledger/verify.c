@@ -6,11 +6,9 @@
 #include "ledger/envelope.h"
 #include "ledger/witness.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sodium.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,6 @@
 /* errors.c - errors.def as a table, indexed by code. */
 #include "model/errors.h"
 
-#include "base/table.h"
-
-#include <stddef.h>
-
 enum { FINAL = false, RETRY = true };
 
 static const struct error_row rows[ERR_COUNT] = {

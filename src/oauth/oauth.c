@@ -8,7 +8,6 @@
 #include "base/table.h"
 #include "base/text.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
 #include <stdio.h>

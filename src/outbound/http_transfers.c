@@ -2,7 +2,6 @@
 #include "outbound/http_transfers.h"
 
 #include "base/host_name.h"
-#include "base/table.h"
 #include "outbound/socket_watcher.h"
 #include "policy/address.h"
 

@@ -4,7 +4,6 @@
 #include "base/table.h"
 
 #include <arpa/inet.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 
 #include <netinet/in.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 /* True for every address that is not one host on the public internet: private, loopback, link-local
  * (the metadata services of clouds among them), shared, documentation, benchmark, multicast,

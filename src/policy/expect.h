@@ -16,7 +16,6 @@
 #include "policy/expect_needs.h"
 
 #include <json.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 enum { EXPECT_BYTES_MAX = 256 * 1024, EXPECT_ARTIFACTS_MAX = 64, EXPECT_PATTERN_MAX = 512 };

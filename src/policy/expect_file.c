@@ -10,7 +10,6 @@
 #include "policy/expect_file.h"
 
 #include "base/cleanup.h"
-#include "base/table.h"
 #include "base/text.h"
 #include "policy/expect.h"
 

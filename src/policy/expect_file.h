@@ -2,7 +2,7 @@
  * the form in which requests have it (expect.h), and what happens to an output that is not so. */
 #pragma once
 
-#include "policy/policy_origins.h"
+#include "policy/policy.h"
 #include "policy/yaml.h"
 
 /* Gives  *ret_expect with a list of one expectation, or none; *ret_line of its on_fault, 0: it has

@@ -4,8 +4,6 @@
  * processor time of that program's sandbox. */
 #include "policy/expect.h"
 
-#include <inttypes.h>
-#include <stdint.h>
 #include <string.h>
 
 enum { GROUPS_MAX = 20, REPEAT_MAX = 1000 };

@@ -4,7 +4,6 @@
 
 #include "base/http_method.h"
 #include "base/table.h"
-#include "base/text.h"
 #include "model/limits.h"
 #include "policy/address.h"
 #include "policy/network_parts.h"

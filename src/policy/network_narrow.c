@@ -2,7 +2,6 @@
  * policy; what is left of all cuts must be the whole of what was asked for. */
 #include "policy/network_narrow.h"
 
-#include "base/table.h"
 #include "policy/address.h"
 #include "policy/network_file.h"
 

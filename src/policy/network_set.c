@@ -2,8 +2,6 @@
 #include "policy/network_set.h"
 
 #include "base/cleanup.h"
-#include "base/table.h"
-#include "base/text.h"
 #include "policy/network_file.h"
 #include "policy/search_path.h"
 

@@ -2,7 +2,6 @@
  * digest. */
 #include "policy/policy.h"
 
-#include "base/cleanup.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "model/languages.h"

@@ -1,8 +1,6 @@
 /* precheck.c - the rules of precheck_rules.def, and what happens to a finding. */
 #include "policy/precheck.h"
 
-#include "base/table.h"
-
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* settings.c - the table, and values held against it. */
 #include "policy/settings.h"
 
-#include "base/table.h"
 #include "base/text.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 /* libc_stubs.c - what compilers call without being asked to. */
 #include <stddef.h>
-#include <stdint.h>
 
 void *memcpy(void *restrict to, const void *restrict from, size_t size);
 void *memset(void *at, int value, size_t size);

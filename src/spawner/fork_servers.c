@@ -4,11 +4,9 @@
  * user, the caller's one id), and the first process of a pid namespace: when it ends, and it ends
  * with the spawner, the kernel ends every sandbox that was cloned from it. */
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "model/ids.h"
 #include "spawner/spawner.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <sched.h>

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { CPU_PERIOD_US = 100000, NAME_SIZE = 48, SOCKETS_PART = 8, CHARGED_MAX = 512 * 1024 };

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/table.h"
 #include "contract/build.h"
-#include "model/ids.h"
 #include "spawner/spawner.h"
 
 #include <errno.h>

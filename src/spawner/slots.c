@@ -3,7 +3,6 @@
  * of a file; the kernel drops the lock when the instance dies, however it dies. So a group whose
  * slot can be locked has no owner, and can be swept. */
 #include "base/clock.h"
-#include "base/table.h"
 #include "model/ids.h"
 #include "spawner/spawner.h"
 

@@ -6,7 +6,6 @@
 #include "base/table.h"
 #include "spawner/spawner.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <stdio.h>

@@ -251,7 +251,8 @@ int path_of_templates(const char *chosen_state, char **ret_path, error *err)
     return format_text(ret_path, err, "%s/templates", state);
 }
 
-int path_of_runtime(const char *chosen_state, char **ret_path, error *err)
+/* The folder for what does not outlive a boot: sockets and locks. */
+static int path_of_runtime(const char *chosen_state, char **ret_path, error *err)
 {
     const char *chosen = variable("GLOVEBOX_RUNTIME");
     if (chosen)

@@ -52,9 +52,6 @@ int path_of_own_state(char **ret_path, error *err);
 /* STATE/templates. */
 int path_of_templates(const char *chosen_state, char **ret_path, error *err);
 
-/* The folder for what does not outlive a boot: sockets and locks. */
-int path_of_runtime(const char *chosen_state, char **ret_path, error *err);
-
 /* The daemon's default socket, whether it is there or not. */
 int path_of_socket(const char *chosen_state, char **ret_path, error *err);
 

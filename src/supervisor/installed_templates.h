@@ -4,7 +4,6 @@
 #include "base/error.h"
 
 #include <limits.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 enum { TEMPLATES_MAX = 16 }; /* SPAWN_TEMPLATES_MAX leaves room for those of before */

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/signals.h"
 #include "base/table.h"
-#include "supervisor/install_paths.h"
 #include "supervisor/installed_templates.h"
 #include "supervisor/launch.h"
 #include "supervisor/listen_sockets.h"

@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "policy/settings.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct supervised {

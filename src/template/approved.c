@@ -4,13 +4,11 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
-#include "base/text.h"
 #include "policy/yaml.h"
 #include "template/recipe_words.h"
 #include "template/requests.h"
 #include "template/tree.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

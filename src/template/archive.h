@@ -6,7 +6,6 @@
 #include "base/error.h"
 
 #include <json-c/json.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 /* What an archive may hold. */

@@ -12,7 +12,6 @@
 #include "template/tree.h"
 #include "json/member.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

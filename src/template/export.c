@@ -7,7 +7,6 @@
 #include "template/tool.h"
 #include "template/verify.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>

@@ -3,14 +3,12 @@
  * Done before anything is run in it, and by descriptors only: a link in a package leads nowhere. */
 #include "template/build.h"
 
-#include "base/cleanup.h"
 #include "base/table.h"
 #include "node_start.h"
 #include "template/recipe.h"
 #include "template/tree.h"
 #include "template/walls.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <stdlib.h>

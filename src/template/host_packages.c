@@ -2,7 +2,6 @@
 #include "template/host_packages.h"
 
 #include "base/cleanup.h"
-#include "base/table.h"
 #include "template/tool.h"
 
 #include <stdio.h>

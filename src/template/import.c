@@ -16,7 +16,6 @@
 #include "template/tree.h"
 #include "template/walls.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -14,7 +14,6 @@
 #include "template/walls.h"
 #include "json/member.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -39,7 +39,8 @@ bool review_version_is_valid(const char *version)
     return *version == '\0' || is_word(version, LETTERS "-_.+~:!");
 }
 
-const char *review_manager(const char *name)
+/* The package managers whose packages can be asked for; NULL for another. */
+static const char *review_manager(const char *name)
 {
     for_each(manager, managers)
         if (strcmp(manager->name, name) == 0)

@@ -11,9 +11,6 @@
 bool review_name_is_valid(const char *manager, const char *name);
 bool review_version_is_valid(const char *version);
 
-/* The package managers whose packages can be asked for; NULL for another. */
-const char *review_manager(const char *name);
-
 /* Fetches the archives of `request` (members id, template, manager, name, version) into its folder,
  * which is made anew.
  * Gives  *ret_facts, which the caller puts: source, for, replaces, and files, the asked one first,

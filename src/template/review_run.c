@@ -9,7 +9,6 @@
 #include "template/tree.h"
 #include "template/walls.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdint.h>

@@ -8,7 +8,6 @@
 
 #include <signal.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 enum { TOOL_TAIL = 4096 };
 

@@ -8,7 +8,6 @@
 #include "supervisor/host_features.h"
 #include "template/tool.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
 #include <stdio.h>

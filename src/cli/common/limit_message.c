@@ -4,7 +4,6 @@
 #include "cli/commands.h"
 #include "model/limits.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

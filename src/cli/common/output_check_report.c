@@ -2,7 +2,7 @@
 #include "cli/common/output_check_report.h"
 
 #include "cli/commands.h"
-#include "cli/daemon_request.h"
+#include "json/member.h"
 
 #include <json-c/json.h>
 #include <stdio.h>

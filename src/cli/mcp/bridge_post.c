@@ -2,8 +2,8 @@
 #include "cli/mcp/mcp_bridge.h"
 
 #include "base/cleanup.h"
-#include "cli/daemon_request.h"
 #include "client/connect.h"
+#include "json/member.h"
 #include "json/reader.h"
 #include "json/writer.h"
 

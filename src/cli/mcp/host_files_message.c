@@ -3,8 +3,8 @@
 #include "cli/mcp/host_files.h"
 
 #include "base/base64.h"
-#include "cli/daemon_request.h"
 #include "model/errors.h"
+#include "json/member.h"
 #include "json/reader.h"
 
 #include <stdio.h>

@@ -26,9 +26,6 @@ void suggest(struct finding *finding, const char *format, ...) PRINTF(2, 3);
  * failure too. */
 int try_in_child(int (*trial)(error *err), error *err);
 
-/* Enters a user namespace of its own, with one id mapped; the rest needs no privilege outside. */
-int enter_user_namespace(error *err);
-
 /* The checks, in doctor_isolation.c (what the kernel lets us build) … */
 void check_kernel(struct finding *);
 void check_privilege(struct finding *);

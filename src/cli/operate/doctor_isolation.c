@@ -51,7 +51,8 @@ static int write_line(const char *path, const char *text, error *err)
     return 0;
 }
 
-int enter_user_namespace(error *err)
+/* Enters a user namespace of its own, with one id mapped; the rest needs no privilege outside. */
+static int enter_user_namespace(error *err)
 {
     uid_t user = geteuid();
     gid_t group = getegid();

@@ -4,7 +4,6 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
-#include "cli/common/inputs.h"
 #include "cli/common/template_manifest.h"
 #include "cli/operate/packages.h"
 #include "cli/operate/template_view.h"
@@ -13,7 +12,6 @@
 #include "template/approved.h"
 #include "json/member.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

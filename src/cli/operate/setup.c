@@ -11,7 +11,6 @@
 #include "supervisor/install_paths.h"
 #include "supervisor/launch.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

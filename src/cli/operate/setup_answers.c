@@ -3,7 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
-#include "policy/network_set.h"
+#include "policy/policy.h"
 #include "supervisor/install_paths.h"
 #include "supervisor/listen_sockets.h"
 #include "json/writer.h"

@@ -1,9 +1,10 @@
-/* template.c - `glovebox template build|list|show|verify|remove|rollback`: root file systems, made
- * and kept by name. */
+/* template.c - `glovebox template build|list|show|verify|tune|remove|rollback`: root file systems,
+ * made and kept by name. */
 #include "cli/commands.h"
 #include "cli/options.h"
 
 #include "cli/operate/template_progress.h"
+#include "cli/operate/template_tune.h"
 #include "cli/operate/template_verify.h"
 #include "cli/operate/template_view.h"
 
@@ -22,7 +23,6 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@
 
 /* What the command line says. */
 struct wishes {
-    const char *state, *base, *name, *requirements;
+    const char *state, *base, *name, *requirements, *daemon;
     bool is_offline, record, json;
     const char *verb, *what, *file; /* what stands beside the options */
 };
@@ -46,6 +46,7 @@ static const struct option_row rows[] = {
     { "requirements", 0, "FILE",             VALUES_FILE,   "build: Python packages besides: requirements.txt, pyproject.toml, or the lock of uv, Poetry, PDM or PEP 751", store_text, FIELD(requirements) },
     { "name",         0, "NAME",             VALUES_NONE,   "build: under this name instead of the file's", store_text, FIELD(name) },
     { "record",       0, NULL,               VALUES_NONE,   "verify: put what is found into the log of receipts", store_switch, FIELD(record) },
+    { "daemon",       0, "SOCKET|HOST:PORT", VALUES_FILE,   "tune: the daemon's socket or port; default: where it is looked for", store_text, FIELD(daemon) },
     { "state",        0, "FOLDER",           VALUES_FOLDER, "where templates are kept", store_text, FIELD(state) },
     { "json",         0, NULL,               VALUES_NONE,   "print JSON", store_switch, FIELD(json) },
 };
@@ -64,6 +65,9 @@ const struct option_table template_option_table = {
         "  glovebox template list                 what has been built, and what can be\n"
         "  glovebox template show python          digest, runners, packages and versions\n"
         "  glovebox template verify               are the files still those that were built?\n"
+        "  glovebox template tune python          which modules its programs import, and which "
+        "its\n"
+        "                                         zygotes would better have\n"
         "  glovebox template rollback python      the one that was in use before the last "
         "build\n"
         "  glovebox template remove python\n"
@@ -72,7 +76,7 @@ const struct option_table template_option_table = {
         ".tar.zst,\n"
         "                                         .tar.xz, .tar)\n"
         "  glovebox template import python.tar.gz\n",
-    .usage = "build|list|show|verify|remove|rollback|export|import [OPTIONS] [NAME|FILE]",
+    .usage = "build|list|show|verify|tune|remove|rollback|export|import [OPTIONS] [NAME|FILE]",
     .more = "A recipe lists Debian's packages under `packages`, those of other indexes under "
             "`pip`, `npm` and `r`.\nWhat pip and npm fetch is pinned in RECIPE.lock and "
             "RECIPE.npm.lock beside it.\n",
@@ -330,6 +334,12 @@ static int verify(const struct wishes *wishes, const char *state, error *err)
     return status < 0 ? complain_of(err) : status;
 }
 
+static int tune(const struct wishes *wishes, const char *state, error *err)
+{
+    const struct template_tuning asked = { state, wishes->what, wishes->daemon, wishes->json };
+    return template_tune(&asked, err) < 0 ? complain_of_missing(wishes->what, err) : 0;
+}
+
 int command_template(int argc, char **argv)
 {
     static const struct {
@@ -341,6 +351,7 @@ int command_template(int argc, char **argv)
         { "show", show, true },          { "remove", remove_one, true },
         { "export", export_one, false }, { "import", import_one, false },
         { "rollback", rollback, true },  { "verify", verify, false },
+        { "tune", tune, true },
     };
     struct wishes wishes = { .json = false };
     error err = { 0 };

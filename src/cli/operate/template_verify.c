@@ -2,7 +2,6 @@
 #include "cli/operate/template_verify.h"
 
 #include "base/cleanup.h"
-#include "base/table.h"
 #include "cli/commands.h"
 #include "cli/common/audit_event.h"
 #include "cli/operate/template_view.h"

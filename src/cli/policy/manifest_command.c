@@ -2,7 +2,6 @@
 #include "cli/commands.h"
 #include "cli/common/policy_choice.h"
 
-#include "base/cleanup.h"
 #include "base/table.h"
 #include "cli/options.h"
 #include "policy/tool_schema.h"

@@ -3,10 +3,8 @@
 #include "cli/session/copy.h"
 
 #include "base/cleanup.h"
-#include "cli/commands.h"
 #include "cli/daemon_request.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

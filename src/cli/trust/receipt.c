@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/table.h"
 #include "base/timestamp.h"
-#include "cli/common/inputs.h"
 #include "cli/common/log_files.h"
 #include "cli/common/log_head.h"
 #include "cli/common/receipt_check.h"
@@ -19,7 +18,6 @@
 #include <poll.h>
 #include <sodium.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

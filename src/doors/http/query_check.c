@@ -1,6 +1,5 @@
 /* query_check.c - what a route says of its query holds: the table that is printed as OpenAPI is
  * what requests are checked with. */
-#include "base/table.h"
 #include "doors/http/http.h"
 
 #include <errno.h>

@@ -1,7 +1,6 @@
 /* router.h - finds the row of the route tables that a method and a path mean. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct route;

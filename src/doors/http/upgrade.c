@@ -1,8 +1,6 @@
 /* upgrade.c - a connection that leaves HTTP, for servers and terminals inside a session. */
 #include "doors/http/http_internal.h"
 
-#include <stdlib.h>
-
 /* NOLINTNEXTLINE(readability-function-size): libmicrohttpd's own signature */
 static void on_upgraded(void *context, struct MHD_Connection *mhd, void *request, const char *early,
                         size_t early_size, MHD_socket socket,

@@ -4,7 +4,6 @@
 
 #include <microhttpd.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 
 static void on_watch_closed(uv_handle_t *handle)
 {

@@ -2,7 +2,6 @@
  * it without reading the body: it must say the same there.
  *
  * `glovebox mcp` sends no such headers: nothing stands between it and us. */
-#include "base/table.h"
 #include "doors/mcp/mcp.h"
 
 #include <microhttpd.h>

@@ -4,7 +4,6 @@
 
 #include "base/table.h"
 #include "doors/rest/rest.h"
-#include "engine/service/schema/schema.h"
 #include "json/writer.h"
 
 #include <microhttpd.h>

@@ -5,7 +5,6 @@
 #include "doors/rest/rest.h"
 #include "doors/rest/run_follow.h"
 #include "doors/rest/zip.h"
-#include "engine/service/schema/schema.h"
 #include "engine/service/service_artifacts.h"
 #include "engine/service/service_observe.h"
 #include "json/writer.h"

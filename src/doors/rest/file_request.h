@@ -16,10 +16,6 @@ struct file_visit {
     bool knows_size;
 };
 
-/* Begins the task of an exchange, which is woken for it; the order's session is that of the
- * address.
- */
-int file_visit_begin(struct exchange *exchange, const struct file_order *wanted, error *err);
 /* The same of a path that is text; NULL: the session's folder. */
 int file_visit_begin_at(struct exchange *exchange, const char *path, struct file_order order,
                         error *err);

@@ -3,7 +3,6 @@
 #include "doors/rest/file_request.h"
 
 #include "base/table.h"
-#include "engine/service/schema/schema.h"
 #include "json/writer.h"
 
 #include <microhttpd.h>
@@ -26,7 +25,10 @@ static void leave(struct exchange *exchange)
     free(visit);
 }
 
-int file_visit_begin(struct exchange *exchange, const struct file_order *wanted, error *err)
+/* Begins the task of an exchange, which is woken for it; the order's session is that of the
+ * address.
+ */
+static int file_visit_begin(struct exchange *exchange, const struct file_order *wanted, error *err)
 {
     struct file_visit *visit = exchange->user;
     struct file_order order = *wanted;

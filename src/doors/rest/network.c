@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/table.h"
 #include "doors/rest/rest.h"
-#include "engine/service/schema/schema.h"
 #include "engine/service/service_runs.h"
 #include "json/chunked_text.h"
 #include "json/writer.h"

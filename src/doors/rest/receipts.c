@@ -1,7 +1,6 @@
 /* receipts.c - /v1/receipts and /v1/log: what proves what was run, to be kept elsewhere. */
 #include "base/table.h"
 #include "doors/rest/rest.h"
-#include "engine/service/schema/schema.h"
 #include "engine/service/service_receipts.h"
 #include "json/writer.h"
 

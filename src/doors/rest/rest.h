@@ -2,7 +2,6 @@
 #pragma once
 
 #include "doors/http/http.h"
-#include "engine/service/service.h"
 #include "json/field_table.h"
 
 #include <stddef.h>

@@ -72,7 +72,7 @@ static const char *find_preference(const char *list, const char *word)
     return NULL;
 }
 
-void preference_read(const struct exchange *exchange, struct preference *ret_preference)
+static void preference_read(const struct exchange *exchange, struct preference *ret_preference)
 {
     const char *list = exchange_header(exchange, "Prefer");
     const char *wait = find_preference(list, "wait=");
@@ -203,7 +203,8 @@ void exchange_tell_events(struct exchange *exchange)
         exchange_stream(exchange, read_events);
 }
 
-bool exchange_wants_events(const struct exchange *exchange)
+/* Does the client want events, as a stream? */
+static bool exchange_wants_events(const struct exchange *exchange)
 {
     const char *accept = exchange_header(exchange, MHD_HTTP_HEADER_ACCEPT);
     const char *stream = exchange_query(exchange, "stream");

@@ -12,11 +12,6 @@ struct preference {
     uint64_t wait_ms; /* but for so long */
 };
 
-void preference_read(const struct exchange *exchange, struct preference *ret_preference);
-
-/* Does the client want events, as a stream? */
-bool exchange_wants_events(const struct exchange *exchange);
-
 /* What service_run() and service_watch() are given. A run that the client begins ends when it hangs
  * up, unless it said that it would not wait (Prefer: respond-async) or that it may ask again
  * (Idempotency-Key). */

@@ -4,6 +4,7 @@
 #include "doors/rest/rest.h"
 #include "engine/service/service_status.h"
 #include "model/limits.h"
+#include "model/outcome.h"
 #include "json/writer.h"
 
 #include <microhttpd.h>

@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "engine/observe/log.h"
-#include "engine/observe/notify_client.h"
 
 #include <stdio.h>
 #include <string.h>

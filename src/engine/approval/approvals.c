@@ -3,7 +3,6 @@
 #include "engine/approval/approvals_internal.h"
 
 #include "base/clock.h"
-#include "base/table.h"
 #include "engine/audit/audit_log.h"
 #include "engine/observe/log.h"
 #include "engine/observe/notify_client.h"

@@ -17,7 +17,6 @@
 #include "base/bytes.h"
 #include "engine/run/queue.h"
 #include "engine/schedule/accounts.h"
-#include "ledger/facts.h"
 #include "policy/policy.h"
 
 #include <stdbool.h>

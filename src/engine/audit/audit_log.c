@@ -6,9 +6,7 @@
 #include "base/read_at.h"
 #include "engine/observe/log.h"
 #include "engine/observe/loop_monitor.h"
-#include "ledger/envelope.h"
 #include "ledger/sha256.h"
-#include "json/canonical_writer.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "engine/catalog/import_counts.h"
 #include "model/languages.h"
 #include "json/reader.h"
 
@@ -173,6 +174,7 @@ static int load(struct template *template, const char *folder, const char *name,
     if (read_manifest(template, err) < 0)
         return under(err, "template '%s': '%s/manifest.json'", name, directory);
     template->trusted = open_trusted(template);
+    template->imports = import_counts_open(template->held);
     return 0;
 }
 
@@ -180,6 +182,7 @@ static void template_free(struct template *template)
 {
     free((char *) (uintptr_t) template->name);
     (void) json_object_put(template->manifest);
+    import_counts_free(template->imports);
     close_fd(&template->held);
     close_fd(&template->trusted);
     free(template);

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "contract/agent.h"
 #include "contract/spawn.h"
 #include "policy/policy.h"
 
@@ -54,6 +53,7 @@ struct template
     size_t set_count;
     struct import_set sets[TEMPLATE_SETS_MAX]; /* index = as the spawner counts */
     struct json_object *manifest;              /* owns the texts */
+    struct import_counts *imports;             /* of its programs; may be NULL */
     int held;                                  /* its directory, locked: it is in use */
     int trusted;                               /* its file of certificates, -1 for none */
 };

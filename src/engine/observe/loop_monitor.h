@@ -6,7 +6,6 @@
  * `glovebox_loop_turn_seconds`. One reading of the clock a word. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
 

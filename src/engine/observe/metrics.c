@@ -1,7 +1,6 @@
 /* metrics.c - the registry: a row of numbers for each family, and how they are printed. */
 #include "engine/observe/metrics.h"
 
-#include "base/table.h"
 #include "contract/egress.h"
 #include "contract/notify.h"
 #include "engine/observe/loop_monitor.h"
@@ -73,7 +72,7 @@ static const char *const states[] = { "starting", "running", "paused" };
 
 /* clang-format off */
 enum label { NONE, STATUS, START, LIMIT, DENIAL, STREAM, CLASS, REASON, DIRECTION, TOLD, VERDICT, CAUSE,
-             RULE, POLICY_LIMIT, SESSION, KEY };
+             RULE, POLICY_LIMIT, SESSION, KEY, IMPORT };
 
 static const struct labels {
     const char *name;
@@ -98,6 +97,7 @@ static const struct labels {
     [POLICY_LIMIT] = { "policy", 1,         NULL }, /* counted by metrics_limits.c */
     [SESSION] = { "state", 3,               .words = states },
     [KEY]    = { "key",    1,               NULL }, /* counted by accounts.c, written by service_metrics.c */
+    [IMPORT] = { "template", 1,             NULL }, /* counted by import_counts.c */
 };
 /* clang-format on */
 

@@ -1,7 +1,6 @@
 /* notify_client.c - see notify_client.h. */
 #include "engine/observe/notify_client.h"
 
-#include "base/clock.h"
 #include "base/packet.h"
 #include "contract/notify.h"
 #include "engine/observe/log.h"
@@ -15,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {

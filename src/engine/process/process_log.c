@@ -20,7 +20,7 @@ static size_t record_size(const struct process *process, size_t at)
     return RECORD_HEAD + size;
 }
 
-void process_drop_oldest(struct process *process)
+static void process_drop_oldest(struct process *process)
 {
     while (process->log.size - process->log_at > PROCESS_OUTPUT_KEPT) {
         size_t size = record_size(process, process->log_at);
@@ -48,7 +48,7 @@ void process_add_output(struct process *process, unsigned stream, const unsigned
     process_drop_oldest(process);
 }
 
-bool process_reader_is_stalled(const struct process_reader *reader)
+static bool process_reader_is_stalled(const struct process_reader *reader)
 {
     return deadline_has_passed(reader->stalls);
 }

@@ -22,7 +22,7 @@ enum {
 
 static void on_timer(uv_timer_t *timer);
 
-void process_tell(struct process *process)
+static void process_tell(struct process *process)
 {
     for (struct process_reader *reader = process->readers, *next; reader; reader = next) {
         next = reader->next;

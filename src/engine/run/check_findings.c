@@ -15,7 +15,8 @@ enum check_decision check_decision_of(const struct run *run)
     return run->checks ? run->checks->decision : CHECK_DENY;
 }
 
-void check_finding_write(const struct check_finding *finding, char *text, size_t size)
+/* One line of words: "line 3 starts other programs: os.system". */
+static void check_finding_write(const struct check_finding *finding, char *text, size_t size)
 {
     char place[40] = "the code";
     if (finding->line > 0)

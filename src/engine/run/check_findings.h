@@ -41,8 +41,5 @@ enum check_decision check_decision_of(const struct run *run);
 /* What was refused, as denials of the layer "precheck". */
 void check_refuse(const struct run *run, struct denials *denials);
 
-/* One line of words: "line 3 starts other programs: os.system". */
-void check_finding_write(const struct check_finding *finding, char *text, size_t size);
-
 /* The field `checks` of results: null without an outcome. */
 void check_write(const struct check_outcome *outcome, struct bytes *out);

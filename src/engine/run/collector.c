@@ -3,7 +3,6 @@
 
 #include "base/table.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "engine/run/run_request.h"
 
 #include <stdio.h>

@@ -3,6 +3,7 @@
 #include "engine/run/import_scan.h"
 
 #include "base/table.h"
+#include "engine/catalog/import_counts.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -51,16 +52,22 @@ static int set_of_name(const struct template *template, const char *name, size_t
     return 0;
 }
 
+/* What is done with each name that is imported. */
+struct visitor {
+    void (*visit)(struct visitor *visitor, const char *name, size_t length);
+    const struct template *template;
+    int best;
+};
+
 /* The names of one import statement: "import a.b as c, d" or "from a import b". */
-static int set_of_line(const struct template *template, const char *at, const char *end)
+static void visit_line(struct visitor *visitor, const char *at, const char *end)
 {
-    int best = 0;
     while (at < end && is_blank(*at))
         at++;
     bool is_from = end - at > 5 && memcmp(at, "from", 4) == 0 && is_blank(at[4]);
     bool is_import = end - at > 7 && memcmp(at, "import", 6) == 0 && is_blank(at[6]);
     if (!is_from && !is_import)
-        return 0;
+        return;
     at += is_from ? 4 : 6;
     while (at < end) {
         while (at < end && (is_blank(*at) || *at == ','))
@@ -68,23 +75,17 @@ static int set_of_line(const struct template *template, const char *at, const ch
         const char *name = at;
         while (at < end && is_word(*at))
             at++;
-        int set = set_of_name(template, name, (size_t) (at - name));
-        if (set > best)
-            best = set;
+        visitor->visit(visitor, name, (size_t) (at - name));
         if (is_from)
             break;
         while (at < end && *at != ',') /* ".b as c" */
             at++;
     }
-    return best;
 }
 
-int imports_choose(const struct template *template, const char *code, size_t size)
+static void visit_code(struct visitor *visitor, const char *code, size_t size)
 {
     const char *end = code + size;
-    int best = 0;
-    if (template->set_count == 0)
-        return -1;
     for (const char *line = code; line < end;) {
         const char *stop = memchr(line, '\n', (size_t) (end - line));
         if (!stop)
@@ -92,12 +93,40 @@ int imports_choose(const struct template *template, const char *code, size_t siz
         /* Statements on one line are parted by semicolons. */
         for (const char *at = line; at < stop;) {
             const char *part = memchr(at, ';', (size_t) (stop - at));
-            int set = set_of_line(template, at, part ? part : stop);
-            if (set > best)
-                best = set;
+            visit_line(visitor, at, part ? part : stop);
             at = part ? part + 1 : stop;
         }
         line = stop + 1;
     }
-    return best;
+}
+
+static void choose(struct visitor *visitor, const char *name, size_t length)
+{
+    int set = set_of_name(visitor->template, name, length);
+    if (set > visitor->best)
+        visitor->best = set;
+}
+
+int imports_choose(const struct template *template, const char *code, size_t size)
+{
+    struct visitor visitor = { .visit = choose, .template = template };
+    if (template->set_count == 0)
+        return -1;
+    visit_code(&visitor, code, size);
+    return visitor.best;
+}
+
+static void count(struct visitor *visitor, const char *name, size_t length)
+{
+    import_counts_add(visitor->template->imports, name, length);
+}
+
+void imports_count(const struct template *template, const struct policy *policy, const char *code,
+                   size_t size)
+{
+    struct visitor visitor = { .visit = count, .template = template };
+    if (!template->imports || policy->expect.on_fault == ON_FAULT_WITHHOLD)
+        return;
+    import_counts_program(template->imports);
+    visit_code(&visitor, code, size);
 }

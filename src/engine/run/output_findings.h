@@ -2,7 +2,6 @@
  * data (engine/review/output_check.h compares it); whether it is reported (output_withhold.c). */
 #pragma once
 
-#include "base/bytes.h"
 #include "engine/store/blobs.h"
 #include "ledger/facts.h"
 #include "model/outcome.h"

@@ -2,7 +2,6 @@
 #include "engine/run/queue.h"
 
 #include "base/clock.h"
-#include "engine/observe/log.h"
 #include "engine/observe/metrics.h"
 #include "engine/run/run.h"
 
@@ -193,7 +192,7 @@ void run_reject(struct run *run)
     run->kind->leave_queue(run);
 }
 
-void run_finish_check_only(struct run *run)
+static void run_finish_check_only(struct run *run)
 {
     run->evidence.exited = true;
     run->kind->leave_queue(run);

@@ -3,7 +3,6 @@
 #include "engine/run/run.h"
 
 #include "base/clock.h"
-#include "base/table.h"
 #include "engine/audit/audit_log.h"
 #include "engine/network/connection_document.h"
 #include "ledger/sha256.h"

@@ -1,12 +1,9 @@
 /* result_document.c - the result contract: every field, always, in this order. Every door maps from
  * it; the names are frozen by result_document_test.c. */
-#include "base/table.h"
 #include "engine/network/connection_document.h"
 #include "engine/network/egress_client.h"
 #include "engine/run/run.h"
-#include "model/errors.h"
 #include "model/walls.h"
-#include "policy/address.h"
 #include "json/writer.h"
 
 #include <inttypes.h>

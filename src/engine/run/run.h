@@ -111,7 +111,6 @@ void run_release_buffers(
 /* run.c */
 bool run_begin(struct run *run); /* into a sandbox; false: there is no room, it stays where it is */
 void run_reject(struct run *run); /* it waits for a person, or may not run: nothing of it does */
-void run_finish_check_only(struct run *run); /* only the look at it was wanted */
 
 /* Microseconds in the queue, all of its time if it never left it. */
 int64_t run_queued_us(const struct run *run);

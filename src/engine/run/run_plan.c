@@ -321,6 +321,8 @@ int run_plan_grant(struct run_spec *plan, const struct run_request *request,
     int result = grant_there(plan, request, err);
     if (result < 0 && request->language && !plan->language)
         suggest_policy(request, policies, templates, err);
+    if (result == 0 && plan->set >= 0)
+        imports_count(plan->template, plan->policy, request->code.text, request->code.text_size);
     return result;
 }
 

@@ -8,7 +8,6 @@
 #include "contract/spawn.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum { POOL_CLASSES_MAX = 32 };

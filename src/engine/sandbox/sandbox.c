@@ -4,7 +4,6 @@
 
 #include "base/bytes.h"
 #include "base/packet.h"
-#include "engine/observe/log.h"
 #include "engine/observe/loop_monitor.h"
 #include "engine/sandbox/frame_reader.h"
 #include "engine/schedule/loop_fairness.h"

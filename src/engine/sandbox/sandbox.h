@@ -8,7 +8,6 @@
 #include "engine/sandbox/spawner_client.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/uio.h>
 
 struct sandbox;

@@ -2,7 +2,6 @@
 #include "engine/service/service_approvals.h"
 
 #include "engine/approval/approvals.h"
-#include "policy/approval_file.h"
 
 #include <stdlib.h>
 #include <string.h>

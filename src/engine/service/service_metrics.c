@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/table.h"
 #include "engine/audit/audit_log.h"
+#include "engine/catalog/import_counts.h"
 #include "engine/network/traffic_stats.h"
 #include "engine/observe/metrics.h"
 #include "engine/observe/metrics_limits.h"
@@ -122,6 +123,7 @@ void service_write_metrics(const struct service *service, const struct transport
     look(service, figures);
     metrics_write(out);
     limit_counts_write(out);
+    import_counts_write(service->templates, out);
     write_keys(service, out);
     traffic_write_metrics(service->traffic, out);
 }

@@ -1,7 +1,6 @@
 /* service_network.c - see service_network.h. */
 #include "engine/service/service_network.h"
 
-#include "base/clock.h"
 #include "engine/catalog/policies.h"
 #include "engine/network/traffic_stats.h"
 #include "engine/run/queue.h"

@@ -4,9 +4,6 @@
 #include "base/error.h"
 #include "engine/service/service.h"
 
-#include "model/limits.h"
-#include "model/outcome.h"
-
 #include <stdint.h>
 
 struct service_load {

@@ -2,6 +2,7 @@
 #include "engine/session/contexts.h"
 
 #include "base/clock.h"
+#include "engine/run/import_scan.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -101,8 +102,10 @@ static int send_file(struct run *run, error *err)
 int cell_send_code(struct run *run, error *err)
 {
     const struct context *context = run->cell->context;
-    size_t size = run->cell->request.given->code.text_size + context->variables.text.size +
-                  strlen(context->folder);
+    const struct payload *code = &run->cell->request.given->code;
+    size_t size = code->text_size + context->variables.text.size + strlen(context->folder);
+    if (!context->kind->driver)
+        imports_count(run->plan.template, run->plan.policy, code->text, code->text_size);
     if (context->kind->driver || size >= FRAME_CODE_MAX)
         return send_file(run, err);
     send_execute(run, NULL);

@@ -2,7 +2,6 @@
 #include "engine/session/checkpoints.h"
 
 #include "base/cleanup.h"
-#include "contract/image.h"
 #include "engine/audit/audit_log.h"
 #include "engine/observe/log.h"
 #include "engine/session/contexts.h"

@@ -2,8 +2,6 @@
  * has ended. */
 #include "engine/session/contexts.h"
 
-#include "base/table.h"
-#include "engine/observe/log.h"
 #include "engine/review/precheck.h"
 #include "engine/session/session_internal.h"
 #include "model/languages.h"

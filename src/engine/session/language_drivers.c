@@ -1,5 +1,4 @@
 /* language_drivers.c - how an interpreter of each language that has contexts comes to be. */
-#include "base/cleanup.h"
 #include "base/table.h"
 #include "cells_bash.h"
 #include "cells_js.h"

@@ -6,8 +6,6 @@
 #include "base/error.h"
 #include "engine/session/activity.h"
 
-#include <stdbool.h>
-
 struct account;
 struct session_checkpoint;
 struct session;

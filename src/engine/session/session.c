@@ -5,7 +5,6 @@
 #include "engine/session/session_internal.h"
 #include "engine/snapshot/restore.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

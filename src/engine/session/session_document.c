@@ -2,7 +2,6 @@
 #include "engine/session/branch.h"
 #include "engine/session/contexts.h"
 #include "engine/session/session_internal.h"
-#include "model/walls.h"
 #include "json/writer.h"
 
 #include <string.h>

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* --- the table -------------------------------------------------------------------------------- */
 
@@ -122,7 +121,7 @@ const char *session_end_name(enum session_end end)
     return ends[end].name;
 }
 
-enum session_end session_end_of(const char *name)
+static enum session_end session_end_of(const char *name)
 {
     for (enum session_end end = END_DELETED; end < SESSION_ENDS; end++)
         if (strcmp(ends[end].name, name) == 0)

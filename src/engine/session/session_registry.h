@@ -5,7 +5,6 @@
 #pragma once
 
 #include "base/bytes.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "engine/run/queue.h"
 #include "engine/run/run_plan.h"
@@ -16,7 +15,6 @@
 
 #include <json.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <uv.h>
 
 enum { TOMBSTONES_MAX = 1000 }; /* of ended sessions that are known; the oldest is forgotten */
@@ -220,7 +218,6 @@ bool session_is_seen(const struct session *session, const struct account *accoun
 
 const char *session_end_name(enum session_end end);
 const char *session_end_kept(enum session_end end); /* what is left of it, in a sentence */
-enum session_end session_end_of(const char *name);
 
 /* --- contexts: contexts.h has the inside view ------------------------------------------------- */
 

@@ -5,7 +5,6 @@
 #include "base/table.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { FOLDER_MAX = 1024, SECONDS_MAX = 366 * 24 * 3600 };

@@ -2,7 +2,6 @@
  * What passes while cells run is reported by each of them, since it cannot be attributed to one;
  * what passes in between is reported by the next. */
 #include "engine/network/trust_bundle.h"
-#include "engine/observe/log.h"
 #include "engine/session/contexts.h"
 #include "engine/session/route_usage.h"
 #include "engine/session/session_internal.h"

@@ -8,7 +8,6 @@
 #include "json/reader.h"
 
 #include <string.h>
-#include <unistd.h>
 
 enum { FILL_FILES = 9, SAID_MAX = 400, LOST_MAX = 4096 };
 

@@ -32,8 +32,8 @@ void blob_file_name(const char *owner, const char *name, char ret_file[BLOB_FILE
     (void) snprintf(ret_file, BLOB_FILE_SIZE, "%s%s%s", name, owner[0] ? "." : "", owner);
 }
 
-bool blob_file_name_read(const char *file, char ret_owner[BLOB_OWNER_SIZE],
-                         char ret_name[BLOB_NAME_SIZE])
+static bool blob_file_name_read(const char *file, char ret_owner[BLOB_OWNER_SIZE],
+                                char ret_name[BLOB_NAME_SIZE])
 {
     size_t digits = strspn(file, "0123456789abcdef");
     const char *owner = file + digits + (file[digits] == '.');
@@ -301,7 +301,7 @@ void blob_abandon(struct blob_writer *writer)
     bytes_done(&writer->held);
 }
 
-int blob_fail_missing(error *err)
+static int blob_fail_missing(error *err)
 {
     return fail(err, ERR_NOT_FOUND,
                 "no artifact has this name; artifacts are kept for a while only");

@@ -11,7 +11,6 @@
 #include "ledger/sha256.h"
 
 #include <sodium.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <uv.h>

@@ -50,13 +50,10 @@ struct blob_store {
 };
 
 void blob_file_name(const char *owner, const char *name, char ret_file[BLOB_FILE_SIZE]);
-bool blob_file_name_read(const char *file, char ret_owner[BLOB_OWNER_SIZE],
-                         char ret_name[BLOB_NAME_SIZE]);
 
 bool blob_name_is_valid(const char *name);
 struct blob *blob_find(struct blob_store *store, const char *owner, const char *name);
 void blob_remove(struct blob_store *store, struct blob *blob, bool from_disk);
-int blob_fail_missing(error *err);
 
 /* Gives  a descriptor of its own. Fails  ERR_NOT_FOUND  the file has gone, and the blob with it. */
 int blob_open_file(struct blob_store *store, struct blob *blob, error *err);

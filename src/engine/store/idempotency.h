@@ -13,7 +13,6 @@
 #include "base/error.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
 

@@ -6,7 +6,6 @@
 #include "base/error.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 #include <uv.h>
 

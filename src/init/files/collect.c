@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 
 #include "base/cleanup.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>

@@ -7,7 +7,6 @@
 #include "base/table.h"
 #include "init/files/tar_reader.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

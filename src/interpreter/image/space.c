@@ -6,9 +6,7 @@
 #include "interpreter/image/image_parts.h"
 
 #include "base/cleanup.h"
-#include "base/table.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

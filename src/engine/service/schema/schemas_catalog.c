@@ -1,8 +1,6 @@
 /* schemas_catalog.c - schemas of what there is: policies, templates, limits. */
 #include "engine/service/schema/schema.h"
 
-#include <stddef.h>
-
 /* clang-format off */
 static const struct property policy_row[] = {
     { "name", "string", "" }, { "digest", "string", "" }, { "description", "string?", "" }, { "policy", "PolicyValues", "its effective values" },

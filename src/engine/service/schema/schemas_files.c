@@ -2,8 +2,6 @@
  * base64 too; where one is asked for, either will do. Types are written as schema.h says. */
 #include "engine/service/schema/schema.h"
 
-#include <stddef.h>
-
 /* clang-format off */
 static const struct property path_request[] = {
     { "path",        "string 0..4095", "absolute, or beneath the folder of the session; or", true },

@@ -2,8 +2,6 @@
  * by field. Types are written as schema.h says. */
 #include "engine/service/schema/schema.h"
 
-#include <stddef.h>
-
 /* clang-format off */
 static const struct property session_request[] = {
     { "policy",       "string?",         "the default of GET /v1/policies if it is left out", true },

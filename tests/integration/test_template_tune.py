@@ -1,0 +1,83 @@
+"""glovebox template tune: which libraries programs import is counted, and what zygotes would better have is proposed."""
+
+import json
+import re
+
+import pytest
+from serving import Serving, with_policies
+
+pytestmark = pytest.mark.usefixtures("python_template")
+
+# A look at lines: what stands behind `if False` is counted and costs nothing.
+IMPORTS = "if False:\n    import dateutil.parser, numpy; import dateutil\n    import of_the_customer\n"
+
+
+@pytest.fixture
+def service(glovebox):
+    env = with_policies(glovebox, {"tells": "template: python", "holds": "template: python\nexpect: {on_fault: withhold}"})
+    with Serving(glovebox, tcp=False, env=env) as serving:
+        yield serving
+
+
+def counts(service):
+    """{module: programs} and the number of programs, of template python."""
+    lines = service.call("GET", "/metrics").body.decode().splitlines()
+    found = [re.fullmatch(r'glovebox_template_imports_total\{template="python",module="(\w+)"\} (\d+)', line) for line in lines]
+    programs = [int(line.split()[1]) for line in lines if line.startswith('glovebox_template_programs_total{template="python"}')]
+    return {row[1]: int(row[2]) for row in found if row}, programs[0]
+
+
+def tune(service, *words):
+    return service.glovebox("template", "tune", *words, "--daemon", service.socket)
+
+
+def test_a_library_is_counted_once_for_a_program_and_other_names_never(service):
+    assert service.run(IMPORTS, policy="tells").json["status"] == "ok"
+    assert counts(service) == ({"dateutil": 1, "numpy": 1}, 1)
+    assert service.run("print(1)", policy="tells").json["status"] == "ok"
+    assert counts(service) == ({"dateutil": 1, "numpy": 1}, 2)
+
+
+def test_what_a_policy_withholds_is_not_counted(service):
+    assert service.run(IMPORTS, policy="holds").json["status"] == "ok"
+    assert counts(service) == ({}, 0)
+
+
+def test_cells_are_counted_as_programs(service):
+    session = service.call("POST", "/v1/sessions", {"policy": "tells"}).json["id"]
+    for _ in range(2):
+        assert service.call("POST", f"/v1/sessions/{session}/contexts/python/run", {"code": IMPORTS}).json["status"] == "ok"
+    assert counts(service) == ({"dateutil": 2, "numpy": 2}, 2)
+
+
+def test_what_many_import_is_proposed(service):
+    few = tune(service, "python").stdout.decode()
+    assert "0 Python programs" in few and "too few for a proposal" in few, few
+    for _ in range(19):
+        service.run("pass", policy="tells")
+    for _ in range(2):
+        service.run(IMPORTS, policy="tells")
+    told = tune(service, "python").stdout.decode()
+    assert re.search(r"^  dateutil +2 +9 %  proposed$", told, re.M) and re.search(r"^  numpy +2 +9 %  data$", told, re.M), told
+    zygotes = json.loads(told[told.index("zygotes: ") + 9:])
+    assert zygotes["light"] == [] and zygotes["data"][-1] == "dateutil" and "numpy" in zygotes["data"], zygotes
+    answer = json.loads(tune(service, "python", "--json").stdout)
+    assert answer["zygotes"] == zygotes and answer["programs"] == 21, answer
+    assert {"module": "dateutil", "programs": 2, "set": None} in answer["modules"], answer
+    service.run("pass\n" * 3, policy="tells")
+    for _ in range(40):
+        service.run("pass", policy="tells")
+    assert "nothing to change" in tune(service, "python").stdout.decode()
+
+
+def test_tune_says_what_is_missing(service):
+    assert b"which template?" in tune(service).stderr
+    assert b"no template 'pyton'" in tune(service, "pyton").stderr
+    done = service.glovebox("template", "tune", "python", "--daemon", "/nowhere.sock")
+    assert done.returncode != 0 and b"glovebox serve" in done.stderr, done
+
+
+def test_it_can_be_turned_off(glovebox):
+    with Serving(glovebox, tcp=False, env={"GLOVEBOX_COUNT_IMPORTS": "false"}) as serving:
+        assert serving.run("import json\nimport numpy", template="python").json["status"] == "ok"
+        assert counts(serving) == ({}, 0)
