@@ -338,11 +338,10 @@ enum {
 
 /* Followed by the strings, each ended by NUL: working folder, path of the file (both absolute,
  * inside; a cell may leave the folder empty and stays where it is, and the path, and is called
- * <cell N> then), then `arguments` (sys.argv:
- * the first is the path of the code), then `variables` (NAME=value: the whole environment, not
- * additions; a cell may give none and keeps what it has); then `code_size` bytes of code. Code that
- * does not fit into one frame is PUT into the file that the first argument names, and code_size is
- * 0. */
+ * <cell N> then), then `arguments` (sys.argv: the first is the path of the code), then `variables`
+ * (NAME=value: the whole environment, not additions; a cell may give none and keeps what it has);
+ * then `code_size` bytes of code. Code that does not fit into one frame is PUT into the file that
+ * the first argument names, and code_size is 0. */
 struct agent_execute {
     uint32_t mode;  /* enum agent_mode */
     uint32_t flags; /* AGENT_EXECUTE_* */

@@ -3,8 +3,7 @@
  * The fork server is glovebox-init in its first role: it already stands in the template's root, as
  * root of a mapped user namespace. For each BUILD_SANDBOX it clones itself into fresh namespaces;
  * the clone walks the recipe (init/recipe.c) and becomes pid 1 of the sandbox. SEQPACKET, as
- * spawn.h.
- */
+ * spawn.h. */
 #pragma once
 
 #include "base/error.h"

@@ -1,8 +1,7 @@
 /* spawn.h - what gloveboxd asks of glovebox-spawner, and what it answers.
  *
  * One SEQPACKET socket, one peer. A message is a packet (base/packet.h): a kind, a body of exactly
- * the size of its struct, and exactly the descriptors named here. Numbers only: no text is read.
- */
+ * the size of its struct, and exactly the descriptors named here. Numbers only: no text is read. */
 #pragma once
 
 #include "base/error.h"

@@ -120,8 +120,7 @@ static bool is_for_a_proxy(const struct connection *connection)
 }
 
 /* The request goes on as it was understood; of its body what the head announces, and no byte after
- * it.
- */
+ * it. */
 static void send_request(struct connection *connection, const struct http_head *head,
                          const struct egress_rule *rule)
 {

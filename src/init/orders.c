@@ -1,6 +1,5 @@
 /* orders.c - what gloveboxd can ask of init: one row an order. Whatever is shorter than its row
- * says is refused before it is read; behind the payload stands a NUL that is not
- * counted. */
+ * says is refused before it is read; behind the payload stands a NUL that is not counted. */
 #include "init/operations.h"
 
 #include "base/table.h"

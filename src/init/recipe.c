@@ -270,8 +270,7 @@ static const struct step {
 /* clang-format on */
 
 /* Walls that stand by the way the sandbox was cloned, or by how programs are started
- * (program_start.c).
- */
+ * (program_start.c). */
 static const enum wall given[] = { WALL_mntns,       WALL_unique_uid,  WALL_pidns,
                                    WALL_ipcns,       WALL_minimal_dev, WALL_descriptors,
                                    WALL_environment, WALL_oom_score };

@@ -3,9 +3,8 @@
  *
  * A look reads how much of each process is resident, which counts shared pages once for each of
  * them. Only when that sum passes the limit is each process's own share read (smaps_rollup, which
- * walks its page tables), for a bounded part of the time. What is read is numbers of the kernel;
- * no path that a program made is resolved: fstatat() on /proc/PID/fd/N leads to the inode itself.
- */
+ * walks its page tables), for a bounded part of the time. What is read is numbers of the kernel; no
+ * path that a program made is resolved: fstatat() on /proc/PID/fd/N leads to the inode itself. */
 #include "init/init.h"
 
 #include "base/cleanup.h"

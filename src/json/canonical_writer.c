@@ -1,6 +1,5 @@
 /* canonical_writer.c - members are noted as they are written; the object that closes sorts them
- * where they lie.
- */
+ * where they lie. */
 #include "json/canonical_writer.h"
 
 #include "base/utf8.h"

@@ -1,6 +1,5 @@
 /* chunked_text.h - text that is written piece by piece, for a reader that takes as much as it has
- * room for.
- */
+ * room for. */
 #pragma once
 
 #include "base/bytes.h"

@@ -1,5 +1,4 @@
-/* socket_watcher.h - waits on the loop for sockets of a library.
- */
+/* socket_watcher.h - waits on the loop for sockets of a library. */
 #pragma once
 
 #include <stdbool.h>

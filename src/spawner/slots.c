@@ -144,8 +144,7 @@ static void thaw(const struct spawner *spawner, struct slot *slot)
 }
 
 /* gloveboxd waits for this word, so it is said again until it was received, or until the socket is
- * closed.
- */
+ * closed. */
 static bool release_is_told(const struct spawner *spawner, const struct slot *slot,
                             uint32_t leftovers)
 {

@@ -95,8 +95,7 @@ static bool is_left_out(const struct build *build, const char *path)
 }
 
 /* Every user may read, its owner may write, nothing is set-uid. A mode says only: may it be
- * executed?
- */
+ * executed? */
 static int make_harmless(const struct tree_entry *entry, error *err)
 {
     mode_t mode = entry->status.st_mode;

@@ -13,9 +13,8 @@
  *        ERR_NOT_FOUND    no such file */
 int requirements_read(const char *file, struct json_object *list, error *err);
 
-/* A file whose name ends in .toml or .lock is pyproject.toml or the lock of uv, Poetry, PDM or
- * PEP 751: it is read as TOML by pip's side of a build (helpers/project_file.py), behind its walls.
- */
+/* A file whose name ends in .toml or .lock is pyproject.toml or the lock of uv, Poetry, PDM or PEP
+ * 751: it is read as TOML by pip's side of a build (helpers/project_file.py), behind its walls. */
 bool requirements_are_of_project(const char *file);
 
 /* Gives  *ret_project  {"name","text"}.  Fails  as requirements_read(). */

@@ -1,6 +1,5 @@
 /* receipt_check.h - is a receipt as it was signed? What `receipt verify` tells and `replay`
- * demands.
- */
+ * demands. */
 #pragma once
 
 #include "cli/common/log_files.h"

@@ -13,9 +13,8 @@ struct libs_arguments {
     bool json, pip, npm, apt, all;
 };
 
-/* Request, review and decision. `id` is a request's; for
- * `review` it may be NULL: those that wait, or all. Each is recorded in the log before it is done.
- */
+/* Request, review and decision. `id` is a request's; for `review` it may be NULL: those that wait,
+ * or all. Each is recorded in the log before it is done. */
 int libs_request(const struct libs_arguments *arguments, const char *name, error *err);
 int libs_review(const struct libs_arguments *arguments, const char *id, error *err);
 int libs_approve(const struct libs_arguments *arguments, const char *id, error *err);

@@ -177,8 +177,7 @@ struct http_settings {
     unsigned owner;                       /* user id */
 
     /* Authenticates and authorizes the caller. Asked before the body is read, when the route is
-     * known. May be NULL.
-     */
+     * known. May be NULL. */
     int (*admit)(struct exchange *exchange, error *err);
     /* Adds headers to an answer that is about to leave. May be NULL. */
     void (*answering)(struct exchange *exchange, unsigned status);

@@ -111,8 +111,7 @@ void request_leave_queue(struct exchange *exchange);
 void requests_begin_turn(struct http *http); /* of the loop */
 
 /* response.c: puts what every answer has into it and sends it. Takes the response, which may be
- * NULL.
- */
+ * NULL. */
 void exchange_queue(struct exchange *exchange, unsigned status, struct MHD_Response *response,
                     const char *mime);
 

@@ -227,8 +227,7 @@ void mcp_file_import(struct mcp_call *call)
 }
 
 /* --- file_read and file_export
- * ----------------------------------------------------------------------------------
- */
+ * ---------------------------------------------------------------------------------- */
 
 static void write_blob(struct bytes *out, const char *mime, const struct bytes *bytes)
 {

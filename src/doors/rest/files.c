@@ -26,8 +26,7 @@ static void leave(struct exchange *exchange)
 }
 
 /* Begins the task of an exchange, which is woken for it; the order's session is that of the
- * address.
- */
+ * address. */
 static int file_visit_begin(struct exchange *exchange, const struct file_order *wanted, error *err)
 {
     struct file_visit *visit = exchange->user;

@@ -1,6 +1,5 @@
 /* approval_card.h - what an approver is shown before a decision, and what that decision is bound
- * to.
- */
+ * to. */
 #pragma once
 
 #include "base/bytes.h"

@@ -1,6 +1,5 @@
-/* notify_client.h - what this daemon tells others of: approvals and checkpoints. It connects to
- * no other host: glovebox-notify does, which is handed everything over one socket
- * (contract/notify.h).
+/* notify_client.h - what this daemon tells others of: approvals and checkpoints. It connects to no
+ * other host: glovebox-notify does, which is handed everything over one socket (contract/notify.h).
  *
  * Nothing here ever waits or fails for its caller: what cannot be handed over is counted, and
  * stands in the service's log. */
@@ -20,8 +19,7 @@ struct notify_places {
     bool has_webhook, has_traces;
 };
 
-/* Takes `socket`. With traces
- * notify_client_span() has a receiver, until notify_client_close(). */
+/* Takes `socket`. With traces notify_client_span() has a receiver, until notify_client_close(). */
 int notify_client_open(uv_loop_t *loop, int socket, const struct notify_places *places,
                        struct notify_client **ret_notices, error *err);
 void notify_client_leave(struct notify_client *notify_client); /* the loop ends; NULL: nothing */

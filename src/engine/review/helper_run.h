@@ -1,7 +1,6 @@
-/* helper_run.h - a program of ours for a run, in another sandbox: it looks at texts of
- * a hostile program, which it is given as files, and says in a few lines what it has found. It is a
- * run like any other (same queue, pool, limits, end), which is known only to the run that waits for
- * it.
+/* helper_run.h - a program of ours for a run, in another sandbox: it looks at texts of a hostile
+ * program, which it is given as files, and says in a few lines what it has found. It is a run like
+ * any other (same queue, pool, limits, end), which is known only to the run that waits for it.
  *
  * What it says is believed as little as any other sandbox's words are. */
 #pragma once

@@ -1,6 +1,5 @@
 /* output_check.c - see gate.h: what the checker is given, and what is reported of its answer
- * (output_check_verdict.c).
- */
+ * (output_check_verdict.c). */
 #include "engine/review/output_check_files.h"
 
 #include "base/cleanup.h"

@@ -1,7 +1,6 @@
 /* output_check_verdict.c - reads what the checker has said. It has read a text that may have taken
  * it over, so that every byte counts: a rule, place or pattern that we do not know makes all of it
- * an error.
- */
+ * an error. */
 #include "engine/review/output_check.h"
 
 #include "base/table.h"

@@ -84,9 +84,8 @@ static void tell_findings(const struct check_outcome *outcome, const char *polic
     }
 }
 
-/* The strictest first, since a client that shows one line shows that one.
- * No approval is asked for what another finding has denied: what asks is refused too, and says so.
- */
+/* The strictest first, since a client that shows one line shows that one. No approval is asked for
+ * what another finding has denied: what asks is refused too, and says so. */
 void check_refuse(const struct run *run, struct denials *denials)
 {
     const struct check_outcome *outcome = run->checks;

@@ -1,6 +1,5 @@
 /* import_scan.h - which of a template's warmed interpreters suits a program, by a look at its
- * imports.
- */
+ * imports. */
 #pragma once
 
 #include "engine/catalog/templates.h"

@@ -89,12 +89,10 @@ struct run {
 };
 
 /* output_withhold.c: the state as reported; a run that may be withheld reports its end with the
- * answer.
- */
+ * answer. */
 enum run_state run_state_shown(const struct run *run);
 
-/* verdict.c: what it has come to; done by run_conclude() unless it is needed before.
- */
+/* verdict.c: what it has come to; done by run_conclude() unless it is needed before. */
 void run_settle(struct run *run);
 
 /* run.c */

@@ -1,5 +1,4 @@
-/* run_plan.c - from words to orders: policy, template, language, limits, argument
- * lists. */
+/* run_plan.c - from words to orders: policy, template, language, limits, argument lists. */
 #include "engine/run/run_plan.h"
 
 #include "engine/run/import_scan.h"

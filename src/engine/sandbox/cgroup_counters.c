@@ -1,6 +1,5 @@
 /* cgroup_counters.c - one table for both layouts of control groups: the first row that can be read
- * wins.
- */
+ * wins. */
 #include "engine/sandbox/cgroup_counters.h"
 
 #include "base/cleanup.h"

@@ -19,9 +19,8 @@ struct frame_reader {
     unsigned char data[2 * (sizeof(struct agent_frame) + AGENT_PAYLOAD_MAX)];
 };
 
-/* Told once for each frame but the hello. The payload is borrowed for the call.
- * Returns -1 with *err if the frame may not come now, 1 to stop reading (the sandbox is given up).
- */
+/* Told once for each frame but the hello. The payload is borrowed for the call. Returns -1 with
+ * *err if the frame may not come now, 1 to stop reading (the sandbox is given up). */
 typedef int agent_frame_came(void *context, const struct agent_frame *frame,
                              const unsigned char *payload, error *err);
 

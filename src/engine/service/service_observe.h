@@ -11,8 +11,7 @@ void service_log_warning(const struct caller *caller, enum log_event event, cons
                          const char *value, const char *cause);
 /* A request that was answered with 401 or 403 is counted, and told in the log: 20 at once and then
  * one a second, so that no client fills it. `path` is the route's, which holds nothing of the
- * request.
- */
+ * request. */
 struct refused_request {
     unsigned status;
     const char *method, *path;

@@ -1,7 +1,6 @@
 /* blobs_internal.h - what the files of the blob store share, and no other file needs: blobs.c keeps
  * and finds, blob_quota.c bounds, blob_disk.c brings to disk and checks what an earlier daemon
- * left.
- */
+ * left. */
 #pragma once
 
 #include "engine/store/blobs.h"

@@ -1,6 +1,5 @@
 /* idempotency_file.h - the file of idempotency.c: who has it, and when what was written there is on
- * disk.
- */
+ * disk. */
 #pragma once
 
 #include "base/error.h"

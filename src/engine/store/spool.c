@@ -56,8 +56,7 @@ void spool_abandon(struct spool *spool)
 }
 
 /* --- off the event loop
- * ----------------------------------------------------------------------------
- */
+ * ---------------------------------------------------------------------------- */
 
 static int write_piece(const struct spool *spool, size_t size, error *err)
 {
