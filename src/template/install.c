@@ -146,7 +146,7 @@ static int add_wheels(struct build *build, error *err)
  * the files and folders that it has read: tar finds these in it and nothing else. */
 static int unpack_package(struct build *build, int archives, struct json_object *row, error *err)
 {
-    char place[1200], paper[1300], archive[256];
+    char place[1200], package_json[1300], archive[256];
     const char *const unpack[] = { "/bin/tar",
                                    "--extract",
                                    "--gzip",
@@ -162,10 +162,10 @@ static int unpack_package(struct build *build, int archives, struct json_object 
     (void) snprintf(place, sizeof place, "/usr/local/lib/node_modules/%s",
                     approved_text(row, "place"));
     (void) snprintf(archive, sizeof archive, "/%s/%s", archives_path, approved_text(row, "file"));
-    (void) snprintf(paper, sizeof paper, "%s/package.json", place + 1);
+    (void) snprintf(package_json, sizeof package_json, "%s/package.json", place + 1);
     if (!*approved_text(row, "place"))
         return refuse(build, row, err, "it has no place");
-    auto_fd other = tree_open(build->root, paper, O_PATH);
+    auto_fd other = tree_open(build->root, package_json, O_PATH);
     if (other >= 0)
         return fail(err, ERR_CONFLICT,
                     "approved package %.60s %.40s: `npm` of the recipe brings one to its place; "

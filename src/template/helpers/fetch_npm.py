@@ -52,8 +52,8 @@ def fetch_missing(rows, folder, is_locked, offline):
             row["integrity"] = found if key_of(row) == key else row["integrity"]
 
 
-def has_to_be_compiled(entries, paper):
-    scripts = paper.get("scripts") if isinstance(paper.get("scripts"), dict) else {}
+def has_to_be_compiled(entries, package_json):
+    scripts = package_json.get("scripts") if isinstance(package_json.get("scripts"), dict) else {}
     return not any(name.endswith(".node") for name in entries) and (
         "binding.gyp" in entries or any(COMPILES.search(str(scripts.get(one, ""))) for one in SCRIPTS))
 
@@ -64,8 +64,8 @@ def write_packages(rows, folder, is_left_out):
     with tarfile.open(os.path.join(folder, "packages.tar"), "w", format=tarfile.GNU_FORMAT, encoding="utf-8") as archive:
         for number, row in enumerate(rows):
             print(f"reading packages of npm, {number} of {len(rows)}", file=sys.stderr, flush=True)
-            entries, paper = read_package(os.path.join(folder, file_of(row["integrity"])), *key_of(row), row["integrity"])
-            if has_to_be_compiled(entries, paper):
+            entries, package_json = read_package(os.path.join(folder, file_of(row["integrity"])), *key_of(row), row["integrity"])
+            if has_to_be_compiled(entries, package_json):
                 if row.get("optional"):
                     continue
                 give_up(f"{row['name']} {row['version']} has to be compiled or fetched by its install script, which is not run "

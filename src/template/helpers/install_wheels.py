@@ -63,14 +63,14 @@ def write(path, target, chunks, mode):
     os.chmod(target, mode)
 
 
-def read_paper(path, wheel, name):
+def read_metadata(path, wheel, name):
     if wheel.getinfo(name).file_size > PAPER_MOST:
         refuse(path, f"has a {name} of more than {PAPER_MOST >> 20} MiB")
     return wheel.read(name).decode()
 
 
 def read_record(path, wheel, folder):
-    text = read_paper(path, wheel, f"{folder}/RECORD")
+    text = read_metadata(path, wheel, f"{folder}/RECORD")
     return {row[0]: row[1] for row in csv.reader(io.StringIO(text)) if len(row) == 3}
 
 
@@ -133,7 +133,7 @@ def install(path, where, room):
             else:
                 collections.deque(chunks, maxlen=0)
         if f"{folder}/entry_points.txt" in wheel.namelist():
-            write_commands(path, where, read_paper(path, wheel, f"{folder}/entry_points.txt"))
+            write_commands(path, where, read_metadata(path, wheel, f"{folder}/entry_points.txt"))
     return room
 
 

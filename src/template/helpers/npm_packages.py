@@ -13,7 +13,7 @@ import tempfile
 import urllib.parse
 import zlib
 
-PAPER_MOST = 1 << 20
+PACKAGE_JSON_MOST = 1 << 20
 PACKAGES_MOST = 2000
 ENTRIES_MOST = 100_000
 UNPACKED_MOST = 512 << 20
@@ -162,14 +162,14 @@ def read_entries(label, content):
 
 
 def read_archive(label, content):
-    """Its entries and the package's own paper."""
+    """Its entries and the package's package.json."""
     try:
         entries = read_entries(label, content)
         _, text = entries.get("package.json") or (False, b"{}")
-        paper = json.loads(text) if len(text) <= PAPER_MOST else {}
+        package_json = json.loads(text) if len(text) <= PACKAGE_JSON_MOST else {}
     except (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, RecursionError) as cause:
         give_up(f"{label} cannot be read: {plain(cause)}")
-    return entries, paper if isinstance(paper, dict) else {}
+    return entries, package_json if isinstance(package_json, dict) else {}
 
 
 def check_integrity(label, content, wanted):
@@ -189,11 +189,11 @@ def read_package(path, package, version, integrity):
     except FileNotFoundError:
         give_up(f"npm has not fetched {label}")
     check_integrity(label, content, integrity)
-    entries, paper = read_archive(label, content)
-    if (paper.get("name"), paper.get("version")) != (package, version):
-        give_up(f"{label} says that it is {plain(paper.get('name')) or 'nothing'} "
-                f"{plain(paper.get('version'))}, and npm has asked for {package} {version}")
-    return entries, paper
+    entries, package_json = read_archive(label, content)
+    if (package_json.get("name"), package_json.get("version")) != (package, version):
+        give_up(f"{label} says that it is {plain(package_json.get('name')) or 'nothing'} "
+                f"{plain(package_json.get('version'))}, and npm has asked for {package} {version}")
+    return entries, package_json
 
 
 def add_entries(archive, folder, entries):

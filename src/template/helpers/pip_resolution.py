@@ -46,7 +46,7 @@ def why_not(said, wanted):
     return "pip: " + plain(errors[-1].removeprefix("ERROR: "))
 
 
-def paper(wheel, ending):
+def metadata_file(wheel, ending):
     """A file of the dist-info folder, None if there is none."""
     for entry in wheel.infolist():
         if re.fullmatch(r"[^/]+\.dist-info/" + re.escape(ending), entry.filename) and entry.file_size <= PAPER_MOST:
@@ -64,9 +64,9 @@ def requirement_of(text, where):
 def needs_of(path, extras, environment):
     """What this wheel needs here. An address in place of a name is refused."""
     with zipfile.ZipFile(path) as wheel:
-        papers = email.parser.HeaderParser().parsestr(paper(wheel, "METADATA") or "")
-    label = f"{plain(papers.get('Name'))} {plain(papers.get('Version'))}"
-    for text in papers.get_all("Requires-Dist", []):
+        metadata = email.parser.HeaderParser().parsestr(metadata_file(wheel, "METADATA") or "")
+    label = f"{plain(metadata.get('Name'))} {plain(metadata.get('Version'))}"
+    for text in metadata.get_all("Requires-Dist", []):
         need = requirement_of(text, label)
         wanted = not need.marker or any(need.marker.evaluate({**environment, "extra": extra}) for extra in {"", *extras})
         if need.url:

@@ -16,20 +16,20 @@ def text_of(value, *keys):
 
 
 def look_into(path, place, package, entry):
-    entries, paper = read_package(path, package, entry["version"], entry.get("integrity"))
+    entries, package_json = read_package(path, package, entry["version"], entry.get("integrity"))
     write_archive(path, entries)
-    commands = paper.get("bin", {})
+    commands = package_json.get("bin", {})
     if isinstance(commands, str):
         commands = {package.rpartition("/")[2]: commands}
-    scripts = paper.get("scripts") or {}
-    people = paper.get("author") or (paper.get("maintainers") or [""])[0]
+    scripts = package_json.get("scripts") or {}
+    author = package_json.get("author") or (package_json.get("maintainers") or [""])[0]
     return {
         "name": package, "version": entry["version"], "file": os.path.basename(path), "place": place,
         "bytes": os.path.getsize(path), "unpacked": sum(len(entry[1]) for entry in entries.values() if entry),
         "sha256": digest_of(path),
-        "integrity": plain(entry["integrity"]), "licence": text_of(paper.get("license"), "type"),
-        "maintainer": text_of(people, "name"), "about": text_of(paper.get("description")),
-        "needs": [plain(f"{name} {wanted}") for name, wanted in (paper.get("dependencies") or {}).items()][:50],
+        "integrity": plain(entry["integrity"]), "licence": text_of(package_json.get("license"), "type"),
+        "maintainer": text_of(author, "name"), "about": text_of(package_json.get("description")),
+        "needs": [plain(f"{name} {wanted}") for name, wanted in (package_json.get("dependencies") or {}).items()][:50],
         "commands": [], "machine_code": any(name.endswith(".node") for name in entries), "runs_at_install": [],
         "runs_at_start": [],
         "not_run": [one for one in SCRIPTS if one in scripts] + ["node-gyp"] * ("binding.gyp" in entries)

@@ -6,9 +6,9 @@ UNPACKED_MOST = 4 << 30
 # The last two are asked for by Debian's own sitecustomize and by the .pth file of its setuptools.
 AT_START = ("sitecustomize", "usercustomize", "apport_python_hook", "_distutils_hack")
 
-def licence_of(papers):
-    listed = [one.rpartition("::")[2].strip() for one in papers.get_all("Classifier", []) if one.startswith("License ::")]
-    return plain(papers.get("License-Expression") or ", ".join(listed) or papers.get("License"))
+def licence_of(metadata):
+    listed = [one.rpartition("::")[2].strip() for one in metadata.get_all("Classifier", []) if one.startswith("License ::")]
+    return plain(metadata.get("License-Expression") or ", ".join(listed) or metadata.get("License"))
 
 
 def runs_at_start(name):
@@ -35,16 +35,16 @@ def look_into(path):
         unpacked = sum(entry.file_size for entry in wheel.infolist())
         if unpacked > UNPACKED_MOST:
             give_up(f"{plain(os.path.basename(path))} is larger than {UNPACKED_MOST >> 30} GiB when it is unpacked")
-        papers = email.parser.HeaderParser().parsestr(paper(wheel, "METADATA") or "")
-        commands = re.findall(r"^([\w.-]+)\s*=", (paper(wheel, "entry_points.txt") or "").partition("[console_scripts]")[2]
+        metadata = email.parser.HeaderParser().parsestr(metadata_file(wheel, "METADATA") or "")
+        commands = re.findall(r"^([\w.-]+)\s*=", (metadata_file(wheel, "entry_points.txt") or "").partition("[console_scripts]")[2]
                               .partition("\n[")[0], re.MULTILINE)
     return {
-        "name": plain(papers.get("Name")), "version": plain(papers.get("Version")), "file": os.path.basename(path),
-        "bytes": os.path.getsize(path), "unpacked": unpacked, "sha256": digest_of(path), "licence": licence_of(papers),
-        "maintainer": plain(papers.get("Maintainer") or papers.get("Maintainer-email") or papers.get("Author")
-                            or papers.get("Author-email")),
-        "about": plain(papers.get("Summary")),
-        "needs": [plain(need) for need in papers.get_all("Requires-Dist", []) if "extra ==" not in need][:50],
+        "name": plain(metadata.get("Name")), "version": plain(metadata.get("Version")), "file": os.path.basename(path),
+        "bytes": os.path.getsize(path), "unpacked": unpacked, "sha256": digest_of(path), "licence": licence_of(metadata),
+        "maintainer": plain(metadata.get("Maintainer") or metadata.get("Maintainer-email") or metadata.get("Author")
+                            or metadata.get("Author-email")),
+        "about": plain(metadata.get("Summary")),
+        "needs": [plain(need) for need in metadata.get_all("Requires-Dist", []) if "extra ==" not in need][:50],
         "commands": [plain(command) for command in commands + scripts_in(names)][:50],
         "machine_code": any(name.endswith(".so") or ".so." in name for name in names),
         "runs_at_install": [],
