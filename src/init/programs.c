@@ -233,15 +233,13 @@ static long newest_id(const struct sandbox *sandbox)
     return last ? strtol(last, NULL, 10) : 0;
 }
 
-/* Ends the interpreter whose code has ended; true if no other process is left. kill(-1) would say
- * so as well, but walks over all processes of the host, twice, under a lock that every fork waits
- * for.
- *
- * Ids are given out in ascending order, and after the last one from 300 on (alloc_pid in
- * kernel/pid.c). We are 1, 2 was the zygote's on its way in, and the interpreter is 3: as long as
- * that is the newest, it has made no process and no thread, and there was no other that could. What
- * has a SIGKILL pending makes none any more (copy_process in kernel/fork.c), so the look comes
- * after it. To choose an id takes a capability that no program has (clone3(2), set_tid). */
+/* Ends the interpreter whose code has ended; true if no other process is left, without kill(-1),
+ * which walks over all processes of the host under a lock that every fork waits for. Ids ascend,
+ * and begin at 300 after the last one (alloc_pid in kernel/pid.c). We are 1, 2 was the zygote's on
+ * its way in, and the interpreter is 3: while that is the newest, it has made no process and no
+ * thread. What has a SIGKILL pending makes none any more (copy_process in kernel/fork.c), so the
+ * look comes after it. To choose an id takes a capability that no program has (clone3(2), set_tid).
+ */
 static bool only_interpreter_was_left(const struct sandbox *sandbox)
 {
     const struct program *interpreter = &sandbox->programs[0];

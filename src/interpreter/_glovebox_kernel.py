@@ -24,8 +24,9 @@ class Request:
     """What is to be run."""
 
     def __init__(self, payload):
-        self.mode, self.flags, names, self.variables, code = _glovebox.unpack(payload)
-        self.folder, self.path, *self.arguments = names
+        self.mode, self.flags, names, texts, code = _glovebox.unpack(payload)
+        self.folder, self.path, *self.arguments = texts[:names]
+        self.variables = texts[names:]
         if code and self.path and self.flags & _glovebox.WRITE:
             write_code(self.path, code)
         self.code = code or read_code(self.arguments[0] if self.arguments else self.path)

@@ -34,12 +34,6 @@ static PyObject *raise_with_number(const error *err)
     return NULL;
 }
 
-static PyObject *give_none(void)
-{
-    Py_INCREF(Py_None);
-    return Py_None;
-}
-
 /* ready(threads, warm_us, failure) tells the spawner that the imports are done, or what failed. */
 static PyObject *ready(PyObject *self, PyObject *arguments)
 {
@@ -62,7 +56,7 @@ static PyObject *ready(PyObject *self, PyObject *arguments)
     error err;
     if (packet_send(ZYGOTE_SOCKET, ZYGOTE_READY, &message, sizeof message, NULL, 0, &err) < 0)
         return raise_error(&err);
-    return give_none();
+    Py_RETURN_NONE;
 }
 
 static PyObject *fill_holes(PyObject *self, PyObject *nothing)
@@ -86,7 +80,7 @@ static PyObject *private_scratch(PyObject *self, PyObject *nothing)
     error err;
     if (memory_mount_scratch(&err) < 0)
         return raise_error(&err);
-    return give_none();
+    Py_RETURN_NONE;
 }
 
 /* serve() returns (control, prime, slot, generation) in each forked interpreter, None when the
@@ -103,7 +97,7 @@ static PyObject *serve(PyObject *self, PyObject *nothing)
     if (outcome < 0)
         return raise_error(&err);
     if (outcome == ZYGOTE_ENDED)
-        return give_none();
+        Py_RETURN_NONE;
     return Py_BuildValue("(iIII)", child.control, child.prime, child.slot, child.generation);
 }
 
@@ -159,7 +153,7 @@ static PyObject *print_error(PyObject *self, PyObject *arguments)
     Py_XINCREF(traceback);
     PyErr_Restore(type, value, traceback);
     PyErr_PrintEx(1);
-    return give_none();
+    Py_RETURN_NONE;
 }
 
 static PyObject *open_channel(PyObject *self, PyObject *descriptor)
@@ -170,7 +164,7 @@ static PyObject *open_channel(PyObject *self, PyObject *descriptor)
         return NULL;
     channel_open((int) fd);
     image_remember_streams();
-    return give_none();
+    Py_RETURN_NONE;
 }
 
 /* receive() waits for (kind, id, payload, descriptor), which is -1 unless one came; None when init
@@ -195,58 +189,45 @@ static PyObject *receive(PyObject *self, PyObject *nothing)
     if (size < 0)
         return PyErr_SetFromErrno(PyExc_OSError);
     if ((size_t) size < sizeof frame.head)
-        return give_none();
+        Py_RETURN_NONE;
     return Py_BuildValue("(iIy#i)", (int) frame.head.kind, (unsigned) frame.head.id, frame.payload,
                          (Py_ssize_t) ((size_t) size - sizeof frame.head), descriptor);
 }
 
-/* The next `count` texts, each ended by NUL; *at moves behind them. Names are str, values bytes. */
-static PyObject *unpack_texts(const char **at, const char *end, unsigned count, bool are_names)
-{
-    PyObject *list = PyList_New((Py_ssize_t) count);
-    for (unsigned i = 0; list && i < count; i++) {
-        const char *stop = memchr(*at, '\0', (size_t) (end - *at));
-        if (!stop)
-            PyErr_SetString(PyExc_ValueError, "the request is cut short");
-        Py_ssize_t size = stop ? stop - *at : 0;
-        PyObject *text = !stop       ? NULL
-                         : are_names ? PyUnicode_DecodeUTF8(*at, size, "surrogateescape")
-                                     : PyBytes_FromStringAndSize(*at, size);
-        if (!text || PyList_SetItem(list, (Py_ssize_t) i, text) < 0) {
-            Py_DECREF(list);
-            return NULL;
-        }
-        *at = stop + 1;
-    }
-    return list;
-}
-
-/* unpack(payload of an EXECUTE) gives (mode, flags, [folder, path, *arguments], variables, code).
- */
+/* unpack(payload of an EXECUTE) gives (mode, flags, count of names, texts, code): names are str,
+ * and the variables behind them bytes. */
 static PyObject *unpack(PyObject *self, PyObject *payload)
 {
     (void) self;
     struct agent_execute head;
     char *at;
     Py_ssize_t size;
-    if (PyBytes_AsStringAndSize(payload, &at, &size) < 0)
+    if (PyBytes_AsStringAndSize(payload, &at, &size) < 0 || !at)
         return NULL;
-    if ((size_t) size < sizeof head)
-        return PyErr_Format(PyExc_ValueError, "a request of %zd bytes", size);
-    memcpy(&head, at, sizeof head);
-    const char *text = at + sizeof head;
-    const char *end = at + size;
-    if (head.code_size > (size_t) (end - text))
-        return PyErr_Format(PyExc_ValueError, "the code is cut short");
-    end -= head.code_size;
-    PyObject *names = unpack_texts(&text, end, 2U + head.arguments, true);
-    PyObject *values = names ? unpack_texts(&text, end, head.variables, false) : NULL;
-    if (!values) {
-        Py_XDECREF(names);
-        return NULL;
+    if ((size_t) size >= sizeof head)
+        memcpy(&head, at, sizeof head);
+    if ((size_t) size < sizeof head || head.code_size > (size_t) size - sizeof head)
+        return PyErr_Format(PyExc_ValueError, "the request is cut short");
+    const char *end = at + size - head.code_size;
+    const Py_ssize_t names = 2 + head.arguments;
+    const Py_ssize_t count = names + head.variables;
+    PyObject *texts = PyList_New(count);
+    at += sizeof head;
+    for (Py_ssize_t i = 0; texts && i < count; i++) {
+        char *stop = memchr(at, '\0', (size_t) (end - at));
+        PyObject *text = NULL;
+        if (stop)
+            text = i < names ? PyUnicode_DecodeUTF8(at, stop - at, "surrogateescape")
+                             : PyBytes_FromStringAndSize(at, stop - at);
+        if (!stop || !text || PyList_SetItem(texts, i, text) < 0) {
+            Py_DECREF(texts);
+            return stop ? NULL : PyErr_Format(PyExc_ValueError, "a text is cut short");
+        }
+        at = stop + 1;
     }
-    return Py_BuildValue("(IINNy#)", head.mode, head.flags, names, values, end,
-                         (Py_ssize_t) head.code_size);
+    return texts ? Py_BuildValue("(IInNy#)", head.mode, head.flags, names, texts, end,
+                                 (Py_ssize_t) head.code_size)
+                 : NULL;
 }
 
 /* result(id, what, json): whole, since no other thread and no signal's handler runs meanwhile. */
@@ -260,7 +241,7 @@ static PyObject *result(PyObject *self, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "IIy#", &id, &what, &json, &size))
         return NULL;
     channel_send_result(id, (uint16_t) what, json, (size_t) size);
-    return give_none();
+    Py_RETURN_NONE;
 }
 
 /* hold_value(id, json) */
@@ -273,7 +254,7 @@ static PyObject *hold_value(PyObject *self, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "Iy#", &id, &json, &size))
         return NULL;
     channel_hold_value(id, json, (size_t) size);
-    return give_none();
+    Py_RETURN_NONE;
 }
 
 /* executed(id, exit_code, signal, ends, count) */
@@ -290,7 +271,7 @@ static PyObject *executed(PyObject *self, PyObject *arguments)
     channel_send_executed(
         id, &(struct agent_executed){
                 .exit_code = exit_code, .signal = signal, .ends = ends ? 1U : 0U, .count = count });
-    return give_none();
+    Py_RETURN_NONE;
 }
 
 /* deafen() ends SIGINT: those that come mean nothing, those that have come raise nothing any more.
@@ -304,7 +285,7 @@ static PyObject *deafen(PyObject *self, PyObject *nothing)
     (void) sigaction(SIGINT, &ignore, NULL);
     for (unsigned round = 0; round < ROUNDS && PyErr_CheckSignals() < 0; round++)
         PyErr_Clear();
-    return give_none();
+    Py_RETURN_NONE;
 }
 
 /* What a numpy BitGenerator's capsule holds (numpy/random/bitgen.h); the first word matters. */
