@@ -2,8 +2,12 @@
  * may still become one. */
 #include "egress/redact.h"
 
+#include "base/hex.h"
+#include "base/table.h"
+
 #include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 void redact_init(struct redact *redact, const struct redact_word *words, unsigned count)
 {
@@ -26,15 +30,95 @@ static char byte_at(const struct view *view, size_t at)
     return view->second[at - view->first_size];
 }
 
-/* Bytes of the word that stand at `at`: all of them, or 0 if another byte comes first. Fewer than
- * all at the end of what there is. */
-static size_t match(const struct view *view, size_t at, const struct redact_word *word)
+/* How an answer may write a character: as it is, as URLs and forms do (%2F, +), as JSON does (\/,
+ * \u002f), as HTML does (&#x2F;, &amp;). Within a word one way counts, since each of them writes
+ * its own first character in no other form. */
+enum spelling { AS_IT_IS, AS_URL, AS_JSON, AS_HTML, SPELLINGS };
+
+enum { IS_CUT = -1 /* what there is ends within a character */ };
+
+_Static_assert((int) REDACT_HOLD_MAX == (int) REDACT_WORD_MAX * (int) REDACT_SPELLED_MAX,
+               "a word in its longest spelling is held");
+
+/* The digits from `from` to `to` are this character's number. */
+static bool is_number(const char *text, size_t from, size_t to, int base, char c)
+{
+    int value = 0;
+    for (size_t i = from; i < to; i++) {
+        int digit = hex_digit(text[i]);
+        if (digit < 0 || digit >= base || value > 0xff)
+            return false;
+        value = value * base + digit;
+    }
+    return from < to && value == (unsigned char) c;
+}
+
+static int spelled_in_html(const char *text, size_t has, char c)
+{
+    static const struct {
+        const char *name;
+        char c;
+    } names[] = {
+        { "&amp;", '&' }, { "&lt;", '<' }, { "&gt;", '>' }, { "&quot;", '"' }, { "&apos;", '\'' }
+    };
+    const char *end = memchr(text, ';', has);
+    if (!end)
+        return has < REDACT_SPELLED_MAX ? IS_CUT : 0;
+    size_t size = (size_t) (end - text) + 1;
+    for_each(row, names)
+        if (strlen(row->name) == size && strncasecmp(row->name, text, size) == 0)
+            return row->c == c ? (int) size : 0;
+    bool is_hex = text[2] == 'x' || text[2] == 'X';
+    bool is_it = text[1] == '#' && is_number(text, is_hex ? 3 : 2, size - 1, is_hex ? 16 : 10, c);
+    return is_it ? (int) size : 0;
+}
+
+static int spelled_in_json(const char *text, size_t has, char c)
+{
+    if (has < 2)
+        return IS_CUT;
+    if (text[1] != 'u')
+        return text[1] == c ? 2 : 0;
+    if (has < 6)
+        return IS_CUT;
+    return is_number(text, 2, 6, 16, c) ? 6 : 0;
+}
+
+static int spelled_in_url(const char *text, size_t has, char c)
+{
+    if (has < 3)
+        return IS_CUT;
+    return is_number(text, 1, 3, 16, c) ? 3 : 0;
+}
+
+/* Bytes at `at` that spell the character, 0 if others stand there, or IS_CUT. */
+static int spelled(const struct view *view, size_t at, enum spelling spelling, char c)
+{
+    static const char begins[SPELLINGS] = { [AS_URL] = '%', [AS_JSON] = '\\', [AS_HTML] = '&' };
+    char text[REDACT_SPELLED_MAX] = "";
+    size_t has = 0;
+    char first = byte_at(view, at);
+    if (spelling == AS_IT_IS || first != begins[spelling])
+        return first == c || (spelling == AS_URL && c == ' ' && first == '+');
+    for (; has < sizeof text && at + has < view->size; has++)
+        text[has] = byte_at(view, at + has);
+    if (spelling == AS_URL)
+        return spelled_in_url(text, has, c);
+    return spelling == AS_JSON ? spelled_in_json(text, has, c) : spelled_in_html(text, has, c);
+}
+
+/* Bytes at `at` that are the word: all of them, or 0. *ret_may_be if they end before it does. */
+static size_t match(const struct view *view, size_t at, enum spelling spelling,
+                    const struct redact_word *word, bool *ret_may_be)
 {
     size_t size = 0;
-    while (size < word->size && at + size < view->size) {
-        if (byte_at(view, at + size) != word->at[size])
+    for (size_t i = 0; i < word->size; i++) {
+        int used =
+            at + size < view->size ? spelled(view, at + size, spelling, word->at[i]) : IS_CUT;
+        *ret_may_be |= used == IS_CUT;
+        if (used <= 0)
             return 0;
-        size++;
+        size += (size_t) used;
     }
     return size;
 }
@@ -44,13 +128,12 @@ static size_t longest(const struct redact *redact, const struct view *view, size
                       bool *ret_may_be)
 {
     size_t max = 0;
-    for (unsigned i = 0; i < redact->count; i++) {
-        size_t size = match(view, at, &redact->words[i]);
-        if (size > 0 && size < redact->words[i].size)
-            *ret_may_be = true;
-        else if (size > max)
-            max = size;
-    }
+    for (unsigned i = 0; i < redact->count; i++)
+        for (unsigned spelling = 0; spelling < SPELLINGS; spelling++) {
+            size_t size = match(view, at, spelling, &redact->words[i], ret_may_be);
+            if (size > max)
+                max = size;
+        }
     return max;
 }
 
@@ -88,7 +171,7 @@ size_t redact_take(struct redact *redact, const char *piece, size_t size, char *
 }
 
 /* Shorter words may lie in what is left. */
-size_t redact_end(struct redact *redact, char ret_clean[REDACT_WORD_MAX])
+size_t redact_end(struct redact *redact, char ret_clean[REDACT_HOLD_MAX])
 {
     const struct view view = { redact->hold, NULL, redact->held, redact->held };
     size_t stars_end = redact->covered;

@@ -5,11 +5,11 @@
 
 #include <string.h>
 
-static const struct redact_word words[] = { { "Bearer abcabcd", 14 },
-                                            { "abcabcd", 7 },
-                                            { "xyxyz", 5 } };
+static const struct redact_word words[] = {
+    { "Bearer abcabcd", 14 }, { "abcabcd", 7 }, { "xyxyz", 5 }, { "k/1+ 2\"<%\\&", 11 }
+};
 
-enum { ROOM = 2 * REDACT_WORD_MAX };
+enum { ROOM = 2 * REDACT_HOLD_MAX };
 
 /* The text in pieces of `step` bytes. Gives what came out, ended by NUL. */
 static size_t scrubbed(const char *text, size_t step, char ret_clean[ROOM], uint64_t *ret_found)
@@ -44,6 +44,15 @@ TEST(words_become_stars_wherever_the_pieces_are_cut)
         { "Bearer Bearer abcabcd", "Bearer **************" },
         { "abcabcdabcabcd", "**************" },
         { "Bearer abcabxyxyz abcabcd", "Bearer abcab***** *******" },
+        { "=k/1+ 2\"<%\\&", "=***********" },
+        { "=k%2F1%2b+2%22%3c%25%5C%26.", "=*************************." },
+        { "=k/1%2B%202%22%3C%25%5c%26", "=*************************" }, /* as encodeURI() does */
+        { "=k/1+ 2\\\"<%\\\\&", "=*************" },
+        { "=k\\/1\\u002B 2\\u0022\\u003c%\\\\\\u0026.", "=*********************************." },
+        { "=k/1&#43; 2&quot;&LT;%\\&amp;.", "=***************************." },
+        { "=&#107;&#x2f;1&#x002B; 2&#34;&lt;%\\&#038;",
+          "=****************************************" },
+        { "k%2G1 k\\u002 k&#47 k%2F1%2", "k%2G1 k\\u002 k&#47 k%2F1%2" },
     };
     for_each(fact, facts)
         for (size_t step = 1; step < 30; step++) {

@@ -27,58 +27,11 @@ static char *keep(const char *text, size_t size)
 
 static void add_word(struct secret *secret, const char *at, size_t size)
 {
-    char *kept =
-        size >= SECRET_MIN && secret->word_count < REDACT_WORDS_MAX ? keep(at, size) : NULL;
-    if (kept)
-        secret->words[secret->word_count++] = (struct redact_word){ kept, size };
-}
-
-static size_t write_json(const char *at, size_t size, char ret_text[2 * REDACT_WORD_MAX])
-{
-    size_t used = 0;
-    for (size_t i = 0; i < size; i++) {
-        if (at[i] == '/' || at[i] == '"' || at[i] == '\\')
-            ret_text[used++] = '\\';
-        ret_text[used++] = at[i];
-    }
-    return used;
-}
-
-static size_t write_query(const char *at, size_t size, const char *digits,
-                          char ret_text[3 * REDACT_WORD_MAX])
-{
-    size_t used = 0;
-    for (size_t i = 0; i < size; i++) {
-        unsigned char c = (unsigned char) at[i];
-        bool is_plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                        (c >= 'A' && c <= 'Z') || (c != '\0' && strchr("-._~", c));
-        if (is_plain) {
-            ret_text[used++] = at[i];
-        } else {
-            ret_text[used++] = '%';
-            ret_text[used++] = digits[c >> 4];
-            ret_text[used++] = digits[c & 15];
-        }
-    }
-    return used;
-}
-
-/* As JSON may write it, "a\/b", and as a query does, "a%2Fb" or "a%2fb". */
-static void add_spellings(struct secret *secret, const char *at, size_t size)
-{
-    static char json[2 * REDACT_WORD_MAX];
-    static char large[3 * REDACT_WORD_MAX], small[3 * REDACT_WORD_MAX];
-    size_t json_size = write_json(at, size, json);
-    size_t query_size = write_query(at, size, "0123456789ABCDEF", large);
-    (void) write_query(at, size, "0123456789abcdef", small);
-    add_word(secret, at, size);
-    if (json_size != size && json_size <= REDACT_WORD_MAX)
-        add_word(secret, json, json_size);
-    if (query_size == size || query_size > REDACT_WORD_MAX)
+    if (size < SECRET_MIN || secret->word_count == REDACT_WORDS_MAX)
         return;
-    add_word(secret, large, query_size);
-    if (memcmp(large, small, query_size) != 0)
-        add_word(secret, small, query_size);
+    struct redact_word *word = &secret->words[secret->word_count];
+    *word = (struct redact_word){ keep(at, size), size };
+    secret->word_count += word->at != NULL;
 }
 
 /* "Basic" credentials hold a name and a password (RFC 7617). False: the password is too short. */
@@ -90,11 +43,11 @@ static bool add_basic(struct secret *secret, const char *text, size_t size)
                           sodium_base64_VARIANT_ORIGINAL) < 0)
         return true;
     const unsigned char *colon = memchr(plain, ':', got);
-    add_spellings(secret, (const char *) plain, got);
+    add_word(secret, (const char *) plain, got);
     if (!colon)
         return true;
     size_t size_of_password = got - (size_t) (colon + 1 - plain);
-    add_spellings(secret, (const char *) colon + 1, size_of_password);
+    add_word(secret, (const char *) colon + 1, size_of_password);
     return size_of_password >= SECRET_MIN;
 }
 
@@ -102,10 +55,10 @@ static bool add_basic(struct secret *secret, const char *text, size_t size)
 static bool add_words(struct secret *secret, const char *value)
 {
     const char *blank = strchr(value, ' ');
-    add_spellings(secret, value, strlen(value));
+    add_word(secret, value, strlen(value));
     if (!blank)
         return true;
-    add_spellings(secret, blank + 1, strlen(blank + 1));
+    add_word(secret, blank + 1, strlen(blank + 1));
     if (strncasecmp(value, "basic ", 6) == 0)
         return add_basic(secret, blank + 1, strlen(blank + 1));
     return strlen(blank + 1) >= SECRET_MIN;
@@ -119,10 +72,9 @@ static int read_header(const struct yaml *yaml, const struct yaml_node *name,
         return yaml_fail(yaml, name, err, "no header that can be added; write Authorization");
     if (secret->header_count == EGRESS_HEADERS_MAX)
         return yaml_fail(yaml, name, err, "more than %d headers", EGRESS_HEADERS_MAX);
-    if (value->kind != YAML_TEXT || value->length < SECRET_MIN ||
-        value->length > REDACT_WORD_MAX / 2)
+    if (value->kind != YAML_TEXT || value->length < SECRET_MIN || value->length > REDACT_WORD_MAX)
         return yaml_fail(yaml, value, err, "a secret has %d to %d bytes", SECRET_MIN,
-                         REDACT_WORD_MAX / 2);
+                         REDACT_WORD_MAX);
     for (size_t i = 0; i < value->length; i++)
         if (value->text[i] < ' ' || value->text[i] == 0x7f)
             return yaml_fail(yaml, value, err, "a secret is one line of ASCII");

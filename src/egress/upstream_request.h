@@ -23,7 +23,7 @@ struct upstreams {
 enum {
     PIECE = CURL_MAX_WRITE_SIZE,
     FRAME = 24, /* the size of a chunk before it, the end of it after it */
-    OUT_ROOM = ANSWER_HEAD_MAX + PIECE + REDACT_WORD_MAX + 2 * FRAME,
+    OUT_ROOM = ANSWER_HEAD_MAX + PIECE + REDACT_HOLD_MAX + 2 * FRAME,
 };
 
 struct exchange {

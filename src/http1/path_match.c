@@ -20,6 +20,12 @@ static int take_path_char(const char **at, const char *end)
     return hides ? -1 : byte;
 }
 
+/* A character in more bytes of UTF-8 than it has: "%c0%ae" is a dot to a lenient server. */
+static bool is_overlong(int before, int c)
+{
+    return c == 0xc0 || c == 0xc1 || (before == 0xe0 && c < 0xa0) || (before == 0xf0 && c < 0x90);
+}
+
 /* No segment of it means "here" or "above", encoded or not, with a parameter (";x") or not, also to
  * a server that drops blanks. */
 static bool path_is_plain(struct http_text path)
@@ -28,10 +34,10 @@ static bool path_is_plain(struct http_text path)
     const char *end = path.at + path.size;
     unsigned dots = 0;
     unsigned others = 0;
-    while (at < end) {
+    for (int before = 0, c; at < end; before = c) {
         bool is_slash = *at == '/';
-        int c = take_path_char(&at, end);
-        if (c < 0)
+        c = take_path_char(&at, end);
+        if (c < 0 || is_overlong(before, c))
             return false;
         if (is_slash || c == ';') {
             if (others == 0 && dots > 0 && dots <= 2)

@@ -29,7 +29,7 @@ static void cover(char *text, size_t size, const char *origin, const struct reda
 static void try_scrub(const uint8_t *data, size_t size)
 {
     static char expected[TEXT_MAX];
-    static char clean[2 * TEXT_MAX + REDACT_WORD_MAX];
+    static char clean[2 * TEXT_MAX + REDACT_HOLD_MAX];
     static struct redact redact;
     struct redact_word words[WORDS_MAX];
     unsigned count = 0;
@@ -57,11 +57,16 @@ static void try_scrub(const uint8_t *data, size_t size)
     for (size_t from = 0; from < left; from += step) {
         size_t piece = left - from < step ? left - from : step;
         size_t taken = redact_take(&redact, text + from, piece, clean + got);
-        assert(taken <= piece + REDACT_WORD_MAX && redact.held < REDACT_WORD_MAX);
+        assert(taken <= piece + REDACT_HOLD_MAX && redact.held < REDACT_HOLD_MAX);
         got += taken;
     }
     got += redact_end(&redact, clean + got);
-    assert(got == left && memcmp(clean, expected, left) == 0);
+    assert(got == left);
+    bool is_spelled = false; /* where not, the plain spelling is the only one */
+    for (size_t i = 0; i < left; i++)
+        is_spelled |= text[i] && strchr("%+\\&", text[i]);
+    for (size_t i = 0; i < left; i++)
+        assert(clean[i] == expected[i] || (is_spelled && clean[i] == '*'));
 }
 
 /* --- answer_head ------------------------------------------------------------------------------ */

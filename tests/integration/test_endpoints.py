@@ -65,7 +65,8 @@ class Upstream(http.server.BaseHTTPRequestHandler):
         elif kind == "bytes":
             self.answer(bytes(int(rest)))
         elif kind == "spelled":
-            self.answer((given.split()[-1] + " " + PASSWORD + " " + given.replace("/", "%2F").replace("+", "%2B")).encode())
+            self.answer((given.split()[-1] + " " + PASSWORD + " " + given.replace("/", "%2F").replace("+", "%2B")
+                         + given.replace("+", "%2b") + given.replace("+", "\\u002B") + given.replace("/", "&#x2F;")).encode())
         elif kind == "pieces":
             self.answer(b"", Transfer_Encoding="chunked")
             for byte in f"the secret is {given}!".encode() * 20:
@@ -201,6 +202,9 @@ def test_other_spellings_of_a_secret_are_found(world):
     with opened(world, plain()):
         _, body = ask(world, "/spelled", name="plain")
     assert PASSWORD.encode() not in body and b"dXNlcjpjb" not in body and b"horse" not in body
+    with opened(world, github()):
+        _, body = ask(world, "/spelled")
+    assert b"****" in body and b"0123456789abcdef" not in body, body
 
 
 def test_bodies_go_up_and_down_whole(world):
@@ -248,6 +252,15 @@ def test_methods_and_paths_are_the_rules(world):
     names = [name.lower() for name, _ in fields]
     assert path == "/repos/x" and "x-http-method-override" not in names and "x_original_url" not in names
     assert names.count("authorization") == 1
+
+
+@pytest.mark.parametrize("field", ["X-Original-Method: DELETE", "X-Forwarded-Uri: /users", "X_Forwarded_Host: other.example.org",
+                                   "x-forwarded-prefix: /users", "Forwarded: host=other.example.org", "X-Host: other.example.org"])
+def test_fields_that_say_what_a_proxy_was_asked_do_not_go_up(world, field):
+    with opened(world, github(), methods=["GET"], path="/repos/"):
+        head, _ = ask(world, "/repos/x", extra=f"{field}\r\nX-Kept: yes\r\n")
+    names = [name.lower() for name, _ in Upstream.seen[-1][2]]
+    assert b" 200 " in head and "x-kept" in names and field.partition(":")[0].lower() not in names
 
 
 def test_what_comes_before_a_path_stays_before_it(world):
