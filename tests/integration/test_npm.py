@@ -201,6 +201,41 @@ def test_an_archive_that_writes_where_another_package_lies_is_refused(fetch, ind
     assert "node_modules/left/node_modules/pad/index.js, which another package has brought" in text
 
 
+@pytest.mark.parametrize("paper, files, words", [
+    ({}, {"a": "1", "a/b": "2"}, "odd-1.0.0.tgz has a/b, whose folder is a file of it"),
+    ({"dependencies": {"pad": "2", "left": "1"}}, {"node_modules": "1"}, "odd/node_modules/pad"),
+    ({}, {"n" * 256: "1"}, "whose name is too long"),
+    ({}, {"d/" * 600 + "x": "1"}, "whose name is too long"),
+    ({"optionalDependencies": ["pad"]}, {}, "odd has optionalDependencies that are no names with versions: ['pad']")])
+def test_a_package_that_is_odd_is_refused_in_words(fetch, index, paper, files, words):
+    npm_package(index, "odd", {"1.0.0": (paper, {"index.js": "", **files})})
+    npm_package(index, "beside", {"1.0.0": ({"dependencies": {"odd": "1", "pad": "1"}}, {"index.js": ""})})
+    text = fetch("beside", "pad@1")
+    assert isinstance(text, str) and words in text, text
+
+
+@pytest.mark.parametrize("number", [b"9" * 30, b"-1", b"0x1"])
+def test_a_header_with_an_odd_size_is_refused_in_words(fetch, index, number):
+    """POSIX' extended header of a file says a size that no file has."""
+    record = b"size=" + number + b"\n"
+    record = b"%d %s" % (len(record) + 3, record)
+    extended, file = tarfile.TarInfo("package/x"), tarfile.TarInfo("package/package.json")
+    extended.type, extended.size = tarfile.XHDTYPE, len(record)
+    archive = extended.tobuf() + record.ljust(512, b"\0") + file.tobuf() + bytes(1024)
+    npm_package(index, "oversized", {"1.0.0": ({}, {})}, gzip.compress(archive))
+    text = fetch("oversized")
+    assert isinstance(text, str) and text.startswith("oversized-1.0.0.tgz "), text
+
+
+@pytest.mark.parametrize("paper", [{"os": "linux"}, {"os": "!win32", "cpu": "any"}, {"os": ["any"]}, {"cpu": "!ia32"},
+                                   {"os": None, "cpu": None, "libc": "glibc"}])
+def test_machines_are_read_as_npm_reads_them(fetch, index, paper):
+    """One for all machines has no more than three words in the lock."""
+    npm_package(index, "somewhere", {"1.0.0": (paper, {"index.js": ""})})
+    [row] = rows_of(fetch("somewhere"))
+    assert len(row) == 3 and row[0] == "somewhere"
+
+
 def test_bytes_that_are_not_what_the_registry_says_are_refused(fetch, index):
     npm_package(index, "altered", {"1.0.0": ({}, {"index.js": "1\n"})})
     index.registry["/altered/-/1.0.0.tgz"] = index.registry["/pad/-/1.0.0.tgz"]

@@ -82,6 +82,8 @@ def write_packages(rows, folder, is_left_out):
                 give_up(f"the packages of npm have more than {BYTES_MOST >> 30} GiB or {FILES_MOST} files")
             add_entries(archive, place, entries)
             taken.append(row)
+    if name := below_a_file(names, names | {f"{TOP}/{row['place']}" for row in taken}):
+        give_up(f"{plain(name)} lies below a file that another package has brought")
     return taken
 
 

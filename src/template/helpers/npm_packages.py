@@ -17,6 +17,7 @@ PACKAGE_JSON_MOST = 1 << 20
 PACKAGES_MOST = 2000
 ENTRIES_MOST = 100_000
 UNPACKED_MOST = 512 << 20
+NAME_MOST, PART_MOST = 1000, 255  # characters of a path, bytes between its slashes
 MEMORY_MOST = 2 << 30  # of npm
 SECONDS_MOST = 600     # that one npm may take
 BATCH = 40             # packages that one npm fetches
@@ -60,15 +61,17 @@ def run_npm(*words):
 
 
 def allows(listed, ours):
+    """As npm reads `os`, `cpu` and `libc`: a word or a list of them, "!win32" is all others, "any" alone is all."""
+    listed = [listed] if isinstance(listed, str) else listed or []
     refused = [one[1:] for one in listed if one.startswith("!")]
-    return ours not in refused and (len(refused) == len(listed) or ours in listed)
+    return listed == ["any"] or ours not in refused and (len(refused) == len(listed) or ours in listed)
 
 
 def machines_of(entry):
     """For which machines it is: some packages bring an archive for each kind."""
-    if not allows(entry.get("os", []), "linux") or not allows(entry.get("libc", []), "glibc"):
+    if not allows(entry.get("os"), "linux") or not allows(entry.get("libc"), "glibc"):
         return []
-    return [machine for machine in MACHINES.values() if allows(entry.get("cpu", []), machine)]
+    return [machine for machine in MACHINES.values() if allows(entry.get("cpu"), machine)]
 
 
 def check_name(name, version):
@@ -81,7 +84,10 @@ def check_name(name, version):
 def check_needs(package, entry):
     """What lies at an address or in a folder is not of the registry."""
     for kind in ("dependencies", "optionalDependencies", "peerDependencies"):
-        for name, wanted in (entry.get(kind) or {}).items():
+        needs = entry.get(kind) or {}
+        if not isinstance(needs, dict):
+            give_up(f"{package} has {kind} that are no names with versions: {plain(needs)}")
+        for name, wanted in needs.items():
             if re.search(r"[:/]", re.sub(r"^npm:(@[^/]+/)?", "", str(wanted))):
                 give_up(f"{package} needs {plain(name)} from an address, {plain(re.sub(r'//[^/@]*@', '//', str(wanted)))}; only "
                         f"packages of the registry are taken")
@@ -133,6 +139,11 @@ def fetch(packages):
         done += len(batch)
 
 
+def below_a_file(files, names):
+    """A name that has one of these files as its folder; None if there is none."""
+    return next((name for name in names for end, sign in enumerate(name) if sign == "/" and name[:end] in files), None)
+
+
 def read_entries(label, content):
     """What lies below the archive's one folder: name to (executable?, bytes), None for a folder. What cannot be read to its
     end is refused: tarfile ends without a word at a header that it does not understand."""
@@ -147,6 +158,8 @@ def read_entries(label, content):
             is_plain = entry.type in KINDS and not entry.issparse() and entry.size >= 0
             if not is_plain or entry.name.startswith("/") or ".." in parts or "\0" in entry.name:
                 give_up(f"{label} has {plain(entry.name)}, which is not a file of its own folder")
+            if len(entry.name) > NAME_MOST or any(len(part.encode(errors="surrogateescape")) > PART_MOST for part in parts):
+                give_up(f"{label} has {plain(entry.name)[:60]}..., whose name is too long")
             if count > ENTRIES_MOST:
                 give_up(f"{label} has more than {ENTRIES_MOST} files")
             name = "/".join(part for part in parts[1:] if part not in ("", "."))
@@ -158,6 +171,8 @@ def read_entries(label, content):
                 entries[name] = (bool(entry.mode & 0o100), archive.extractfile(entry).read())
         if unpacked[archive.offset:].strip(b"\0"):
             give_up(f"{label} goes on behind its last entry that can be read")
+    if name := below_a_file({name for name, entry in entries.items() if entry}, entries):
+        give_up(f"{label} has {plain(name)}, whose folder is a file of it")
     return entries
 
 
@@ -167,7 +182,7 @@ def read_archive(label, content):
         entries = read_entries(label, content)
         _, text = entries.get("package.json") or (False, b"{}")
         package_json = json.loads(text) if len(text) <= PACKAGE_JSON_MOST else {}
-    except (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, RecursionError) as cause:
+    except (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, RecursionError, OverflowError) as cause:
         give_up(f"{label} cannot be read: {plain(cause)}")
     return entries, package_json if isinstance(package_json, dict) else {}
 

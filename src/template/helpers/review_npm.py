@@ -9,6 +9,11 @@ def write_archive(path, entries):
         add_entries(archive, "package", entries)
 
 
+def mapping(value):
+    """Of what a package says only what is one; npm takes anything."""
+    return value if isinstance(value, dict) else {}
+
+
 def text_of(value, *keys):
     for key in keys:
         value = value.get(key, "") if isinstance(value, dict) else value
@@ -18,21 +23,19 @@ def text_of(value, *keys):
 def look_into(path, place, package, entry):
     entries, package_json = read_package(path, package, entry["version"], entry.get("integrity"))
     write_archive(path, entries)
-    commands = package_json.get("bin", {})
-    if isinstance(commands, str):
-        commands = {package.rpartition("/")[2]: commands}
-    scripts = package_json.get("scripts") or {}
-    author = package_json.get("author") or (package_json.get("maintainers") or [""])[0]
+    commands, author = package_json.get("bin"), package_json.get("author") or package_json.get("maintainers")
+    commands = {package.rpartition("/")[2]: commands} if isinstance(commands, str) else mapping(commands)
+    author = author[0] if isinstance(author, list) and author else author
     return {
         "name": package, "version": entry["version"], "file": os.path.basename(path), "place": place,
         "bytes": os.path.getsize(path), "unpacked": sum(len(entry[1]) for entry in entries.values() if entry),
         "sha256": digest_of(path),
         "integrity": plain(entry["integrity"]), "licence": text_of(package_json.get("license"), "type"),
         "maintainer": text_of(author, "name"), "about": text_of(package_json.get("description")),
-        "needs": [plain(f"{name} {wanted}") for name, wanted in (package_json.get("dependencies") or {}).items()][:50],
+        "needs": [plain(f"{name} {wanted}") for name, wanted in mapping(package_json.get("dependencies")).items()][:50],
         "commands": [], "machine_code": any(name.endswith(".node") for name in entries), "runs_at_install": [],
         "runs_at_start": [],
-        "not_run": [one for one in SCRIPTS if one in scripts] + ["node-gyp"] * ("binding.gyp" in entries)
+        "not_run": [one for one in SCRIPTS if one in mapping(package_json.get("scripts"))] + ["node-gyp"] * ("binding.gyp" in entries)
                    + [f"command {plain(command)}" for command in commands][:50],
     }
 
