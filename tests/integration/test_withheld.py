@@ -24,6 +24,7 @@ POLICIES = {"numbers": f"template: minimal\nlimits: {{wall: {WALL_MS}ms}}\nnetwo
             "cells": f"template: minimal\nlimits: {{wall: {WALL_MS}ms}}\n"
                      "expect: {on_fault: withhold, stdout: {schema: {type: integer}}}",
             # 0.8 s of processor time fit into it on a busy machine, too
+            "open": "template: minimal\nnetwork: {allow: [{host: example.org, ports: [80]}]}",
             "long-cells": f"template: minimal\nlimits: {{wall: {4 * WALL_MS}ms}}\n"
                           "expect: {on_fault: withhold, stdout: {schema: {type: integer}}}"}
 
@@ -202,6 +203,43 @@ def test_the_end_of_a_withheld_cell_is_not_visible(service):
 def test_what_counts_for_all_is_not_for_askers(service):
     for path in ("/metrics", "/v1/status"):
         assert service.call("GET", path, key=service.asker).status in (403, 404), path
+
+
+def test_no_watcher_is_told_of_connections(service):
+    """A name that is asked for may say anything."""
+    seen, both = set(), service.key("--tenant", "t", "--scope", "run,audit")
+    for names in ([], ["patient-4711.example"], [f"n{number}.example" for number in range(9)]):
+        code = f"import socket\nfor name in {names}:\n    try: socket.getaddrinfo(name, 80)\n    except OSError: pass\nprint('x')"
+        answer, _ = post(service, code)
+        assert answer["error"]["name"] == "Withheld"
+        seen |= {service.call("GET", "/v1/network/connections?follow=0", key=key).body for key in (service.asker, both)}
+    assert seen == {b""}, seen
+    told = service.run("import socket\ntry: socket.getaddrinfo('heard.example', 80)\nexcept OSError: pass", policy="open", key=service.asker)
+    assert told.json["network"]
+    asked = service.call("GET", "/v1/network/connections?follow=0", key=service.asker).body.decode()
+    assert "heard.example" in asked and re.search(r"^id: (\d+)", asked, re.M)[1] == "1", asked
+
+
+def glovebox_log(service, word):
+    """The events of the log that hold the word, as who has its files reads them."""
+    done = service.glovebox("log", "search", "--json", word)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_session_says_no_more_of_what_its_cells_use(service):
+    said = set()
+    for code in ("print('a')", "x = bytearray(40 << 20); x[::4096] = b'1' * len(x[::4096])",
+                 "import os, time\nfor _ in range(5):\n    if not os.fork(): time.sleep(0.1); os._exit(0)",
+                 "import time; t = time.process_time()\nwhile time.process_time() - t < 0.3: pass"):
+        session = service.call("POST", "/v1/sessions", {"policy": "cells", "template": "minimal"}, key=service.asker).json
+        place = f"/v1/sessions/{session['id']}"
+        service.call("POST", f"{place}/contexts/python/run", {"code": code}, key=service.asker)
+        usage = service.call("GET", place, key=service.asker).json["usage"]
+        service.call("DELETE", place, key=service.asker)
+        told = glovebox_log(service, session["id"])
+        [ended] = [record["facts"] for record in told if record.get("event") == "session.ended"]
+        said.add((json.dumps(usage), json.dumps({**ended, "session": ""})))
+    assert len(said) == 1, said
 
 
 def test_the_same_answer_again(service):

@@ -3,6 +3,7 @@
 
 #include "engine/network/connection_document.h"
 #include "engine/observe/metrics.h"
+#include "policy/policy_permits.h"
 #include "json/writer.h"
 
 #include <inttypes.h>
@@ -63,6 +64,7 @@ void traffic_source_init(struct traffic *traffic, const struct policy *policy,
 {
     const struct network_policy *whole = &policy->route;
     source->policy = need_policy(traffic, policy->name);
+    source->is_withheld = policy_withholds(policy);
     memset(source->rules, NO_RULE, sizeof source->rules);
     for (unsigned i = 0; source->policy && i < rules->count; i++) {
         unsigned own = rules == whole ? i : rules->rules[i].origin;
@@ -152,6 +154,8 @@ void traffic_note(struct traffic *traffic, const struct traffic_source *source,
     enum traffic_kind kind = kind_of(record, is_over);
     if (is_over)
         count(source, record, kind);
+    if (source->is_withheld)
+        return;
     if (!traffic->events)
         traffic->events = calloc(TRAFFIC_KEPT, sizeof *traffic->events);
     if (!traffic->events)

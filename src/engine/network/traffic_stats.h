@@ -42,6 +42,7 @@ struct traffic_source {
     char id[TRAFFIC_SOURCE_SIZE];
     const struct account *account;
     struct traffic_policy *policy; /* NULL: too many */
+    bool is_withheld;              /* by its policy: watchers are not told, not even by a number */
     uint8_t rules[NETWORK_RULES_MAX];
 };
 

@@ -153,6 +153,23 @@ TEST(a_place_without_memory_is_used_again)
     traffic_done(&traffic);
 }
 
+TEST(what_is_withheld_is_counted_and_not_shown)
+{
+    static struct traffic traffic;
+    static struct policy withholds = { .expect = { .on_fault = ON_FAULT_WITHHOLD, .text = "{}" } };
+    struct traffic_source source, open;
+    const struct egress_record record = record_of(EGRESS_NO_LABEL, EGRESS_NO_RULE, 0);
+    prepare(&traffic, &open);
+    source = (struct traffic_source){ .id = "run_2", .account = &account };
+    traffic_source_init(&traffic, &withholds, &withholds.route, &source);
+    for (unsigned i = 0; i < 5; i++)
+        traffic_note(&traffic, &source, &record, true);
+    expect(traffic.last == 0 && source.policy->refused == 5, "%" PRIu64, traffic.last);
+    traffic_note(&traffic, &open, &record, true);
+    expect(traffic.last == 1 && traffic_event_at(&traffic, 1), "%" PRIu64, traffic.last);
+    traffic_done(&traffic);
+}
+
 TEST(edited_policies_and_new_names_have_bounds)
 {
     static struct traffic traffic;
@@ -223,5 +240,5 @@ TEST(watchers_are_notified)
 
 TESTS(CASE(what_was_refused_is_denied_though_a_rule_names_it),
       CASE(each_rule_counts_what_it_allowed), CASE(the_last_are_kept_and_numbered),
-      CASE(a_place_without_memory_is_used_again), CASE(edited_policies_and_new_names_have_bounds),
-      CASE(watchers_are_notified))
+      CASE(a_place_without_memory_is_used_again), CASE(what_is_withheld_is_counted_and_not_shown),
+      CASE(edited_policies_and_new_names_have_bounds), CASE(watchers_are_notified))

@@ -32,7 +32,8 @@ static void write_usage(struct session *session, struct bytes *out)
 {
     if (session->sandbox)
         counters_read(sandbox_groups(session->sandbox), &session->counters);
-    const struct session_usage usage = session_usage(session);
+    const struct session_usage usage =
+        session_usage_is_withheld(session) ? (struct session_usage){ 0 } : session_usage(session);
     json_open_field(out, "usage", '{');
     json_count_field(out, "cpu_ms", usage.cpu_us / 1000);
     json_count_field(out, "memory_peak_bytes", usage.memory_peak_bytes);

@@ -4,6 +4,7 @@
 #include "engine/audit/audit_log.h"
 #include "engine/observe/log.h"
 #include "engine/session/session_internal.h"
+#include "policy/policy_permits.h"
 
 enum { TELL_EVERY_MS = 60000 };
 
@@ -52,6 +53,11 @@ void session_tell_deeds(struct session *session, bool now)
         transfer_counts->told[transfer] = transfer_counts->done[transfer];
 }
 
+bool session_usage_is_withheld(const struct session *session)
+{
+    return session->plan.policy && policy_withholds(session->plan.policy);
+}
+
 unsigned session_summary(const struct session *session, struct event_field fields[SESSION_SUMMARY])
 {
     struct session_usage usage = session_usage(session);
@@ -60,6 +66,8 @@ unsigned session_summary(const struct session *session, struct event_field field
         fields[count++] = number_field(words[transfer], session->transfer_counts.done[transfer]);
     fields[count++] = number_field("cells", session->cells);
     fields[count++] = number_field("processes", session->processes);
+    if (session_usage_is_withheld(session))
+        return count;
     fields[count++] = number_field("connections", session->route_used.connections);
     fields[count++] = number_field("connections_refused", session->route_used.refused);
     fields[count++] = number_field("network_sent", session->route_used.sent);

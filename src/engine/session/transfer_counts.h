@@ -28,7 +28,10 @@ void session_count(struct session *session, enum session_deed transfer, uint64_t
 /* Tells what is untold: now, at its end, or when it is time for it. */
 void session_tell_deeds(struct session *session, bool now);
 
-/* Adds the totals, and what its cells and programs used, to the fields of an event: at most
- * SESSION_SUMMARY of them. Returns how many. */
+/* Whether what its programs use is withheld with what they print: they choose both. */
+bool session_usage_is_withheld(const struct session *session);
+
+/* Adds the totals, and what its cells and programs used unless that is withheld, to the fields of
+ * an event: at most SESSION_SUMMARY of them. Returns how many. */
 enum { SESSION_SUMMARY = TRANSFERS + 10 };
 unsigned session_summary(const struct session *session, struct event_field fields[SESSION_SUMMARY]);
