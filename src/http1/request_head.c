@@ -11,29 +11,12 @@
 
 /* Written anew, besides what is for this hop. */
 static const char *const dropped[] = {
-    "host",
-    "content-length",
-    "expect",
-    "http2-settings",
+    "host", "content-length", "expect", "http2-settings",
     /* Another method, path or host than was checked, for servers that take them from a proxy. */
-    "x-http-method-override",
-    "x-http-method",
-    "x-method-override",
-    "x-original-method",
-    "x-forwarded-method",
-    "x-original-url",
-    "x-original-uri",
-    "x-rewrite-url",
-    "x-override-url",
-    "x-forwarded-url",
-    "x-forwarded-uri",
-    "x-forwarded-path",
-    "x-forwarded-prefix",
-    "x-envoy-original-path",
-    "x-forwarded-host",
-    "x-original-host",
-    "x-host",
-    "forwarded",
+    "x-http-method-override", "x-http-method", "x-method-override", "x-original-method",
+    "x-forwarded-method", "x-original-url", "x-original-uri", "x-rewrite-url", "x-override-url",
+    "x-forwarded-url", "x-forwarded-uri", "x-forwarded-path", "x-forwarded-prefix",
+    "x-envoy-original-path", "x-forwarded-host", "x-original-host", "x-host", "forwarded"
 };
 
 /* One line without its CRLF. Returns 1, 0 if it is not whole, -1 for a bare CR, LF or NUL. */
