@@ -131,12 +131,17 @@ static void end(struct session *session, const error *why)
 
 /* --- the making ------------------------------------------------------------------------------- */
 
+static int64_t bytes_shown(const struct session_checkpoint *checkpoint)
+{
+    return checkpoint->is_withheld ? 0 : (int64_t) session_checkpoint_bytes(checkpoint);
+}
+
 int session_checkpoint_tell_log(const struct session *session,
                                 const struct session_checkpoint *checkpoint, const char *kind,
                                 const struct account *asker, error *err)
 {
     const struct event_field fields[] = {
-        { "bytes", NULL, (int64_t) session_checkpoint_bytes(checkpoint) },
+        { "bytes", NULL, bytes_shown(checkpoint) },
         { "context", checkpoint->kept.id, 0 },
         { "key", asker->key.id[0] ? asker->key.id : "owner", 0 },
         { "checkpoint", checkpoint->id, 0 },
@@ -241,6 +246,7 @@ session_checkpoint_new(struct session *session, const struct session_checkpoint_
     checkpoint->session = session;
     checkpoint->loop = session->sessions->loop;
     checkpoint->maker = order->asker;
+    checkpoint->is_withheld = session_usage_is_withheld(session);
     checkpoint->image.file = checkpoint->files.file = -1;
     checkpoint->created_ms = wall_clock_ms();
     checkpoint->last_context = session->last_context;
@@ -333,9 +339,9 @@ void session_checkpoint_write(const struct session_checkpoint *checkpoint, struc
     json_string_field(out, "session", checkpoint->session ? checkpoint->session->id : NULL);
     json_string_field(out, "context", checkpoint->kept.id);
     json_moment_field(out, "created_at", checkpoint->created_ms);
-    json_count_field(out, "bytes", session_checkpoint_bytes(checkpoint));
+    json_count_field(out, "bytes", (uint64_t) bytes_shown(checkpoint));
     json_key(out, "not_carried");
-    json_texts(out, &checkpoint->not_carried);
+    json_texts(out, checkpoint->is_withheld ? &(struct bytes){ 0 } : &checkpoint->not_carried);
     json_close(out, '}');
 }
 

@@ -40,6 +40,7 @@ struct session_checkpoint {
 
     struct capture *copy;
     bool is_copied, is_ready;
+    bool is_withheld; /* what its programs choose of it is not told: bytes, what was left out */
     struct session_checkpoint_part {
         struct session_checkpoint *checkpoint;
         int file;

@@ -57,7 +57,8 @@ static void write_origin(const struct session *session, struct bytes *out)
     json_string_field(out, "checkpoint",
                       session->parent_checkpoint[0] ? session->parent_checkpoint : NULL);
     json_key(out, "not_carried");
-    json_texts(out, &session->not_carried);
+    json_texts(out,
+               session_usage_is_withheld(session) ? &(struct bytes){ 0 } : &session->not_carried);
     json_close(out, '}');
 }
 
