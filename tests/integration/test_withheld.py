@@ -268,6 +268,18 @@ def test_cells_say_no_more(service):
     service.call("DELETE", place, key=service.asker)
 
 
+def test_how_an_interpreter_ended_is_not_visible(service):
+    """That it has ended shows, as the page says; by what signal or of what is withheld."""
+    session = service.call("POST", "/v1/sessions", {"policy": "cells", "template": "minimal"}, key=service.asker).json
+    place, seen = f"/v1/sessions/{session['id']}", set()
+    for code in ("import os; os._exit(7)", "import os; os.kill(os.getpid(), 9)", "import os; os.abort()"):
+        result = service.call("POST", f"{place}/contexts/python/run", {"code": code}, key=service.asker).json
+        [context] = service.call("GET", place, key=service.asker).json["contexts"]
+        seen.add((result["cell"]["context_state"], result["cell"]["context_end"], context["last_end"]))
+    assert seen == {("lost", "it ended", "it ended")}, seen
+    service.call("DELETE", place, key=service.asker)
+
+
 def test_it_is_charged_all_the_same(service):
     """Its processor time counts for the quota of its key, although the time is not reported."""
     key = service.key("--tenant", "t", "--scope", "run", "--cpu-seconds-per-day", "1")

@@ -334,7 +334,8 @@ static void write_cell(const struct run *run, struct bytes *out)
     json_count_field(out, "number", run->cell->number);
     json_flag_field(out, "interrupted", run->cell->is_interrupted && !is_hidden);
     json_string_field(out, "context_state", run->context_end ? "lost" : "kept");
-    json_string_field(out, "context_end", run->context_end);
+    json_string_field(out, "context_end",
+                      run->context_end && is_hidden ? "it ended" : run->context_end);
     json_close(out, '}');
 }
 

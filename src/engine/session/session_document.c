@@ -85,7 +85,8 @@ void context_write(const struct context *context, struct bytes *out)
     json_string_field(out, "state", names[context->state]);
     json_count_field(out, "cells", context->cells);
     json_count_field(out, "queued", context->queued);
-    json_string_field(out, "last_end", context->end);
+    bool is_told = !context->end || !session_usage_is_withheld(context->session);
+    json_string_field(out, "last_end", is_told ? context->end : "it ended");
     json_close(out, '}');
 }
 
