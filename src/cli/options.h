@@ -15,19 +15,10 @@ typedef int option_take(void *into, const struct option_row *row, const char *va
 
 /* What the shell offers for a value. */
 enum option_values {
-    VALUES_NONE,
-    VALUES_FILE,
-    VALUES_FOLDER,
-    VALUES_LANGUAGE,
-    VALUES_SCOPE,
-    VALUES_FORMAT,
-    VALUES_VERB,
-    VALUES_POLICY,
-    VALUES_TEMPLATE,
-    VALUES_SESSION,
-    VALUES_APPROVAL,
-    VALUES_KEY,
-    VALUES_RECEIPT
+    /* clang-format off */
+    VALUES_NONE, VALUES_FILE, VALUES_FOLDER, VALUES_LANGUAGE, VALUES_SCOPE, VALUES_FORMAT, VALUES_VERB, VALUES_POLICY,
+    VALUES_TEMPLATE, VALUES_SESSION, VALUES_APPROVAL, VALUES_KEY, VALUES_RECEIPT
+    /* clang-format on */
 };
 
 struct option_row {

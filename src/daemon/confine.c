@@ -36,35 +36,12 @@ static const char *const allowed[] = {
 };
 
 static const char *const deadly[] = {
-    "execve",
-    "execveat",
-    "fork",
-    "vfork",
-    "clone",
-    "clone3",
-    "ptrace",
-    "mount",
-    "umount2",
-    "pivot_root",
-    "chroot",
-    "setns",
-    "unshare",
-    "setuid",
-    "setgid",
-    "setresuid",
-    "process_vm_readv",
-    "process_vm_writev",
-    "bpf",
-    "kexec_load",
-    "init_module",
-    "finit_module",
-    "keyctl",
-    "pidfd_getfd",
-    "io_uring_setup",
-    "connect",
-    "open_by_handle_at",
-    "perf_event_open",
-    "userfaultfd",
+    /* clang-format off */
+    "execve", "execveat", "fork", "vfork", "clone", "clone3", "ptrace", "mount", "umount2", "pivot_root", "chroot",
+    "setns", "unshare", "setuid", "setgid", "setresuid", "process_vm_readv", "process_vm_writev", "bpf", "kexec_load",
+    "init_module", "finit_module", "keyctl", "pidfd_getfd", "io_uring_setup", "connect", "open_by_handle_at",
+    "perf_event_open", "userfaultfd"
+    /* clang-format on */
 };
 
 /* Test builds only: the sanitizer's own calls are many. */

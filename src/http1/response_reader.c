@@ -14,17 +14,9 @@ bool port_header_is_ours(const char *name)
     static const char *const names[] = {
         "Content-Length", /* written anew */
         /* of the place that glovebox serves from, which is not the server's */
-        "Content-Security-Policy",
-        "X-Content-Type-Options",
-        "Strict-Transport-Security",
-        "Clear-Site-Data",
-        "Service-Worker-Allowed",
-        "Set-Cookie",
-        "X-Request-Id",
-        "Alt-Svc",
-        "Access-Control-Allow-Origin",
-        "Access-Control-Allow-Credentials",
-        "Content-Type",
+        "Content-Security-Policy", "X-Content-Type-Options", "Strict-Transport-Security",
+        "Clear-Site-Data", "Service-Worker-Allowed", "Set-Cookie", "X-Request-Id", "Alt-Svc",
+        "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "Content-Type"
     };
     const struct http_field field = { .name = { name, strlen(name) } };
     for_each(each, names)

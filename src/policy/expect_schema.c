@@ -238,25 +238,13 @@ static int take_named(struct walk *walk, struct json_object *value, bool are_pat
     return 0;
 }
 
+/* Those before SHAPE_PLAIN have nothing below them. */
 enum shape {
-    SHAPE_DRAFT,
-    SHAPE_REFERENCE,
-    SHAPE_NOTE,
-    SHAPE_TYPES,
-    SHAPE_VALUES,
-    SHAPE_ANY,
-    SHAPE_WORDS,
-    SHAPE_LISTS,
-    SHAPE_COUNT,
-    SHAPE_FLAG,
-    SHAPE_PATTERN,
-    SHAPE_NUMBER,
-    SHAPE_POSITIVE,
-    SHAPE_PLAIN, /* those before it have nothing below them */
-    SHAPE_SCHEMA,
-    SHAPE_SCHEMAS,
-    SHAPE_NAMED,
-    SHAPE_PATTERNED
+    /* clang-format off */
+    SHAPE_DRAFT, SHAPE_REFERENCE, SHAPE_NOTE, SHAPE_TYPES, SHAPE_VALUES, SHAPE_ANY, SHAPE_WORDS, SHAPE_LISTS,
+    SHAPE_COUNT, SHAPE_FLAG, SHAPE_PATTERN, SHAPE_NUMBER, SHAPE_POSITIVE, SHAPE_PLAIN, SHAPE_SCHEMA, SHAPE_SCHEMAS,
+    SHAPE_NAMED, SHAPE_PATTERNED
+    /* clang-format on */
 };
 
 static int (*const plain[SHAPE_PLAIN])(struct walk *, struct json_object *) = {

@@ -64,23 +64,13 @@ static int check_digest(struct json_object *manifest, int place, error *err)
 static int write_archive(const char *folder, const struct compression *compression, int output,
                          error *err)
 {
-    const char *const arguments[] = { "/bin/tar",
-                                      "--create",
-                                      compression->option,
-                                      "--format=gnu",
-                                      "--sort=name",
-                                      "--owner=0",
-                                      "--group=0",
-                                      "--numeric-owner",
-                                      "--hard-dereference",
-                                      "--directory",
-                                      folder,
-                                      "--file=-",
-                                      "--clamp-mtime",
-                                      NEWEST,
-                                      "manifest.json",
-                                      "root",
-                                      NULL };
+    const char *const arguments[] = {
+        /* clang-format off */
+        "/bin/tar", "--create", compression->option, "--format=gnu", "--sort=name", "--owner=0", "--group=0",
+        "--numeric-owner", "--hard-dereference", "--directory", folder, "--file=-", "--clamp-mtime", NEWEST,
+        "manifest.json", "root", NULL
+        /* clang-format on */
+    };
     struct tool tool = {
         .arguments = (char *const *) (uintptr_t) arguments, /* execvp(3) does not write */
         .variables = archive_variables,

@@ -52,24 +52,10 @@ static const struct {
 };
 
 static const char *const new_directories[] = {
-    "dev",
-    "etc",
-    "home",
-    "home/user",
-    "proc",
-    "run",
-    "tmp",
-    "workspace",
-    "usr",
-    "usr/lib",
-    "usr/lib/glovebox",
-    "usr/share",
-    "usr/share/glovebox",
-    "usr/share/glovebox/skel",
-    "var",
-    "var/cache",
-    "var/log",
-    "var/tmp",
+    /* clang-format off */
+    "dev", "etc", "home", "home/user", "proc", "run", "tmp", "workspace", "usr", "usr/lib", "usr/lib/glovebox",
+    "usr/share", "usr/share/glovebox", "usr/share/glovebox/skel", "var", "var/cache", "var/log", "var/tmp"
+    /* clang-format on */
 };
 
 /* No file is newer than this (2025-01-01), or than $SOURCE_DATE_EPOCH. */

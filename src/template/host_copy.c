@@ -26,26 +26,11 @@ enum { PATH_SIZE = 1024 }; /* no package has a longer one */
 
 /* Where copies may come from; everything else stays behind. */
 static const char *const copied[] = {
-    "/usr/",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/etc/debian_version",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d/",
-    "/etc/fonts/",
-    "/etc/python3",
-    "/etc/matplotlibrc",
-    "/etc/mime.types",
-    "/etc/services",
-    "/etc/protocols",
-    "/etc/os-release",
-    "/etc/inputrc",
-    "/etc/R/",
-    "/etc/ssl/openssl.cnf",
+    /* clang-format off */
+    "/usr/", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/debian_version", "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d/", "/etc/fonts/", "/etc/python3", "/etc/matplotlibrc", "/etc/mime.types", "/etc/services",
+    "/etc/protocols", "/etc/os-release", "/etc/inputrc", "/etc/R/", "/etc/ssl/openssl.cnf"
+    /* clang-format on */
 };
 static const char *const not_copied[] = {
     "/usr/local/",        "/usr/share/doc/",   "/usr/share/man/",     "/usr/share/info/",

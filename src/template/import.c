@@ -158,22 +158,13 @@ static void judge_line(void *context, const char *line)
 /* Folder `unpacked` belongs to the one as whom tar runs, and to the caller afterwards. */
 static int unpack_archive(struct import *import, error *err)
 {
-    const char *const arguments[] = { "/bin/tar",
-                                      import->compression->option,
-                                      "--file=-",
-                                      "--extract",
-                                      "--verbose",
-                                      "--verbose",
-                                      "--full-time",
-                                      "--numeric-owner",
-                                      "--utc",
-                                      "--quoting-style=escape",
-                                      "--no-same-owner",
-                                      "--no-same-permissions",
-                                      "--keep-old-files",
-                                      "--delay-directory-restore",
-                                      "--directory=/tmp/tree",
-                                      NULL };
+    const char *const arguments[] = {
+        /* clang-format off */
+        "/bin/tar", import->compression->option, "--file=-", "--extract", "--verbose", "--verbose", "--full-time",
+        "--numeric-owner", "--utc", "--quoting-style=escape", "--no-same-owner", "--no-same-permissions",
+        "--keep-old-files", "--delay-directory-restore", "--directory=/tmp/tree", NULL
+        /* clang-format on */
+    };
     char place[PATH_MAX];
     if (snprintf(place, sizeof place, "%s/templates/%s/unpacked", import->request.state,
                  import->build.place_name) >= (int) sizeof place)

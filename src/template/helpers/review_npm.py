@@ -35,8 +35,8 @@ def look_into(path, place, package, entry):
         "needs": [plain(f"{name} {wanted}") for name, wanted in mapping(package_json.get("dependencies")).items()][:50],
         "commands": [], "machine_code": any(name.endswith(".node") for name in entries), "runs_at_install": [],
         "runs_at_start": [],
-        "not_run": [one for one in SCRIPTS if one in mapping(package_json.get("scripts"))] + ["node-gyp"] * ("binding.gyp" in entries)
-                   + [f"command {plain(command)}" for command in commands][:50],
+        "not_run": [one for one in SCRIPTS if one in mapping(package_json.get("scripts"))]
+                   + ["node-gyp"] * ("binding.gyp" in entries) + [f"command {plain(command)}" for command in commands][:50],
     }
 
 
