@@ -466,3 +466,15 @@ def test_prewarming_leaves_no_trace(light):
                           " [n for n in globals() if n[0] != '_'])")
     assert outcome["stdout"] == b"[] [] ['main.py'] ['os']\n"
     one.close()
+
+
+def test_a_request_that_is_cut_short_is_refused(light):
+    head, texts = zygote_rig.EXECUTE, b"/\0/run/main.py\0/run/main.py\0A=b\0"
+    whole = head.pack(1, 0, 1, 1, 4) + texts + b"pass"
+    for payload in (whole[:10], whole[:20], whole[:-10], head.pack(1, 0, 9, 0, 0) + texts, head.pack(1, 0, 1, 9, 0) + texts,
+                    head.pack(1, 0, 0, 0, 99) + texts, head.pack(1, 0, 65535, 65535, 0xffffffff) + texts):
+        one = light.fork()
+        one.control.sendall(zygote_rig.FRAME.pack(len(payload), light.inside["AGENT_EXECUTE"], 0, 1, 0) + payload)
+        outcome = one.gather(time.perf_counter(), 10)
+        assert outcome["executed"]["code"] == 126 and b"cut short" in outcome["stderr"], (payload, outcome)
+        one.close()
