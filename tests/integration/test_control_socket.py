@@ -84,7 +84,10 @@ def test_the_word_of_code_on_its_interpreters_socket(run, word):
 
 @pytest.mark.parametrize("go", range(8))
 def test_a_fork_bomb_is_reported_as_the_limit(run, go):
-    result = run("import os, time\nfor _ in range(10): os.fork()\ntime.sleep(20)", "--wall", "2s")
+    bomb = "import os, time\nfor _ in range(10): os.fork()\ntime.sleep(60)"
+    result = run(bomb, "--wall", "2s")
+    if [hit["name"] for hit in result["limit_hits"]] == ["wall"]:  # a busy machine: it has not forked so often yet
+        result = run(bomb, "--wall", "30s")
     assert result["status"] == "limit", result
     assert "processes" in [hit["name"] for hit in result["limit_hits"]], result
 

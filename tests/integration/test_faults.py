@@ -364,12 +364,18 @@ class Drive:
         wrong += [f"{token} was sent {Upstream.seen[token]} times" for token in story.hits if Upstream.seen[token] > 1]
         wrong += [f"handed out without a receipt: {one}" for one in story.results
                   if not one["receipt"] and (one["stdout"] or one["stderr"] or one["artifacts"] or one["results"])]
-        wrong += self.settle() + self.died(log) + self.leaked() + self.service.slow
+        wrong += self.settle() + self.died(log) + self.leaked() + self.service.slow + self.unverified(story.results)
         if wrong:
             where = " < ".join(plan.where()) if plan.failed else ""
             said = self.service.log.read_bytes()[log:].decode(errors="replace")[-2500:]
             wrong = [f"{fault}, {plan.failed} calls, at {where}", *wrong, said]
         return wrong
+
+    def unverified(self, results):
+        """What `glovebox receipt verify` says of receipts that were handed out and do not verify."""
+        log = self.glovebox.state / "daemon" / "log"
+        done = [self.glovebox("receipt", "verify", one["receipt"], "--log", log) for one in results if one["receipt"]]
+        return [(each.stdout + each.stderr).decode() for each in done if each.returncode != 0]
 
     def died(self, log):
         """gloveboxd may end where it has no other way, if it says why; and it is back."""
@@ -395,6 +401,10 @@ class Drive:
             return []
         more = collections.Counter(descriptors(self.service.daemon)) - collections.Counter(self.kept)
         return [f"descriptors stay open: {dict(more)}"]
+
+    def verify_log(self):
+        done = self.glovebox("log", "verify", "--json", "--log", self.glovebox.state / "daemon" / "log")
+        assert done.returncode == 0 and json.loads(done.stdout)["verified"], done.stdout + done.stderr
 
     def close(self):
         self.plans.disarm()
@@ -426,6 +436,7 @@ def all_of(drive, faults, strike):
             wrong.append("\n    ".join(found))
             print(wrong[-1], flush=True)
     print(dict(drive.told))
+    drive.verify_log()
     assert not wrong, f"GLOVEBOX_SEED={SEED}\n" + "\n".join(wrong)
 
 

@@ -23,8 +23,8 @@ POLICIES = {"numbers": f"template: minimal\nlimits: {{wall: {WALL_MS}ms}}\nnetwo
                        "expect:\n  on_fault: withhold\n  stdout: {schema: {type: object, required: [mean]}}\n  others: forbid",
             "cells": f"template: minimal\nlimits: {{wall: {WALL_MS}ms}}\n"
                      "expect: {on_fault: withhold, stdout: {schema: {type: integer}}}",
-            # 0.8 s of processor time fit into it on a busy machine, too
             "open": "template: minimal\nnetwork: {allow: [{host: example.org, ports: [80]}]}",
+            # longer than cells below try to get processor time
             "long-cells": f"template: minimal\nlimits: {{wall: {4 * WALL_MS}ms}}\n"
                           "expect: {on_fault: withhold, stdout: {schema: {type: integer}}}"}
 
@@ -292,15 +292,18 @@ def test_it_is_charged_all_the_same(service):
 
 
 def test_a_cell_is_charged_once(service):
-    """Withheld or not, it costs its key the same."""
-    burn = "import time; t = time.process_time()\nwhile time.process_time() - t < 0.8: pass\nprint({})"
+    """Withheld or not, it costs its key the same: what it used, of which a busy machine may give it less."""
+    burn = ("import time; end = time.monotonic() + 4\n"
+            "while time.process_time() < 0.4 and time.monotonic() < end: pass\nprint({})")
     charged = {}
-    for text in ("1", "'x'"):
+    for text in ("int(time.process_time() * 1000)", "'x'"):
         key = service.key("--tenant", "t", "--scope", "sessions")
         session = service.call("POST", "/v1/sessions", {"policy": "long-cells", "template": "minimal"}, key=key).json
         place = f"/v1/sessions/{session['id']}"
         cell = service.call("POST", f"{place}/contexts/python/run", {"code": burn.format(text)}, key=key).json
-        assert (cell["status"], cell["gate"]["verdict"]) == (("ok", "passed") if text == "1" else ("error", "failed")), cell
+        assert (cell["status"], cell["gate"]["verdict"]) == (("error", "failed") if text == "'x'" else ("ok", "passed")), cell
         assert service.call("DELETE", place, key=key).status == 200
-        charged[text] = next(one["cpu_ms"] for one in service.call("GET", "/v1/status").json["keys"] if one["id"] == key["id"])
-    assert charged["1"] >= 800 and abs(charged["'x'"] - charged["1"]) < 600, charged
+        charged[cell["stdout"]] = next(one["cpu_ms"] for one in service.call("GET", "/v1/status").json["keys"] if one["id"] == key["id"])
+    used = max(map(int, filter(None, map(str.strip, charged))))
+    assert used <= charged[f"{used}\n"] < used + 300, charged
+    assert min(used, 50) <= charged[""] < 700, charged
