@@ -1,8 +1,10 @@
 """serving.py - a `glovebox serve` for tests: its sockets, its keys, its log."""
 
 import contextlib
+import hashlib
 import http.client
 import json
+import os
 import pathlib
 import random
 import shutil
@@ -47,6 +49,16 @@ def with_policies(glovebox, texts):
         (policies / f"{name}.yaml").write_text(f"name: {name}\nextends: minimal\n{text}\n")
     policies.chmod(0o755)
     return {"GLOVEBOX_POLICIES": f"{policies}:{TOP / 'policies'}"}
+
+
+def keep_for_fuzzers(path, body):
+    """With GLOVEBOX_KEEP_REQUESTS=BUILD/fuzz/found, where tools/fuzz-corpus finds it. The first byte: in pieces of 256."""
+    kept = os.environ.get("GLOVEBOX_KEEP_REQUESTS")
+    if kept and path == "/v1/runs" and body:
+        folder = pathlib.Path(kept, "fuzz_request.corpus")
+        folder.mkdir(parents=True, exist_ok=True)
+        data = b"\xff" + (body if isinstance(body, bytes) else body.encode())
+        (folder / hashlib.sha1(data).hexdigest()).write_bytes(data)
 
 
 class Answer:
@@ -123,9 +135,10 @@ class Serving:
             connection.sock = socket.socket(socket.AF_UNIX)
             connection.sock.settimeout(60)
             connection.sock.connect(self.socket)
+        body = body if body is None or isinstance(body, bytes) else json.dumps(body)
+        keep_for_fuzzers(path, body)
         try:
-            connection.request(method, path, body if body is None or isinstance(body, bytes) else json.dumps(body),
-                               headers)
+            connection.request(method, path, body, headers)
         except BrokenPipeError:
             pass  # refused before its body was read; the answer is there
         return connection.getresponse()

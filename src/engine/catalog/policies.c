@@ -4,6 +4,8 @@
 #include "base/timestamp.h"
 #include "engine/observe/log.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,29 @@ static void rows_free(struct policy_row **rows, size_t count)
     free((void *) rows);
 }
 
+static void read_row(const char *path, struct policy_row *row)
+{
+    if (policy_load(path, row->name, &row->policy, &row->failure) == 0)
+        row->failure.code = ERR_NONE;
+    else if (row->failure.code == ERR_NONE)
+        row->failure.code = ERR_INTERNAL;
+}
+
+static bool is_passing(int os)
+{
+    return os == EMFILE || os == ENFILE || os == ENOMEM || os == EIO || os == EINTR;
+}
+
+/* What the machine lacks it may have in a moment; what is wrong with a file stays. */
+static void read_row_again(const char *path, struct policy_row *row)
+{
+    enum { TRIES = 30, PAUSE_MS = 50 };
+    for (unsigned i = 0; i < TRIES && row->failure.code && is_passing(row->failure.os); i++) {
+        (void) poll(NULL, 0, PAUSE_MS);
+        read_row(path, row);
+    }
+}
+
 /* Gives  an array of rows, each on the heap. */
 static int read_rows(const char *path, struct policy_row ***ret_rows, size_t *ret_count, error *err)
 {
@@ -36,10 +61,7 @@ static int read_rows(const char *path, struct policy_row ***ret_rows, size_t *re
         if (!row)
             break;
         memcpy(row->name, names[i], sizeof row->name);
-        if (policy_load(path, names[i], &row->policy, &row->failure) == 0)
-            row->failure.code = ERR_NONE;
-        else if (row->failure.code == ERR_NONE)
-            row->failure.code = ERR_INTERNAL;
+        read_row(path, row);
     }
     if (!rows || (count > 0 && !rows[count - 1])) {
         rows_free(rows, count);
@@ -55,7 +77,8 @@ int policies_load(struct policies *policies, const char *path, error *err)
     if (read_rows(path, &policies->rows, &policies->count, err) < 0)
         return -1;
     for (size_t i = 0; i < policies->count; i++) {
-        const struct policy_row *row = policies->rows[i];
+        struct policy_row *row = policies->rows[i];
+        read_row_again(path, row);
         if (row->failure.code != ERR_NONE)
             log_event(POLICY_REFUSED, TEXT("policy", row->name), TEXT("cause", row->failure.text));
     }
