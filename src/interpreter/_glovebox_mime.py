@@ -56,7 +56,7 @@ class Bundle:
             if len(value) > 1 and isinstance(value[1], dict):
                 self.add_metadata({kind: value[1]})
             value = value[0] if value else None
-        if value is None or not isinstance(kind, str):
+        if value is None or not isinstance(kind, str) or "\0" in kind:
             return
         if isinstance(value, (bytes, bytearray)):
             if len(value) <= BYTES_MOST:
@@ -72,13 +72,13 @@ class Bundle:
             text = json.dumps(value, allow_nan=False, ensure_ascii=False)
             text.encode()  # a lone surrogate is no character
             if len(text) <= TEXT_MOST:
-                self.data[kind] = json.loads(text, parse_int=integer)
+                self.data[kind] = json.loads(text, parse_int=integer, object_pairs_hook=named if "\\u0000" in text else None)
         except (TypeError, ValueError, RecursionError):
             pass
 
     def add_metadata(self, metadata):
         try:
-            self.metadata.update(json.loads(json.dumps(metadata, allow_nan=False)))
+            self.metadata.update(json.loads(json.dumps(metadata, allow_nan=False), object_pairs_hook=named))
         except (TypeError, ValueError, RecursionError):
             pass
 
@@ -86,6 +86,13 @@ class Bundle:
         for kind in list(self.data):
             if include and kind not in include or exclude and kind in exclude:
                 del self.data[kind]
+
+
+def named(members):
+    """Readers of JSON in C refuse a name with a NUL, and all that stands beside it."""
+    if any("\0" in name for name, _ in members):
+        raise ValueError("a NUL")
+    return dict(members)
 
 
 def integer(text):

@@ -205,6 +205,10 @@ CELLS = [
     ("class M:\n  def __repr__(self): return 'm'\n  def _repr_mimebundle_(self, **k): return {'a/b': 'c'}\nM()",
      [{"text/plain": "m", "a/b": "c"}], ""),
     ("'\\ud800'", [{"text/plain": "'\\ud800'"}], ""),
+    ("['a\\x00']", [{"text/plain": "['a\\x00']", "application/json": ["a\0"]}], ""),
+    ("[{'a\\x00': 1}]", [{"text/plain": "[{'a\\x00': 1}]"}], ""),
+    ("class N:\n  def __repr__(self): return 'n'\n  def _repr_mimebundle_(self, **k): return {'a\\x00': 'c'}, {'b\\x00': 1}\nN()",
+     [{"text/plain": "n"}], ""),
 ]
 
 
