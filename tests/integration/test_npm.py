@@ -138,7 +138,7 @@ def test_archives_that_are_missing_are_fetched_by_the_lock(fetch, index):
     index.asked.clear()
     for path in fetch.folder.glob("*.tgz"):
         path.write_bytes(b"broken on the disk")
-    again = fetch("left", lock=first["lock"])
+    again = fetch("left", lock=first["lock"], env={**fetch.env, "npm_config_cache": str(fetch.folder.with_name("other-cache"))})
     assert again["files"] == first["files"] and again["lock"] == "" and "/left/-/1.0.0.tgz" in index.asked
     for path in fetch.folder.glob("*.tgz"):
         path.unlink()

@@ -59,15 +59,15 @@ def has_to_be_compiled(entries, package_json):
 
 
 def write_packages(rows, folder, is_left_out):
-    """Gives the rows that are in it: without the optional ones that would have to be compiled."""
+    """Gives the rows that are in it: without the optional ones that would have to be compiled, or are for another C library."""
     taken, names, room = [], set(), BYTES_MOST
     with tarfile.open(os.path.join(folder, "packages.tar"), "w", format=tarfile.GNU_FORMAT, encoding="utf-8") as archive:
         for number, row in enumerate(rows):
             print(f"reading packages of npm, {number} of {len(rows)}", file=sys.stderr, flush=True)
             entries, package_json = read_package(os.path.join(folder, file_of(row["integrity"])), *key_of(row), row["integrity"])
+            if row.get("optional") and (has_to_be_compiled(entries, package_json) or not has_our_libc(package_json)):
+                continue
             if has_to_be_compiled(entries, package_json):
-                if row.get("optional"):
-                    continue
                 give_up(f"{row['name']} {row['version']} has to be compiled or fetched by its install script, which is not run "
                         f"here; list one that ships its binary for linux-{THIS_MACHINE}, or install it in a session whose "
                         f"policy has network: {{sets: [npm]}}")

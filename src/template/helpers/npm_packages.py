@@ -36,7 +36,10 @@ def why_npm_failed(said):
         return "the registry cannot be reached; check the network and npm's settings (npm config list)"
     if any("git" in line for line in lines[:4]) and "/bin/false" in said:
         return "one of them comes from a repository of Git; only packages of the registry are taken"
-    lines = [line for line in lines if line.strip() and not re.match(r"(code|errno|type|A complete log|\s*/)", line)] or ["no word"]
+    if any(line.startswith("enoent") and "package.json" in line for line in lines):  # until npm 9
+        return "one of them lies in a folder; only packages of the registry are taken"
+    lines = [line for line in lines if line.strip() and
+             not re.match(r"(code|errno|syscall|path|type|A complete log|\s*/)", line)] or ["no word"]
     return plain(re.sub(r"//[^/@\s]*@", "//", lines[0]))
 
 
@@ -67,9 +70,16 @@ def allows(listed, ours):
     return listed == ["any"] or ours not in refused and (len(refused) == len(listed) or ours in listed)
 
 
+def has_our_libc(entry):
+    """By npm's lock file, where npm 9 does not write it, or by package.json."""
+    listed = entry.get("libc")
+    is_read = isinstance(listed, str) or (isinstance(listed, list) and all(isinstance(one, str) for one in listed))
+    return allows(listed if is_read else None, "glibc")
+
+
 def machines_of(entry):
     """For which machines it is: some packages bring an archive for each kind."""
-    if not allows(entry.get("os"), "linux") or not allows(entry.get("libc"), "glibc"):
+    if not allows(entry.get("os"), "linux") or not has_our_libc(entry):
         return []
     return [machine for machine in MACHINES.values() if allows(entry.get("cpu"), machine)]
 
