@@ -132,7 +132,7 @@ executions: all
 	@GLOVEBOX_EXECUTIONS=$(RUNS) GLOVEBOX_BUILD=$(abspath $(BUILD)) /usr/bin/python3 -B -m pytest -p no:cacheprovider -q -s \
 		tests/integration/test_every_execution.py
 
-# 200 programs for data work as models write them, in the template python: at least 195 give the expected output.
+# Programs for data work as models write them, in the template python: at least 195 of 200 give the expected output.
 snippets: all
 	@/usr/bin/python3 -B tests/snippets/run.py $(BUILD)
 

@@ -9,6 +9,7 @@
 #include "template/walls.h"
 #include "try_imports.h"
 #include "try_packages.h"
+#include "try_pip.h"
 #include "json/member.h"
 
 #include <fcntl.h>
@@ -245,5 +246,8 @@ int try_imports(struct build *build, error *err)
         if (json_object_array_length(modules) > 0 && try_set(build, name, modules, err) < 0)
             return -1;
     }
-    return 0;
+    struct json_object *wheels = build_key(build, "pip");
+    const char *const imported[] = { "/usr/bin/python3", "-c", try_pip_code,
+                                     json_object_to_json_string(wheels), NULL };
+    return json_object_array_length(wheels) > 0 ? build_run(build, imported, err) : 0;
 }

@@ -49,6 +49,7 @@ TEXTS = {
     "jinja": ("import jinja2\nprint(jinja2.Template('{{ n }}!').render(n=3))", "3!"),
     "nltk without downloads": ("from nltk.stem import PorterStemmer\nfrom nltk.tokenize import wordpunct_tokenize\n"
                                "print([PorterStemmer().stem(w) for w in wordpunct_tokenize('running quickly')])", "['run', 'quickli']"),
+    "scikit-image": ("from skimage import data, filters, measure\nprint(measure.label(filters.sobel(data.camera()) > .1).max() > 9)", "True"),
     "opencv": ("import cv2, numpy as np\nprint(cv2.Canny(np.eye(20, dtype='uint8') * 255, 50, 100).shape)", "(20, 20)"),
     "pytest": ("open('test_x.py', 'w').write('def test_a():\\n    assert 1 + 1 == 2\\n')\nimport subprocess\n"
                "print(subprocess.run(['python3', '-m', 'pytest', '-q', '-p', 'no:cacheprovider'], capture_output=True, text=True).stdout)",
@@ -69,6 +70,8 @@ TEXTS = {
 }
 FIGURES = {
     "letters of many scripts": "import matplotlib.pyplot as plt\nplt.title('höhe 高度 높이 日本語 Ελληνικά Привет ✓'); plt.plot([1, 2])",
+    "emoji": "import matplotlib.pyplot as plt\nplt.bar(['🍎', '🍌 kg'], [3, 5]); plt.title('Sales 📈 ✅')",
+    "xkcd": "import matplotlib.pyplot as plt\nwith plt.xkcd(): plt.plot([1, 3, 2]); plt.title('notes')\nplt.show()",
     "seaborn": FRAME + "import seaborn as sns\nsns.boxplot(df, x='g', y='x');",
     "grouped bars": FRAME + "df.pivot_table(index='g', values='x', aggfunc=['min', 'max']).plot.bar();",
     "a picture": "from PIL import Image, ImageDraw\ni = Image.new('RGB', (40, 40)); ImageDraw.Draw(i).ellipse((5, 5, 30, 30), fill='red'); i",

@@ -28,6 +28,7 @@ languages:
 zygotes: {zygotes}
 """
 PLACES = "usr/local/lib/python3.*/dist-packages"
+WRITES = "import pathlib\n(pathlib.Path.home() / 'written').write_text('')\nprint('said')\n"
 THREAD = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
 
 
@@ -42,6 +43,9 @@ def index(tmp_path_factory):
     wheel_of(folder, "helper", "1.1", {"helper.py": "WORD = 'one'\n"})
     wheel_of(folder, "threaded", "1.0", {"threaded.py": THREAD})
     wheel_of(folder, "broken", "1.0", {"broken.py": "import a_module_that_is_missing\n"})
+    wheel_of(folder, "aborts", "1.0", {"aborts.py": "import os\nos.abort()\n"})
+    wheel_of(folder, "several", "1.0", {"needs_more.py": "import a_module_that_is_missing\n", "writes.py": WRITES, "_own.py": ""})
+    wheel_of(folder, "dataonly", "1.0", {"dataonly_files/some.txt": "no module"})
     wheel_of(folder, "byaddress", "1.0", {"byaddress.py": ""}, needs=["built @ https://127.0.0.1:1/b.tar.gz"])
     yield server
     server.shutdown()
@@ -147,6 +151,14 @@ def test_zygote_sets_are_tried_before_the_template_takes_its_place(wheels, story
     text = wheels("broken", zygotes="{data: [broken]}")
     assert "import broken fails" in text and "a_module_that_is_missing" in text, text
     assert in_place(wheels) == story["longer"]["digest"]
+
+
+def test_packages_are_imported_before_the_template_takes_its_place(wheels, story):
+    for wanted, said in (("broken", "import broken: ModuleNotFoundError: No module named 'a_module_that_is_missing'"),
+                         ("aborts", "it ends with signal 6")):
+        text = wheels("greet", wanted, "helper")
+        assert f"package {wanted} cannot be imported: {said}; take it out of `pip`" in text, text
+        assert in_place(wheels) == story["longer"]["digest"]
 
 
 def test_a_template_is_rolled_back_and_back_again(wheels, story):
@@ -363,3 +375,9 @@ def test_a_build_that_was_killed_while_it_fetched_goes_on(wheels, index, story):
     assert again["digest"] == whole["digest"]
     assert {name for name in index.asked if name.startswith("part")} == {f"{name}-1.0-py3-none-any.whl" for name in parts[:8]}
     assert not list((wheels.glovebox.state / "templates").glob(".building-*")), "nothing of the killed one is left"
+
+
+def test_one_module_that_can_be_imported_is_enough_and_what_it_writes_at_home_is_not_kept(wheels):
+    done = wheels("several>=1", "dataonly", "threaded")
+    assert {"several", "dataonly", "threaded"} <= set(versions(done)), done
+    assert not list(wheels.root.rglob("written"))

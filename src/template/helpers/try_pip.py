@@ -1,0 +1,84 @@
+# try_pip.py - imports each package that a recipe lists under `pip`, in a process of its own, from inside a new root that is
+# otherwise done: try_pip.py LIST. One that has several modules needs one that can be imported; one without any is left alone.
+
+import importlib
+import importlib.metadata
+import shutil
+import signal
+import tempfile
+
+SECONDS_EACH = 300  # on a machine that has other work, too
+
+
+def modules_of(name, found):
+    """Those that code would import."""
+    return [module for module, owners in found.items()
+            if module.isidentifier() and not module.startswith("_") and name in map(spelt, owners)]
+
+
+def spelt(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def why_none(modules):
+    """What the first one says, if none can be imported."""
+    said = None
+    for module in modules:
+        try:
+            importlib.import_module(module)
+            return None
+        except BaseException as failure:
+            said = said or f"import {module}: {type(failure).__name__}: {plain(failure)[:200]}"
+    return said
+
+
+def try_one(modules, answer):
+    """A child's whole life."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in range(3):
+        os.dup2(null, fd)
+    signal.alarm(SECONDS_EACH)
+    os.write(answer, (why_none(modules) or "").encode())
+    os._exit(0)
+
+
+def start(modules):
+    answer, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try_one(modules, write_end)
+    os.close(write_end)
+    return child, answer
+
+
+def verdict(answer, status):
+    said = os.read(answer, 4096).decode()
+    os.close(answer)
+    if os.WIFSIGNALED(status):
+        said = f"it is not imported within {SECONDS_EACH} s" if os.WTERMSIG(status) == signal.SIGALRM \
+            else f"it ends with signal {os.WTERMSIG(status)}"
+    return said or ("" if status == 0 else f"it ends with {os.WEXITSTATUS(status)}")
+
+
+def main():
+    names = sorted({spelt(re.match(r"\s*[\w.-]*", wanted)[0].strip()) for wanted in json.loads(sys.argv[1])})
+    found = getattr(importlib.metadata, "packages_distributions", dict)()  # since Python 3.10
+    running, most = {}, len(os.sched_getaffinity(0))
+    for number, name in enumerate([*names, None]):
+        while running and (len(running) >= most or name is None):
+            child, status = os.wait()
+            if child in running:
+                package, answer = running.pop(child)
+                said = verdict(answer, status)
+                if said:
+                    give_up(f"package {package} cannot be imported: {said}; take it out of `pip`, or add what it needs")
+        modules = modules_of(name, found) if name else []
+        if modules:
+            print(f"trying Python packages, {number} of {len(names)}", file=sys.stderr, flush=True)
+            child, answer = start(modules)
+            running[child] = name, answer
+
+
+with tempfile.TemporaryDirectory() as scratch:  # what they write at home is not the template's
+    os.environ["HOME"] = shutil.copytree(os.environ["HOME"], os.path.join(scratch, "home"))
+    main()
