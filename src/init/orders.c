@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+/* Answers have one signature, and some need nothing of it. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 /* An order: how many bytes its payload has at least, and what is done. The answer is DONE with the
  * same id, unless the order answers by itself. */
 typedef int order(struct sandbox *sandbox, const struct frame *in, error *err);
@@ -40,7 +43,6 @@ static int on_end(struct sandbox *sandbox, const struct frame *in, error *err)
 
 static int on_credit(struct sandbox *sandbox, const struct frame *in, error *err)
 {
-    (void) err;
     if (!operation_on_frame(sandbox, in))
         (void) grant_output(sandbox, in);
     return 0;
@@ -48,7 +50,6 @@ static int on_credit(struct sandbox *sandbox, const struct frame *in, error *err
 
 static int on_cancel(struct sandbox *sandbox, const struct frame *in, error *err)
 {
-    (void) err;
     (void) operation_on_frame(sandbox, in);
     return 0;
 }
@@ -84,8 +85,6 @@ static int on_execute(struct sandbox *sandbox, const struct frame *in, error *er
 
 static int on_keep(struct sandbox *sandbox, const struct frame *in, error *err)
 {
-    (void) in;
-    (void) err;
     sandbox->is_kept = true;
     for_each(program, sandbox->programs)
         program->is_main = false;
@@ -127,7 +126,6 @@ static void stop(struct sandbox *sandbox, uint32_t id)
 
 static int on_stop(struct sandbox *sandbox, const struct frame *in, error *err)
 {
-    (void) err;
     sandbox->conclusion.is_due = true;
     if (!sandbox->conclusion.is_ordered)
         stop(sandbox, in->head.id);
@@ -136,7 +134,6 @@ static int on_stop(struct sandbox *sandbox, const struct frame *in, error *err)
 
 static int on_conclude(struct sandbox *sandbox, const struct frame *in, error *err)
 {
-    (void) err;
     memcpy(&sandbox->conclusion.limits, in->payload, sizeof sandbox->conclusion.limits);
     sandbox->conclusion.id = in->head.id;
     sandbox->conclusion.is_ordered = true;
@@ -170,7 +167,6 @@ static int on_collect(struct sandbox *sandbox, const struct frame *in, error *er
 
 static int on_measure(struct sandbox *sandbox, const struct frame *in, error *err)
 {
-    (void) err;
     measure_scratch(sandbox);
     sandbox->measured.processes = programs_alive(sandbox);
     tell_usage(sandbox);

@@ -21,9 +21,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Steps have one signature, and some need nothing of it. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 static int take_inside_id(struct sandbox *sandbox, error *err)
 {
-    (void) sandbox;
     return take_id(AGENT_ID, err);
 }
 
@@ -43,7 +45,6 @@ static int own_group_view(struct sandbox *sandbox, error *err)
 static int name_host(struct sandbox *sandbox, error *err)
 {
     static const char name[] = "glovebox";
-    (void) sandbox;
     if (sethostname(name, sizeof name - 1) < 0 || setdomainname("", 0) < 0)
         return fail_os(err, "name the host");
     return 0;
@@ -63,7 +64,6 @@ static int bound_user_namespace(struct sandbox *sandbox, error *err)
         { "/proc/sys/user/max_inotify_instances", "16" },
         { "/proc/sys/user/max_inotify_watches", "8192" },
     };
-    (void) sandbox;
     for_each(bound, bounds) {
         auto_fd max = open(bound->path, O_WRONLY | O_CLOEXEC);
         size_t length = strlen(bound->max);
@@ -102,7 +102,6 @@ static int mount_processes(struct sandbox *sandbox, error *err)
  * than 16 can be taken of those that the kernel has for the whole host (kernel.pty.max). */
 static int mount_terminals(struct sandbox *sandbox, error *err)
 {
-    (void) sandbox;
     if (mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
               "newinstance,ptmxmode=0666,mode=0600,max=16") < 0)
         return fail_os(err, "mount '/dev/pts'");
@@ -202,13 +201,11 @@ static int limit_use(struct sandbox *sandbox, error *err)
 
 static int drop(struct sandbox *sandbox, error *err)
 {
-    (void) sandbox;
     return drop_privileges(err);
 }
 
 static int forbid_new_privileges(struct sandbox *sandbox, error *err)
 {
-    (void) sandbox;
     return set_no_new_privs(err);
 }
 
@@ -231,7 +228,6 @@ static int limit_paths(struct sandbox *sandbox, error *err)
  * environ (ptrace(2), PTRACE_MODE_READ). */
 static int hide_memory(struct sandbox *sandbox, error *err)
 {
-    (void) sandbox;
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return fail_os(err, "hide the memory of init");
     return 0;
@@ -280,8 +276,6 @@ static bool is_disabled(const struct sandbox *sandbox, enum wall wall)
 #ifdef GLOVEBOX_DISABLE_WALL
     return sandbox->spec.disabled_walls_low & (1U << wall);
 #else
-    (void) sandbox;
-    (void) wall;
     return false;
 #endif
 }
@@ -289,7 +283,6 @@ static bool is_disabled(const struct sandbox *sandbox, enum wall wall)
 #ifdef GLOVEBOX_DISABLE_WALL
 static int stay_readable(struct sandbox *sandbox, error *err)
 {
-    (void) sandbox;
     if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
         return fail_os(err, "stay readable");
     return 0;
@@ -297,7 +290,6 @@ static int stay_readable(struct sandbox *sandbox, error *err)
 
 static int unbind_scratch(struct sandbox *sandbox, error *err)
 {
-    (void) sandbox;
     static const char options[] = "size=64g,nr_inodes=16777216";
     if (mount(NULL, "/workspace", NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV, options) < 0)
         return fail_os(err, "unbind the file system");
@@ -314,9 +306,6 @@ static int breach(struct sandbox *sandbox, enum wall wall, error *err)
     if (wall == WALL_private_files)
         return unbind_scratch(sandbox, err);
 #endif
-    (void) sandbox;
-    (void) wall;
-    (void) err;
     return 0;
 }
 

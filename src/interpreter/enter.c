@@ -23,6 +23,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Steps have one signature, and some need nothing of it. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 /* Where the control socket lies: out of the way of programs that expect 3 to be their first
  * descriptor, and inside the first table of 64 that the kernel gives every process for nothing. */
 enum { CONTROL_HIGH = 63 };
@@ -63,8 +66,6 @@ static bool is_disabled(const struct zygote_fork *order, int wall)
 #ifdef GLOVEBOX_DISABLE_WALL
     return wall >= 0 && (order->disabled_walls & (UINT64_C(1) << wall));
 #else
-    (void) order;
-    (void) wall;
     return false;
 #endif
 }
@@ -72,7 +73,6 @@ static bool is_disabled(const struct zygote_fork *order, int wall)
 /* After the ids are taken /proc/self is no longer its own (proc(5)), so this comes early. */
 static int raise_oom_score(struct entry *entry, error *err)
 {
-    (void) entry;
     if (set_oom_score() < 0)
         return fail_os(err, "write oom_score_adj");
     return 0;
@@ -94,7 +94,6 @@ static int join_namespaces(struct entry *entry, error *err)
 
 static int own_group_view(struct entry *entry, error *err)
 {
-    (void) entry;
     if (unshare(CLONE_NEWCGROUP) < 0)
         return fail_os(err, "make a view of control groups");
     return 0;
@@ -133,19 +132,16 @@ static int raise_rlimits(struct entry *entry, error *err)
 
 static int take_inside_id(struct entry *entry, error *err)
 {
-    (void) entry;
     return take_id(AGENT_ID, err);
 }
 
 static int raise_no_capabilities(struct entry *entry, error *err)
 {
-    (void) entry;
     return drop_privileges(err);
 }
 
 static int raise_no_new_privs(struct entry *entry, error *err)
 {
-    (void) entry;
     return set_no_new_privs(err);
 }
 
@@ -193,7 +189,6 @@ static int check_standing(struct entry *entry, error *err)
  * PR_SET_DUMPABLE). */
 static int become_ordinary(struct entry *entry, error *err)
 {
-    (void) entry;
     (void) umask(022);
     if (prctl(PR_SET_DUMPABLE, 1) < 0)
         return fail_os(err, "become dumpable");

@@ -40,24 +40,21 @@ static bool read_range(const char *line, struct range *range)
            range->begin < range->end;
 }
 
-static uint64_t collapse(void)
+static void collapse(void)
 {
     static struct range ranges[MAPS_MAX];
     unsigned count = 0;
     char line[512];
     FILE *maps = fopen("/proc/self/maps", "re");
     if (!maps)
-        return 0;
+        return;
     while (count < MAPS_MAX && fgets(line, sizeof line, maps))
         count += read_range(line, &ranges[count]) ? 1U : 0U;
     (void) fclose(maps);
 
-    uint64_t moved = 0;
     for (unsigned i = 0; i < count; i++)
         for (uintptr_t at = ranges[i].begin; at < ranges[i].end; at += HUGE)
-            if (madvise((void *) at, HUGE, MADV_COLLAPSE) == 0)
-                moved += HUGE;
-    return moved;
+            (void) madvise((void *) at, HUGE, MADV_COLLAPSE);
 }
 
 /* What every program uses, by the beginning of its file's name. */
@@ -109,10 +106,10 @@ static void grow_top(void)
     free(malloc(FRESH));
 }
 
-uint64_t memory_settle(void)
+void memory_settle(void)
 {
     void *bottom = sbrk(0);
-    uint64_t moved = collapse();
+    collapse();
     share_code();
     grow_top();
     /* The fresh part comes in small pages: a short program would else pay for clearing 2 MB at its
@@ -120,17 +117,10 @@ uint64_t memory_settle(void)
      * (glibc.malloc.hugetlb). */
     uintptr_t from = ((uintptr_t) bottom - (uintptr_t) HUGE) & HUGE_MASK;
     (void) madvise((void *) from, (uintptr_t) sbrk(0) - from, MADV_NOHUGEPAGE);
-    return moved;
 }
 
 /* What is taken for good, in a chain. */
 static void *taken_pieces;
-
-static void keep_piece(void *piece)
-{
-    *(void **) piece = taken_pieces;
-    taken_pieces = piece;
-}
 
 /* Where the C library takes memory from once nothing else fits: above it, none has been used. */
 static uintptr_t top_of_heap(void)
@@ -139,10 +129,9 @@ static uintptr_t top_of_heap(void)
     return (uintptr_t) sbrk(0) - info.keepcost;
 }
 
-static uint64_t fill_heap(void)
+void memory_fill_holes(void)
 {
     enum { LARGEST = 64 << 10, SMALLEST = 16, PIECES_MAX = 1 << 20 };
-    uint64_t taken = 0;
     size_t size = LARGEST;
     for (unsigned pieces = 0; size >= SMALLEST && pieces < PIECES_MAX; pieces++) {
         uintptr_t top = top_of_heap();
@@ -152,37 +141,9 @@ static uint64_t fill_heap(void)
             size -= size > 4096 ? 4096 : size > 1024 ? 256 : 16;
             continue;
         }
-        keep_piece(piece);
-        taken += size;
+        *(void **) piece = taken_pieces;
+        taken_pieces = piece;
     }
-    return taken;
-}
-
-/* CPython's own allocator keeps pools of one size; a piece at the head of a pool is the first of
- * it, so that no other pool of that size had a hole left (Objects/obmalloc.c). */
-static uint64_t fill_pools(void *(*allocate)(size_t), void (*release)(void *))
-{
-    enum { POOL = 16 << 10, HEAD = 48, STEP = 16, LARGEST = 512, PIECES_MAX = 1 << 16 };
-    uint64_t taken = 0;
-    for (size_t size = STEP; size <= LARGEST; size += STEP)
-        for (unsigned pieces = 0; pieces < PIECES_MAX; pieces++) {
-            void *piece = allocate(size);
-            if (!piece || ((uintptr_t) piece & (POOL - 1)) == HEAD) {
-                release(piece);
-                break;
-            }
-            keep_piece(piece);
-            taken += size;
-        }
-    return taken;
-}
-
-uint64_t memory_fill_holes(void *(*allocate)(size_t), void (*release)(void *))
-{
-    void *piece = allocate(32);
-    bool in_heap = (uintptr_t) piece < (uintptr_t) sbrk(0);
-    release(piece);
-    return (in_heap ? 0 : fill_pools(allocate, release)) + fill_heap();
 }
 
 uint64_t memory_resident(void)

@@ -7,14 +7,13 @@
 #include <stdint.h>
 
 /* Moves private anonymous memory into 2 MB pages: a fork copies page tables, and one entry then
- * stands for 512. Then lays out fresh heap for the children, in small pages. Gives the bytes that
- * were moved. Since Linux 6.1, madvise(2) MADV_COLLAPSE; before, nothing is moved. */
-uint64_t memory_settle(void);
+ * stands for 512. Then lays out fresh heap for the children, in small pages. Since Linux 6.1,
+ * madvise(2) MADV_COLLAPSE; before, nothing is moved. */
+void memory_settle(void);
 
 /* Takes every free piece between the live ones, for good. Otherwise the children's allocations
- * would fill them, each copying another page; so they come side by side from fresh memory. Gives
- * bytes taken. */
-uint64_t memory_fill_holes(void *(*allocate)(size_t), void (*release)(void *));
+ * would fill them, each copying another page; so they come side by side from fresh memory. */
+void memory_fill_holes(void);
 
 uint64_t memory_resident(void); /* bytes, 0 if unknown */
 

@@ -16,8 +16,12 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+
+/* Python's signatures: every function gets its module, and one without arguments NULL. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 
 static PyObject *raise_error(const error *err)
 {
@@ -37,7 +41,6 @@ static PyObject *raise_with_number(const error *err)
 /* ready(threads, warm_us, failure) tells the spawner that the imports are done, or what failed. */
 static PyObject *ready(PyObject *self, PyObject *arguments)
 {
-    (void) self;
     unsigned threads;
     unsigned long long warm_us;
     const char *failure;
@@ -61,22 +64,35 @@ static PyObject *ready(PyObject *self, PyObject *arguments)
 
 static PyObject *fill_holes(PyObject *self, PyObject *nothing)
 {
-    (void) self;
-    (void) nothing;
-    return PyLong_FromUnsignedLongLong(memory_fill_holes(PyObject_Malloc, PyObject_Free));
+    memory_fill_holes();
+    Py_RETURN_NONE;
 }
 
 static PyObject *settle(PyObject *self, PyObject *nothing)
 {
-    (void) self;
-    (void) nothing;
-    return PyLong_FromUnsignedLongLong(memory_settle());
+    memory_settle();
+    Py_RETURN_NONE;
+}
+
+/* copy_pages(runs) copies the pages that lie in `runs`, pairs of an address and bytes, and are
+ * common with other processes. Since Linux 5.14; before, nothing is copied. */
+static PyObject *copy_pages(PyObject *self, PyObject *runs)
+{
+    enum { POPULATE_WRITE = 23 }; /* madvise(2) */
+    char *bytes;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(runs, &bytes, &size) < 0)
+        return NULL;
+    for (uint64_t run[2]; size >= (Py_ssize_t) sizeof run;
+         bytes += sizeof run, size -= (Py_ssize_t) sizeof run) {
+        memcpy(run, bytes, sizeof run);
+        (void) madvise((void *) (uintptr_t) run[0], run[1], POPULATE_WRITE);
+    }
+    Py_RETURN_NONE;
 }
 
 static PyObject *private_scratch(PyObject *self, PyObject *nothing)
 {
-    (void) self;
-    (void) nothing;
     error err;
     if (memory_mount_scratch(&err) < 0)
         return raise_error(&err);
@@ -87,8 +103,6 @@ static PyObject *private_scratch(PyObject *self, PyObject *nothing)
  * spawner has gone. */
 static PyObject *serve(PyObject *self, PyObject *nothing)
 {
-    (void) self;
-    (void) nothing;
     static const struct zygote_hooks hooks = { PyOS_BeforeFork, PyOS_AfterFork_Parent,
                                                PyOS_AfterFork_Child };
     struct zygote_child child;
@@ -105,7 +119,6 @@ static PyObject *serve(PyObject *self, PyObject *nothing)
  * process that is restored from there, with control as the socket to init and without fd. */
 static PyObject *image(PyObject *self, PyObject *arguments)
 {
-    (void) self;
     static const struct zygote_hooks hooks = { PyOS_BeforeFork, PyOS_AfterFork_Parent,
                                                PyOS_AfterFork_Child };
     int fd;
@@ -128,8 +141,6 @@ static PyObject *image(PyObject *self, PyObject *arguments)
 /* lost(): how many threads and descriptors a restored interpreter has not got. */
 static PyObject *lost(PyObject *self, PyObject *nothing)
 {
-    (void) self;
-    (void) nothing;
     unsigned threads;
     unsigned descriptors;
     image_lost(&threads, &descriptors);
@@ -140,7 +151,6 @@ static PyObject *lost(PyObject *self, PyObject *nothing)
  * was not caught: sets sys.last_*, calls sys.excepthook, and survives a hook that fails. */
 static PyObject *print_error(PyObject *self, PyObject *arguments)
 {
-    (void) self;
     PyObject *type;
     PyObject *value;
     PyObject *traceback;
@@ -158,7 +168,6 @@ static PyObject *print_error(PyObject *self, PyObject *arguments)
 
 static PyObject *open_channel(PyObject *self, PyObject *descriptor)
 {
-    (void) self;
     long fd = PyLong_AsLong(descriptor);
     if (fd == -1 && PyErr_Occurred())
         return NULL;
@@ -171,8 +180,6 @@ static PyObject *open_channel(PyObject *self, PyObject *descriptor)
  * has gone. Other threads run meanwhile. */
 static PyObject *receive(PyObject *self, PyObject *nothing)
 {
-    (void) self;
-    (void) nothing;
     static struct {
         struct agent_frame head;
         char payload[AGENT_PAYLOAD_MAX];
@@ -198,7 +205,6 @@ static PyObject *receive(PyObject *self, PyObject *nothing)
  * and the variables behind them bytes. */
 static PyObject *unpack(PyObject *self, PyObject *payload)
 {
-    (void) self;
     struct agent_execute head;
     char *at;
     Py_ssize_t size;
@@ -233,7 +239,6 @@ static PyObject *unpack(PyObject *self, PyObject *payload)
 /* result(id, what, json): whole, since no other thread and no signal's handler runs meanwhile. */
 static PyObject *result(PyObject *self, PyObject *arguments)
 {
-    (void) self;
     unsigned id;
     unsigned what;
     const char *json;
@@ -247,7 +252,6 @@ static PyObject *result(PyObject *self, PyObject *arguments)
 /* hold_value(id, json) */
 static PyObject *hold_value(PyObject *self, PyObject *arguments)
 {
-    (void) self;
     unsigned id;
     const char *json;
     Py_ssize_t size;
@@ -260,7 +264,6 @@ static PyObject *hold_value(PyObject *self, PyObject *arguments)
 /* executed(id, exit_code, signal, ends, count) */
 static PyObject *executed(PyObject *self, PyObject *arguments)
 {
-    (void) self;
     unsigned id;
     int exit_code;
     int signal;
@@ -279,8 +282,6 @@ static PyObject *executed(PyObject *self, PyObject *arguments)
 static PyObject *deafen(PyObject *self, PyObject *nothing)
 {
     enum { ROUNDS = 64 }; /* of handlers for other signals, which may raise as well */
-    (void) self;
-    (void) nothing;
     struct sigaction ignore = { .sa_handler = SIG_IGN };
     (void) sigaction(SIGINT, &ignore, NULL);
     for (unsigned round = 0; round < ROUNDS && PyErr_CheckSignals() < 0; round++)
@@ -307,7 +308,6 @@ static struct twister *twister_of(PyObject *capsule)
 /* has_bits(capsule, words, position): is the generator's state there, and is it this? */
 static PyObject *has_bits(PyObject *self, PyObject *arguments)
 {
-    (void) self;
     PyObject *capsule;
     const char *words;
     Py_ssize_t size;
@@ -323,7 +323,6 @@ static PyObject *has_bits(PyObject *self, PyObject *arguments)
 /* renew_bits(capsule) fills it from the kernel; false if that gives too little. */
 static PyObject *renew_bits(PyObject *self, PyObject *capsule)
 {
-    (void) self;
     struct twister *state = twister_of(capsule);
     bool is_new = state && getrandom(state->words, sizeof state->words, 0) == sizeof state->words;
     if (is_new)
@@ -340,8 +339,9 @@ static PyMethodDef methods[] = {
     { "executed", executed, METH_VARARGS, "Tell that the code has ended." },
     { "deafen", deafen, METH_NOARGS, "Ignore SIGINT, and forget those that have come." },
     { "ready", ready, METH_VARARGS, "Tell the spawner that this zygote can be used." },
-    { "settle", settle, METH_NOARGS, "Put the heap into huge pages; gives the bytes that moved." },
+    { "settle", settle, METH_NOARGS, "Put the heap into huge pages." },
     { "fill_holes", fill_holes, METH_NOARGS, "Leave no free piece between live ones." },
+    { "copy_pages", copy_pages, METH_O, "Copy these pages ahead of the first write to them." },
     { "private_scratch", private_scratch, METH_NOARGS, "Mount folders that imports may write to." },
     { "has_bits", has_bits, METH_VARARGS, "Is this what a bit generator of numpy holds?" },
     { "renew_bits", renew_bits, METH_O, "Fill a bit generator of numpy from the kernel." },
@@ -366,7 +366,7 @@ static const struct {
     { "LAST", AGENT_EXECUTE_LAST },        { "VALUE", AGENT_RESULT_VALUE },
     { "DISPLAY", AGENT_RESULT_DISPLAY },   { "ERROR", AGENT_RESULT_ERROR },
     { "PAYLOAD_MOST", AGENT_PAYLOAD_MAX }, { "PRIME_PRINT", ZYGOTE_PRIME_PRINT },
-    { "PRIME_WORK", ZYGOTE_PRIME_WORK },
+    { "PRIME_WORK", ZYGOTE_PRIME_WORK },   { "PAGES", AGENT_EXECUTE_PAGES },
 };
 
 static int add_numbers(PyObject *module)

@@ -111,9 +111,9 @@ def import_modules(names):
     return None
 
 
-def find_leftovers(threads, descriptors):
+def find_leftovers(modules, threads, descriptors):
     """What a fork would lose, while some module believes that it has it."""
-    imports = ", ".join(sys.argv[1:])
+    imports = ", ".join(modules)
     if threads != 1:
         return f"the imports {imports} left {threads - 1} threads running"
     if len(descriptors) > OWN_DESCRIPTORS:
@@ -147,9 +147,10 @@ def main():
     bring_home()
     is_zygote = [True]
     register_at_fork = spare_hooks(is_zygote)
-    failure = import_modules(sys.argv[1:])
+    modules = sys.argv[1:]
+    failure = import_modules(modules)
     os.register_at_fork = register_at_fork
-    load_all("text", "mime", "errors", "display", "ipython", "charts", "magics", "figures", "cell")
+    load_all("text", "mime", "errors", "display", "ipython", "charts", "magics", "figures", "rehearsal", "cell")
     gc.collect()
     # Our own objects, which every run touches, come to lie side by side.
     native.fill_holes()
@@ -160,10 +161,12 @@ def main():
     gc.collect()
     threads = len(os.listdir("/proc/self/task"))
     if failure is None:
-        failure = find_leftovers(threads, os.listdir("/proc/self/fd"))
+        failure = find_leftovers(modules, threads, os.listdir("/proc/self/fd"))
     gc.freeze()
     native.fill_holes()
     native.settle()
+    if failure is None and modules:
+        kernel.learn_pages()
     native.ready(threads, (time.monotonic_ns() - began) // 1000, failure)
     if failure is not None:
         return 1

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What takes a frame has one signature, and some need nothing of it. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 /* Of a run's results: what is kept, what is looked at (text that is no ASCII comes in escapes,
  * twice as long as it is kept), and how many times as much may be sent before it counts as a flood.
  */
@@ -122,7 +125,6 @@ static int take_done(struct collector *collector, const struct agent_frame *fram
 static int take_started(struct collector *collector, const struct agent_frame *frame,
                         const unsigned char *payload, error *err)
 {
-    (void) payload;
     if (frame->id != collector->running || collector->has_started)
         return out_of_turn(frame, err);
     collector->has_started = true;
@@ -241,7 +243,6 @@ static int take_executed(struct collector *collector, const struct agent_frame *
                          const unsigned char *payload, error *err)
 {
     struct agent_executed executed;
-    (void) err;
     memcpy(&executed, payload, sizeof executed);
     collector->results_told += sizeof *frame + frame->size;
     if (collector->running != ID_INTERPRETER || collector->has_exited)
@@ -258,17 +259,12 @@ static int take_executed(struct collector *collector, const struct agent_frame *
 static int take_credit(struct collector *collector, const struct agent_frame *frame,
                        const unsigned char *payload, error *err)
 {
-    (void) collector;
-    (void) frame;
-    (void) payload;
-    (void) err;
     return COLLECTOR_NOTHING; /* all of stdin was sent within the first credit */
 }
 
 static int take_measured(struct collector *collector, const struct agent_frame *frame,
                          const unsigned char *payload, error *err)
 {
-    (void) err;
     memcpy(&collector->measured, payload, sizeof collector->measured);
     collector->has_measured = true;
     collector->has_stopped |= frame->kind == AGENT_STOPPED;
@@ -325,7 +321,6 @@ static struct artifact *add_artifact(struct collector *collector)
 static int take_end(struct collector *collector, const struct agent_frame *frame,
                     const unsigned char *payload, error *err)
 {
-    (void) payload;
     if (frame->id != ID_COLLECT || !collector->file_is_open)
         return out_of_turn(frame, err);
     collector->file_is_open = false;
@@ -364,8 +359,6 @@ static int take_skipped(struct collector *collector, const struct agent_frame *f
 static int take_denial(struct collector *collector, const struct agent_frame *frame,
                        const unsigned char *payload, error *err)
 {
-    (void) frame;
-    (void) err;
     struct agent_denial denial;
     memcpy(&denial, payload, sizeof denial);
     denials_add_call(&collector->denials, &denial, collector->policy);

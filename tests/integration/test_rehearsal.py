@@ -1,0 +1,180 @@
+"""What a zygote with libraries does once for its children, and what a parked child does before its run: neither may be seen."""
+
+import json
+import os
+import time
+
+import pytest
+
+import zygote_rig
+from conftest import BUILD, STATE, zygote_of
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="maps a block of ids, as root")
+
+MODULES = ["numpy", "pandas", "matplotlib.pyplot"]
+PRIME, PAGES = 3, 4  # of contract/agent.h
+WORK = """
+import json, resource
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+began = faults()
+import pandas
+t = pandas.DataFrame({'k': [1, 2, 1], 'v': [0.5, 1.5, 2.5]})
+text = str(t.groupby('k').v.sum()) + str(t.describe())
+print(json.dumps([faults() - began, len(text)]))
+"""
+
+
+@pytest.fixture(scope="module")
+def data():
+    rig = zygote_of("python", MODULES)
+    yield rig
+    rig.close()
+
+
+def ran(one, code):
+    outcome = one.execute(code)
+    assert outcome["executed"]["code"] == 0 and outcome["stderr"] == b"", outcome
+    return outcome["stdout"].decode()
+
+
+def fresh(rig, code, order=None):
+    """Runs it in a new interpreter, right behind the order."""
+    one = rig.fork()
+    assert one.os_error == 0, one.failure
+    if order is not None:
+        payload = zygote_rig.EXECUTE.pack(PRIME, order, 0, 0, 0) + b"/\0\0"
+        one.control.sendall(zygote_rig.FRAME.pack(len(payload), rig.inside["AGENT_EXECUTE"], 0, 1, 0) + payload)
+    text = ran(one, code)
+    one.close()
+    return text
+
+
+def test_the_contract_has_these_numbers():
+    assert zygote_rig.enum_of("agent.h", "agent_mode")["AGENT_MODE_PRIME"] == PRIME
+
+
+def test_pages_are_copied_ahead_of_a_run(data):
+    plain = json.loads(fresh(data, WORK))
+    ahead = json.loads(fresh(data, WORK, PAGES))
+    assert ahead[1] == plain[1]
+    assert ahead[0] < plain[0] / 2, f"{ahead[0]} faults with the pages copied, {plain[0]} without"
+
+
+def test_the_order_to_copy_pages_is_not_answered(data):
+    """Code may follow at once: the first EXECUTED that comes is its own, and tells how many there were."""
+    one = data.fork()
+    for number in range(3):
+        payload = zygote_rig.EXECUTE.pack(PRIME, PAGES, 0, 0, 0) + b"/\0\0"
+        one.control.sendall(zygote_rig.FRAME.pack(len(payload), data.inside["AGENT_EXECUTE"], 0, number, 0) + payload)
+    outcome = one.execute("print('mine')", mode="CELL")
+    assert outcome["stdout"] == b"mine\n" and outcome["executed"]["count"] == 1, outcome
+    one.control.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        one.control.recv(1)
+    one.close()
+
+
+def test_a_zygote_without_libraries_has_no_pages_to_copy():
+    rig = zygote_of("minimal", [])
+    try:
+        assert fresh(rig, "print(1)", PAGES) == "1\n"
+    finally:
+        rig.close()
+
+
+def test_every_line_is_known_to_these_libraries(data):
+    """A line that fails is left out in silence; here none is."""
+    code = """
+import io, sys, warnings
+pieces, out, failed = sys.modules['_glovebox_rehearsal'].PIECES, sys.stdout, []
+sys.stdout = io.StringIO()
+with warnings.catch_warnings():
+    warnings.simplefilter('error')
+    for imports, lines in pieces.values():
+        names = {}
+        for line in (imports, *lines):
+            try:
+                exec(line, names)
+            except Exception as error:
+                failed.append((line, repr(error)))
+sys.stdout = out
+print(failed)
+"""
+    assert fresh(data, code) == "[]\n"
+
+
+LOOK = """
+import json, logging, matplotlib, numpy, os, pandas, sys, threading, warnings
+filters = [repr(row) for row in warnings.filters]
+told = [name for name, module in sorted(sys.modules.items()) if getattr(module, '__warningregistry__', None)]
+warnings.simplefilter('ignore')  # some options are deprecated
+print(json.dumps({
+    'options': [(name, repr(pandas.get_option(name))) for name in sorted(pandas._config.config._registered_options)],
+    'printing': repr(sorted(numpy.get_printoptions().items())),
+    'errors': numpy.geterr(),
+    'warnings': filters, 'told': told,
+    'main': sorted(vars(sys.modules['__main__'])),
+    'logging': len(logging.getLogger().handlers),
+    'threads': threading.active_count(),
+    'figures': matplotlib._pylab_helpers.Gcf.get_num_fig_managers(),
+    'settings': sorted((k, repr(v)) for k, v in matplotlib.rcParams.items()),
+    'files': sorted(os.listdir('/tmp')) + sorted(os.listdir('/workspace')),
+}))
+"""
+
+
+def test_nothing_of_it_is_seen(data):
+    """As in an interpreter whose zygote has rehearsed nothing."""
+    root = str(STATE / "templates/python/root")
+    plain = zygote_rig.Rig(root, str(BUILD / "python"), ["random"])
+    try:
+        imports = "import numpy, pandas, matplotlib.pyplot\n"
+        expected = json.loads(fresh(plain, imports + LOOK))
+    finally:
+        plain.close()
+    for order in (None, 0, PAGES):
+        seen = json.loads(fresh(data, LOOK, order) if order != 0 else primed(data, LOOK))
+        for name, value in expected.items():
+            assert seen[name] == value, (order, name)
+
+
+def primed(rig, code):
+    one = rig.fork()
+    payload = zygote_rig.EXECUTE.pack(PRIME, 0, 0, 0, 0) + b"/\0\0"
+    one.control.sendall(zygote_rig.FRAME.pack(len(payload), rig.inside["AGENT_EXECUTE"], 0, 1, 0) + payload)
+    assert one.gather(time.perf_counter(), 10)["executed"]["ends"] == 0
+    text = ran(one, code)
+    one.close()
+    return text
+
+
+WARNS = """
+import sys, warnings
+sys.stderr = sys.stdout
+warnings.simplefilter('default')
+import pandas
+pandas.DataFrame({'a': [1]}).groupby('a', observed=False).sum()
+for _ in range(2):
+    warnings.warn_explicit('told', UserWarning, pandas.core.frame.__file__, 1, 'pandas.core.frame',
+                           pandas.core.frame.__dict__.setdefault('__warningregistry__', {}))
+"""
+
+
+def test_a_library_still_warns_once(data):
+    assert fresh(data, WARNS).count("told") == 1
+
+
+STREAMS = """
+import random, uuid, numpy, pandas
+print(random.random(), random.getstate()[1][:5], uuid.uuid4(), numpy.random.rand(), numpy.random.default_rng().random(),
+      pandas.Series(range(1000)).sample(5).tolist(), numpy.random.get_state()[1][:4].tolist(), sep='\\n')
+"""
+
+
+def test_two_hundred_interpreters_draw_their_own_numbers(data):
+    """Every other one has copied its pages ahead."""
+    streams = [fresh(data, STREAMS, PAGES if number % 2 else None).splitlines() for number in range(200)]
+    assert {len(stream) for stream in streams} == {7}
+    for row in zip(*streams):
+        assert len(set(row)) == 200, row
