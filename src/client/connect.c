@@ -34,22 +34,20 @@ static int read_address(const char *place, struct sockaddr_in6 *ret_address, soc
                     "ssh -L %ld:127.0.0.1:%ld HOST, then use 127.0.0.1:%ld",
                     place, port, port, port);
     *ret_size = is_six ? sizeof *ret_address : sizeof *four;
-    memset(ret_address, 0, sizeof *ret_address);
-    if (is_six) {
-        ret_address->sin6_family = AF_INET6;
-        ret_address->sin6_addr = in6addr_loopback;
-        ret_address->sin6_port = htons((uint16_t) port);
-    } else {
-        four->sin_family = AF_INET;
-        four->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        four->sin_port = htons((uint16_t) port);
-    }
+    if (is_six)
+        *ret_address =
+            (struct sockaddr_in6){ AF_INET6, htons((uint16_t) port), 0, in6addr_loopback, 0 };
+    else
+        *four = (struct sockaddr_in){
+            AF_INET, htons((uint16_t) port), { htonl(INADDR_LOOPBACK) }, { 0 }
+        };
     return 0;
 }
 
 static int nobody_answers(const char *place, error *err)
 {
-    const char *fix = errno == EACCES ? "ask the user who runs glovebox serve"
+    const char *fix = strstr(place, "://") ? "name a socket, or a port as 127.0.0.1:7070"
+                      : errno == EACCES    ? "ask the user who runs glovebox serve"
                       : errno == ENOENT || errno == ECONNREFUSED ? "start it: glovebox serve"
                                                                  : "see glovebox doctor";
     return fail(err, ERR_UNAVAILABLE, "no daemon answers at %s (%s); %s", place,

@@ -87,7 +87,10 @@ int resolver_open(uv_loop_t *loop, const char *server, struct resolver **ret_res
         done = ares_set_servers_ports_csv(resolver->channel, server);
     if (done != ARES_SUCCESS || uv_timer_init(loop, &resolver->timer) < 0) {
         free(resolver);
-        return fail(err, ERR_UNAVAILABLE, "start the resolver: %s", ares_strerror(done));
+        return done == ARES_EBADSTR
+                   ? fail(err, ERR_BAD_REQUEST,
+                          "resolver takes ADDRESS:PORT such as 127.0.0.1:53, not '%.80s'", server)
+                   : fail(err, ERR_UNAVAILABLE, "start the resolver: %s", ares_strerror(done));
     }
     *ret_resolver = resolver;
     return 0;

@@ -86,6 +86,20 @@ static int read_count(const struct setting_row *row, const char *value, uint64_t
     return 0;
 }
 
+/* Names, or origins as browsers send them (RFC 6454, 6.2): what would silently match nothing. */
+static int check_list(const char *key, const char *list, bool has_scheme, error *err)
+{
+    while (*(list += strspn(list, ", "))) {
+        const char *end = list + strcspn(list, ", "), *scheme = strstr(list, "://");
+        const char *name = !has_scheme ? list : scheme ? scheme + 3 : end;
+        if (name >= end || name + strcspn(name, has_scheme ? "/*?#@" : "/*?#@:") < end)
+            return fail(err, ERR_BAD_REQUEST, "%s: '%.*s' must be as %ssandbox.example.com", key,
+                        (int) (end - list), list, has_scheme ? "https://" : "");
+        list = end;
+    }
+    return 0;
+}
+
 int settings_set(struct settings *settings, enum setting_id id, const char *value,
                  const char *origin, error *err)
 {
@@ -96,7 +110,9 @@ int settings_set(struct settings *settings, enum setting_id id, const char *valu
                     sizeof read.text - 1);
     if (strpbrk(value, "\n\t") || text_find_unclean(value, strlen(value)) != strlen(value))
         return fail(err, ERR_BAD_REQUEST, "%s has a control character, or is not UTF-8", row->key);
-    if (row->type == SETTING_COUNT && read_count(row, value, &read.number, err) < 0)
+    if ((row->type == SETTING_COUNT && read_count(row, value, &read.number, err) < 0) ||
+        ((id == SETTING_public_hosts || id == SETTING_allowed_origins) &&
+         check_list(row->key, value, id == SETTING_allowed_origins, err) < 0))
         return -1;
     if (row->type != SETTING_COUNT && row->type != SETTING_TEXT && row->type != SETTING_FILE &&
         read_word(row, value, &read.number, err) < 0)

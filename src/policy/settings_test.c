@@ -1,6 +1,7 @@
 /* settings_test.c - the table of settings, and what differs between two states. */
 #include "policy/settings.h"
 
+#include "base/table.h"
 #include "base/test.h"
 
 #include <string.h>
@@ -40,5 +41,39 @@ TEST(differences_are_listed_by_when_they_take_effect)
     expect(after.list[SETTING_slots].number == 8, "%d", (int) after.list[SETTING_slots].number);
 }
 
+TEST(names_and_origins_that_match_nothing_are_refused)
+{
+    static const struct {
+        enum setting_id id;
+        const char *value;
+        bool is_taken;
+    } facts[] = {
+        { SETTING_public_hosts, "sandbox.example.com, other_1.example", true },
+        { SETTING_public_hosts, "*", false },
+        { SETTING_public_hosts, "a.example,*.b.example", false },
+        { SETTING_public_hosts, "https://a.example", false },
+        { SETTING_public_hosts, "a.example:443", false },
+        { SETTING_allowed_origins, "https://a.example,http://b.example:8080", true },
+        { SETTING_allowed_origins, "chrome-extension://abcdef", true },
+        { SETTING_allowed_origins, "https://[::1]:8080", true },
+        { SETTING_allowed_origins, "a.example", false },
+        { SETTING_allowed_origins, "a.example,https://b.example", false },
+        { SETTING_allowed_origins, "https://a.example/", false },
+        { SETTING_allowed_origins, "https://*.example", false },
+        { SETTING_allowed_origins, "https://", false },
+        { SETTING_allowed_origins, "null", false },
+        { SETTING_allowed_origins, "*", false },
+    };
+    static struct settings settings;
+    settings_init(&settings);
+    for_each(fact, facts) {
+        error err = { 0 };
+        int result = settings_set(&settings, fact->id, fact->value, "g.yaml:1:1", &err);
+        expect((result == 0) == fact->is_taken, "'%s': %s", fact->value, err.text);
+        expect(fact->is_taken || strstr(err.text, "must be as "), "%s", err.text);
+    }
+}
+
 TESTS(CASE(every_setting_starts_with_a_value_that_it_takes),
-      CASE(differences_are_listed_by_when_they_take_effect))
+      CASE(differences_are_listed_by_when_they_take_effect),
+      CASE(names_and_origins_that_match_nothing_are_refused))

@@ -71,15 +71,19 @@ int launch_helper(const struct launch_plan *plan, enum helper_id id, struct laun
     return program_start(&program, &helper->pid, &helper->pidfd, err);
 }
 
-/* The socket between it and gloveboxd, whose end goes with gloveboxd. */
-static int pair_helper(enum helper_id id, struct program *daemon, struct launch *launch, error *err)
+/* The socket between it and gloveboxd, whose end goes with gloveboxd. What cannot be given to it is
+ * found out here, before anything runs. */
+static int pair_helper(enum helper_id id, const struct launch_plan *plan, struct program *daemon,
+                       struct launch *launch, error *err)
 {
     int pair[2];
+    auto_program trial = { 0 };
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return fail_os(err, "make a socket between gloveboxd and %s", helper_kinds[id].name);
     launch->helpers[id].socket = pair[0];
     int given = program_give(daemon, pair[1], err);
-    if (given < 0 || program_add(daemon, err, "%s", helper_kinds[id].option) < 0)
+    if (given < 0 || helper_kinds[id].plan(&trial, plan, pair[0], err) < 0 ||
+        program_add(daemon, err, "%s", helper_kinds[id].option) < 0)
         return -1;
     return program_add(daemon, err, "%d", given);
 }
@@ -87,11 +91,11 @@ static int pair_helper(enum helper_id id, struct program *daemon, struct launch 
 static int pair_helpers(const struct launch_plan *plan, struct program *daemon,
                         struct launch *launch, error *err)
 {
-    if (plan->network && pair_helper(HELPER_EGRESS, daemon, launch, err) < 0)
+    if (plan->network && pair_helper(HELPER_EGRESS, plan, daemon, launch, err) < 0)
         return -1;
     if (settings_text(plan->settings, SETTING_webhook) && program_add(daemon, err, "--webhook") < 0)
         return -1;
-    return plan_notifies(plan) ? pair_helper(HELPER_NOTIFY, daemon, launch, err) : 0;
+    return plan_notifies(plan) ? pair_helper(HELPER_NOTIFY, plan, daemon, launch, err) : 0;
 }
 
 static void forget_helpers(struct launch *launch)
@@ -137,20 +141,14 @@ int launch_start(const struct launch_plan *plan, struct launch *ret_launch, erro
         return -1;
     if (plan->private)
         launch.waker = groups_wake(&here.places);
-    if (plan_spawner(&spawner, plan, &here, spawner_end, err) < 0 ||
-        plan_daemon(&daemon, plan, &templates, daemon_end, err) < 0 ||
-        pair_helpers(plan, &daemon, &launch, err) < 0) {
-        forget_helpers(&launch);
-        wait_for_waker(&launch);
-        return -1;
-    }
-
     auto_fd log =
         plan->log > 0 ? fcntl(plan->log, F_DUPFD_CLOEXEC, 3) : memfd_create("log", MFD_CLOEXEC);
-    if (log < 0)
-        (void) fail_os(err, "make a log");
     spawner.log = daemon.log = log;
-    if (log < 0 || program_start(&spawner, &launch.spawner, &launch.spawner_pidfd, err) < 0) {
+    if ((log < 0 && fail_os(err, "make a log") < 0) ||
+        plan_spawner(&spawner, plan, &here, spawner_end, err) < 0 ||
+        plan_daemon(&daemon, plan, &templates, daemon_end, err) < 0 ||
+        pair_helpers(plan, &daemon, &launch, err) < 0 ||
+        program_start(&spawner, &launch.spawner, &launch.spawner_pidfd, err) < 0) {
         forget_helpers(&launch);
         wait_for_waker(&launch);
         return -1;

@@ -80,6 +80,27 @@ def request_policies_():
         yield pathlib.Path(folder)
 
 
+@pytest.mark.parametrize("words, says", [
+    (["--ca-file", "/nowhere.pem"], "open '/nowhere.pem', named by --ca-file: No such file"),
+    (["--secrets", "/nowhere"], "open '/nowhere', named by --secrets: No such file"),
+    (["--resolver", "dns.example"], "glovebox-egress: resolver takes ADDRESS:PORT such as 127.0.0.1:53, not 'dns.example'"),
+    (["--public-hosts", "https://a.example"], "public_hosts: 'https://a.example' must be as sandbox.example.com"),
+    (["--allowed-origins", "a.example"], "allowed_origins: 'a.example' must be as https://sandbox.example.com")])
+def test_what_a_service_cannot_use_ends_it_with_the_reason(glovebox, words, says):
+    done = glovebox("serve", "--socket", glovebox.folder / "s", *words, timeout=60)
+    assert done.returncode == 125 and says in done.stderr.decode(), done
+    if "glovebox-egress" not in says:
+        assert b"spawner.ready" not in done.stderr, "nothing runs before files and words were looked at"
+
+
+def test_a_port_that_is_taken_is_named(glovebox):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = glovebox("serve", "--socket", glovebox.folder / "s", "--listen", place)
+    assert done.returncode == 125 and done.stderr.decode().endswith(
+        f"glovebox: end what has this port, or take another: listen on {place}: Address already in use\n"), done
+
+
 def test_a_reload_changes_what_can_change_and_names_the_rest(glovebox, request_policies):
     state_of_its_own(glovebox)
     file = glovebox.folder / "g.yaml"

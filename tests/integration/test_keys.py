@@ -101,6 +101,19 @@ def test_the_rights_of_a_new_key_are_printed(glovebox):
                                     "sessions need --scope run,sessions\n")
     said = glovebox("key", "create", "--scope", "run,sessions", "--policy", "minimal").stderr
     assert b", for run,sessions with minimal; it is not shown again\n" in said
+    assert b"with every policy; it is not shown again\n" in glovebox("key", "create", "--scope", "audit").stderr
+
+
+def test_a_policy_of_a_key_that_is_not_there_is_named(glovebox):
+    unknown = b"glovebox: no policy is named 'dta' here so far"
+    state_of_its_own(glovebox)
+    said = glovebox("key", "create", "--policy", "dta,minimal").stderr
+    assert unknown in said and b"'minimal' here" not in said, said
+    if os.geteuid() != 0:
+        return
+    usual = f"mount -t tmpfs none /var/lib && exec {glovebox.program} key create --policy dta"  # the state folder of root's service
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", usual], env=glovebox.environment({"GLOVEBOX_STATE": None}), capture_output=True, check=False)
+    assert done.returncode == 0 and unknown in done.stderr, done
 
 
 def test_policies_of_a_key(service):

@@ -217,7 +217,7 @@ static int call_for_each(const struct setup *setup, enum setup_answer id)
     const char *rest = setup_next_word(setup->answers.list[id], word);
     for (; rest && status == 0; rest = setup_next_word(rest, word)) {
         if (id == SETUP_KEYS) {
-            (void) printf("key %s: ", word);
+            (void) printf("key %s:\n", word);
             status = call((const char *const[]){ "key", "create", "--name", word, "--scope",
                                                  "run,sessions", "--state", state, NULL });
         } else

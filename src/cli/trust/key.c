@@ -229,18 +229,17 @@ static void name_unknown_policies(const struct key_arguments *arguments, const c
     if (path_of_policies_of(arguments->state, &path, &unused) < 0 ||
         policy_list(path, names, &count, &unused) < 0)
         return;
-    while (*policies) {
-        size_t size = strcspn(policies, ",");
-        bool is_known = false;
-        for (size_t at = 0; at < count; at++)
-            is_known =
-                is_known || (strlen(names[at]) == size && memcmp(names[at], policies, size) == 0);
-        if (!is_known)
+    char copy[sizeof((struct api_key *) NULL)->policies], *save = NULL;
+    (void) snprintf(copy, sizeof copy, "%s", policies);
+    for (char *name = strtok_r(copy, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
+        size_t at = 0;
+        while (at < count && strcmp(names[at], name) != 0)
+            at++;
+        if (at == count)
             (void) fprintf(stderr,
-                           "glovebox: no policy is named '%.*s' here so far; the key is good for "
+                           "glovebox: no policy is named '%s' here so far; the key is good for "
                            "nothing under that name until there is one; see glovebox policy list\n",
-                           (int) size, policies);
-        policies += size + (policies[size] == ',');
+                           name);
     }
 }
 
@@ -249,10 +248,10 @@ static void tell_what_it_may_do(const struct api_key *key)
 {
     char scopes[64];
     scopes_print(key->scopes, scopes, sizeof scopes);
-    bool has_sessions = key->scopes & SCOPE_SESSIONS;
+    bool has_run_alone = (key->scopes & (SCOPE_RUN | SCOPE_SESSIONS)) == SCOPE_RUN;
     (void) fprintf(stderr, "glovebox: this is key %s, for %s with %s; it is not shown again%s\n",
                    key->id, scopes, key->policies[0] ? key->policies : "every policy",
-                   has_sessions ? "" : "; sessions need --scope run,sessions");
+                   has_run_alone ? "; sessions need --scope run,sessions" : "");
 }
 
 static int create_key(struct key_arguments *arguments, const char *name, error *err)
@@ -273,14 +272,15 @@ static int create_key(struct key_arguments *arguments, const char *name, error *
          read_moment("expires", arguments->expires, &key.expires_s, err) < 0) ||
         copy_word(key.name, sizeof key.name, "name", arguments->name, err) < 0 ||
         copy_word(key.tenant, sizeof key.tenant, "tenant", arguments->tenant, err) < 0 ||
-        copy_word(key.policies, sizeof key.policies, "policy", arguments->policy, err) < 0 ||
-        open_store(arguments, &store, err) < 0)
+        copy_word(key.policies, sizeof key.policies, "policy", arguments->policy, err) < 0)
+        return -1;
+    name_unknown_policies(arguments, key.policies); /* as root, whose folders of policies count */
+    if (open_store(arguments, &store, err) < 0)
         return -1;
     int result = create_in_store(store, &key, text, err);
     key_store_close(store);
     if (result < 0)
         return -1;
-    name_unknown_policies(arguments, key.policies);
     if (arguments->json) {
         print_json_key(&key, text);
         (void) putchar('\n');
