@@ -455,6 +455,7 @@ class TestStartAndEnd:
         drive.number += 1
         before = service.ask("POST", "/v1/runs", RUN | {"code": "print(1)"}, headers=once)
         session = service.ask("POST", "/v1/sessions", {"policy": "minimal"})
+        assert (before.status, session.status) == (200, 201), (fault, before.body, session.body)
         took = service.end()
         wrong = [f"it took {took:.1f} s to end without a fault"] if took > BACK_S else []
         drive.plans.arm(fault)
