@@ -1,4 +1,6 @@
-/* socket_watcher.h - waits on the loop for sockets of a library. */
+/* socket_watcher.h - waits on the loop for sockets of a library. One that the kernel cannot watch
+ * now is tried again every 50 ms until the library gives it up: libcurl ends all its transfers when
+ * it hears of a failure. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,5 +16,5 @@ struct watched_sockets {
 };
 
 /* The library wants to hear of this socket, or with neither not any more: it may close it then.
- * Returns -1 if it cannot be watched. */
+ * Returns -1 if there is no memory. */
 int watched_change(struct watched_sockets *sockets, int socket, bool reads, bool writes);
