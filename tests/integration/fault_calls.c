@@ -414,7 +414,9 @@ PLAIN(int, setrlimit64, -1, KIND_setrlimit_none,
 SEEN int epoll_ctl(int epoll, int what, int fd, struct epoll_event *event)
 {
     static void *known;
-    int error = what == EPOLL_CTL_ADD ? strike(KIND_epoll_ctl_none) : 0;
+    bool http = is_http(__builtin_return_address(0));
+    int error =
+        what == EPOLL_CTL_ADD ? strike(http ? KIND_epoll_ctl_http : KIND_epoll_ctl_none) : 0;
     if (error != 0) {
         errno = error;
         return -1;

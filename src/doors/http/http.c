@@ -119,6 +119,9 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
     struct connection *connection = *socket_context;
     if (!connection)
         return;
+    void *request = connection->exchange;
+    if (request) /* it could not be watched again after a wait, and libmicrohttpd told no end */
+        request_completed(http, mhd, &request, MHD_REQUEST_TERMINATED_WITH_ERROR);
     *(connection->before ? &connection->before->next : &http->connections) = connection->next;
     if (connection->next)
         connection->next->before = connection->before;
