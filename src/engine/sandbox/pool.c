@@ -313,6 +313,13 @@ static void make_room(struct pool *pool)
         pool_return(pool, other->sandbox);
 }
 
+/* Builds of a tenant with many runs are not what the first run of another waits for. */
+static bool may_await(const struct pool *pool, uint32_t tenant)
+{
+    bool is_first = pool->awaited_of[tenant % POOL_TENANTS] == 0;
+    return pool->awaited_by_queue < pool->awaited_max * (is_first ? 2 : 1);
+}
+
 int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket **ret_ticket,
                struct sandbox **ret_parked, error *err)
 {
@@ -329,7 +336,7 @@ int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket 
         make_room(pool);
         return POOL_FULL;
     }
-    if (!*ret_parked && lease->has_queue && pool->awaited_by_queue >= pool->awaited_max)
+    if (!*ret_parked && lease->has_queue && !may_await(pool, lease->tenant))
         return POOL_FULL;
     if (pool_class) {
         pool_class_leased(pool_class, now);
@@ -348,6 +355,8 @@ int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket 
         return -1;
     pending_lease->is_awaited = true;
     pending_lease->has_queue = lease->has_queue;
+    pending_lease->tenant = lease->tenant;
+    pool->awaited_of[lease->tenant % POOL_TENANTS] += lease->has_queue;
     pool->awaited++;
     pool->awaited_by_queue += lease->has_queue;
     *ret_ticket = pending_lease;

@@ -52,7 +52,8 @@ struct pool {
     uint32_t awaited;  /* of them being built while a request waits */
     uint32_t awaited_by_queue; /* of them for a caller with a queue: sessions, which have none, take
                                   no place from runs */
-    uint32_t awaited_max;      /* of those */
+    uint32_t awaited_max;      /* of those; one more for a tenant that awaits none */
+    uint32_t awaited_of[POOL_TENANTS];
     struct pooled *all;
     struct pool_classes pool_classes;
     struct pooled *returned; /* given back, and closed in a moment: the answer goes first */

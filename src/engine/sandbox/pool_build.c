@@ -51,6 +51,8 @@ static void pending_lease_done(struct pool_ticket *pending_lease)
     bool was_awaited = pending_lease->is_awaited;
     pool->awaited -= was_awaited;
     pool->awaited_by_queue -= was_awaited && pending_lease->has_queue;
+    pool->awaited_of[pending_lease->tenant % POOL_TENANTS] -=
+        was_awaited && pending_lease->has_queue;
     free(pending_lease);
     if (was_awaited)
         pool->changed(pool->context);
@@ -221,5 +223,6 @@ int pool_build(struct pool *pool, const struct spawn_build *order,
         return -1;
     }
     pool->in_use++;
+    pool_tenant_builds(&pool->pool_classes, order->tenant);
     return 0;
 }

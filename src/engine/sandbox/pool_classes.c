@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { FORGOTTEN_MS = 60000, LEASES_PER_PARKED = 20 };
+enum { FORGOTTEN_MS = 60000, LEASES_PER_PARKED = 20, BUILT = 16 /* so that halves are seen */ };
 enum { PREWARMED_LIGHT = 4, PREWARMED_RICH = 1 };
 
 struct pool_class *pool_classes_find(struct pool_classes *pool_classes,
@@ -39,6 +39,8 @@ void pool_classes_count(struct pool_classes *pool_classes)
         pool_class->rate = now > pool_class->rate ? now : pool_class->rate * 0.8 + now * 0.2;
         pool_class->recent = 0;
     }
+    for_each(built, pool_classes->built)
+        *built /= 2;
 }
 
 uint32_t pool_class_prewarm_target(const struct pool_class *pool_class)
@@ -60,25 +62,42 @@ uint32_t pool_class_target(const struct pool_classes *pool_classes,
     return wanted < pool_classes->max ? wanted : pool_classes->max;
 }
 
+struct lack {
+    uint32_t built; /* for its tenant */
+    uint64_t missing, target, turn;
+};
+
+static bool is_before(const struct lack *lack, const struct lack *other)
+{
+    uint64_t share = lack->missing * other->target, other_share = other->missing * lack->target;
+    if (lack->built != other->built)
+        return lack->built < other->built;
+    return share > other_share || (share == other_share && lack->turn < other->turn);
+}
+
 struct pool_class *pool_classes_neediest(struct pool_classes *pool_classes, bool may_warm,
                                          uint64_t now_ms)
 {
     struct pool_class *found = NULL;
-    uint64_t found_missing = 0, found_target = 1;
+    struct lack most = { 0 };
     for_each(pool_class, pool_classes->list) {
         uint64_t target = pool_class_target(pool_classes, pool_class, now_ms);
         uint64_t have = pool_class->idle + pool_class->building;
         if (have >= target || !(pool_class->has_stood || may_warm))
             continue;
-        uint64_t share = (target - have) * found_target, found_share = found_missing * target;
-        if (found &&
-            (share < found_share || (share == found_share && pool_class->turn >= found->turn)))
+        struct lack lack = { pool_classes->built[pool_class->build.tenant % POOL_TENANTS],
+                             target - have, target, pool_class->turn };
+        if (found && !is_before(&lack, &most))
             continue;
         found = pool_class;
-        found_missing = target - have;
-        found_target = target;
+        most = lack;
     }
     return found;
+}
+
+void pool_tenant_builds(struct pool_classes *pool_classes, uint32_t tenant)
+{
+    pool_classes->built[tenant % POOL_TENANTS] += BUILT;
 }
 
 void pool_class_builds(struct pool_classes *pool_classes, struct pool_class *pool_class)

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { POOL_CLASSES_MAX = 32 };
+enum { POOL_CLASSES_MAX = 32, POOL_TENANTS = 64 /* whose numbers end alike count as one */ };
 
 struct pool_class {
     struct spawn_build build; /* request is 0 */
@@ -31,8 +31,9 @@ struct pool_class {
 
 struct pool_classes {
     struct pool_class list[POOL_CLASSES_MAX];
-    uint32_t min, max; /* parked sandboxes of one shape that is in use */
-    uint64_t turns;    /* builds of sandboxes to be parked */
+    uint32_t min, max;            /* parked sandboxes of one shape that is in use */
+    uint64_t turns;               /* builds of sandboxes to be parked */
+    uint32_t built[POOL_TENANTS]; /* for each tenant, of late: those that are leased at once, too */
 };
 
 /* Finds a shape, or takes a place for it: the one that was used longest ago and has nothing parked.
@@ -55,13 +56,17 @@ uint32_t pool_class_prewarm_target(const struct pool_class *pool_class);
 uint32_t pool_class_target(const struct pool_classes *pool_classes,
                            const struct pool_class *pool_class, uint64_t now_ms);
 
-/* The shape that lacks most of what it should have parked, as a share: the shapes of a tenant that
- * asks much have the larger number, and would always be first by that. Of several that lack the
- * same share, the one that was not built for longest. NULL: none lacks anything. The first of a
- * shape may need an interpreter that is yet to be warmed, which takes a processor a while: only if
+/* What lacks parked sandboxes, of the tenant for whom fewest were built of late: one that asks much
+ * takes what is parked as soon as it stands, so that it always lacks more than others. Of its
+ * shapes the one that lacks the largest share of what it should have; of several that lack the
+ * same, the one that was not built for longest. NULL: none lacks anything. The first of a shape may
+ * need an interpreter that is yet to be warmed, which takes a processor a while: only if
  * `may_warm`. */
 struct pool_class *pool_classes_neediest(struct pool_classes *pool_classes, bool may_warm,
                                          uint64_t now_ms);
+
+/* One is being built for a tenant, whatever for. */
+void pool_tenant_builds(struct pool_classes *pool_classes, uint32_t tenant);
 
 /* One of it is being built, to be parked. */
 void pool_class_builds(struct pool_classes *pool_classes, struct pool_class *pool_class);

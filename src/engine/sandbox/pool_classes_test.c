@@ -159,6 +159,27 @@ TEST(shapes_that_lack_the_same_take_turns)
     }
 }
 
+TEST(shapes_of_the_tenant_with_fewest_builds_come_first)
+{
+    static struct pool_classes pool_classes = {
+        .list = { { .is_used = true, .has_stood = true, .last_ms = NOW_MS, .rate = 900 },
+                  { .is_used = true, .has_stood = true, .last_ms = NOW_MS, .build.tenant = 1 } },
+        .min = 2,
+        .max = 16,
+    };
+    struct pool_class *frequent = &pool_classes.list[0], *rare = &pool_classes.list[1];
+    pool_tenant_builds(&pool_classes, 0);
+    expect(neediest_of(&pool_classes, 0, 1) == rare, "one that takes each at once lacks all");
+    expect(neediest_of(&pool_classes, 0, 2) == frequent, "the other lacks nothing");
+    pool_tenant_builds(&pool_classes, 1);
+    expect(neediest_of(&pool_classes, 0, 1) == frequent, "of equals it is the larger share");
+    pool_tenant_builds(&pool_classes, 1);
+    expect(neediest_of(&pool_classes, 15, 0) == frequent, "more were built for the other");
+    for (int i = 0; i < 6; i++)
+        pool_classes_count(&pool_classes);
+    expect(neediest_of(&pool_classes, 12, 0) == rare, "what was built long ago counts");
+}
+
 TEST(a_cold_interpreter_is_warmed_only_if_it_may)
 {
     static struct pool_classes pool_classes = {
@@ -176,4 +197,6 @@ TESTS(CASE(a_shape_is_found_again), CASE(the_shape_unused_for_longest_gives_up_i
       CASE(demand_rises_at_once_and_fades), CASE(as_many_wait_as_demand_asks_for),
       CASE(the_lightest_set_has_more_that_are_primed),
       CASE(the_shape_that_lacks_the_larger_share_is_built_first),
-      CASE(shapes_that_lack_the_same_take_turns), CASE(a_cold_interpreter_is_warmed_only_if_it_may))
+      CASE(shapes_that_lack_the_same_take_turns),
+      CASE(shapes_of_the_tenant_with_fewest_builds_come_first),
+      CASE(a_cold_interpreter_is_warmed_only_if_it_may))

@@ -8,7 +8,8 @@
 struct pool_ticket {
     struct pool *pool;
     bool is_awaited;   /* counted as such */
-    bool has_queue;    /* as the lease that is awaited */
+    bool has_queue;    /* as the lease that is awaited, */
+    uint32_t tenant;   /* and of whom */
     pool_leased *told; /* NULL: abandoned, or to be parked */
     void *context;
     struct pool_class *pool_class; /* that it is to be parked for; NULL: a request waits */

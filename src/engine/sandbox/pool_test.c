@@ -24,9 +24,8 @@ static struct {
         spawner_built *built; /* NULL: it has been answered */
         void *context;
     } builds[BUILDS_MAX];
-    unsigned build_count, released_count;
     struct sandbox sandboxes[BUILDS_MAX];
-    unsigned sandbox_count, closed_count;
+    unsigned build_count, released_count, sandbox_count, closed_count;
     bool refuses_builds, refuses_sandboxes;
 } fake;
 
@@ -301,13 +300,20 @@ TEST(a_parked_one_of_another_shape_makes_room)
 
 TEST(a_caller_with_a_queue_waits_there)
 {
+    const struct lease other = { .set = -1, .limits = &small, .has_queue = true, .tenant = 7 };
     struct pool_ticket *ticket = NULL;
     struct sandbox *parked = NULL;
+    error err;
     open_pool(0);
     for (unsigned i = 0; i < pool.awaited_max; i++)
         require(lease(&small, true, &ticket, &parked) == POOL_LEASED, "build %u", i);
     expect(lease(&small, true, &ticket, &parked) == POOL_FULL, "more than processors can build");
     expect(lease(&small, false, &ticket, &parked) == POOL_LEASED, "without a queue it is built");
+    expect(pool_lease(&pool, &other, &ticket, &parked, &err) == POOL_LEASED, "one of another");
+    expect(pool_lease(&pool, &other, &ticket, &parked, &err) == POOL_FULL, "one only");
+    for (unsigned i = 0; i < fake.build_count; i++)
+        stands(i);
+    expect(pool.awaited_of[7] == 0 && pool.awaited_of[0] == 0, "awaited for ever");
     close_pool();
 }
 
