@@ -228,3 +228,23 @@ def test_unread_results_are_freed(glovebox):
             poller.register(peer, 0)
         assert not poller.poll(0)
         close_all(peers)
+
+
+def test_refusals_in_a_row_come_later_and_whole(service):
+    """The first 500 of a second are answered at once, and what comes then a quarter of a second after the other."""
+    count, free, heard = 510, 500, b""
+    request = b"GET /v1/runs/none" + HEAD + b"\r\n"
+    with by_tcp(service) as peer, by_tcp(service) as other:
+        begin = time.monotonic()
+        peer.sendall(request * count)
+        while heard.count(b"HTTP/1.1 404") < free:
+            heard += peer.recv(65536)
+        were_quick = time.monotonic() - begin < 0.7
+        other.sendall(request)
+        assert other.recv(65536).startswith(b"HTTP/1.1 404")
+        others_are_served(service)
+        while heard.count(b'"retryable":') < count:
+            heard += peer.recv(65536)
+        took = time.monotonic() - begin
+    assert heard.count(b"HTTP/1.1 404") == heard.count(b'"code":"not_found"') == count
+    assert took >= 1 or not were_quick, took

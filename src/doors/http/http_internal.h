@@ -3,6 +3,7 @@
 #pragma once
 
 #include "doors/http/http.h"
+#include "doors/http/refusals.h"
 
 #include <microhttpd.h>
 #include <sys/types.h>
@@ -21,6 +22,7 @@ struct connection {
     bool is_cut;
     bool is_odd;        /* the target of its request has blanks or control characters */
     const char *target; /* where libmicrohttpd has read it to, in the first half of its memory */
+    struct refused refused;
     struct exchange *exchange;
     struct connection *next, *before;
 };
@@ -62,6 +64,7 @@ struct http {
     int64_t turn_us;               /* that requests have taken of this turn of the loop */
     int64_t began_ms;
     unsigned sweeps;
+    struct refusals refusals;
 };
 
 static inline struct connection *connection_of(struct MHD_Connection *connection)

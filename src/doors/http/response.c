@@ -57,6 +57,18 @@ static void add_headers(struct exchange *exchange, struct MHD_Response *response
             (void) MHD_add_response_header(response, header->name, header->value);
 }
 
+/* The answer is ready, and goes when the connection is resumed. */
+static void hold_refusal(struct exchange *exchange, unsigned status)
+{
+    struct connection *connection = connection_of(exchange->connection);
+    if (!connection || connection->is_owner || !exchange->is_answered)
+        return;
+    if (status < MHD_HTTP_BAD_REQUEST)
+        connection->refused = (struct refused){ 0 };
+    else if (refusal_waits(&exchange->http->refusals, &connection->refused, now_ms()))
+        exchange_wait_until(exchange, deadline_in(REFUSAL_HELD_MS));
+}
+
 void exchange_queue(struct exchange *exchange, unsigned status, struct MHD_Response *response,
                     const char *mime)
 {
@@ -73,6 +85,7 @@ void exchange_queue(struct exchange *exchange, unsigned status, struct MHD_Respo
     exchange->status = status;
     exchange->is_answered = MHD_queue_response(exchange->connection, status, response) == MHD_YES;
     MHD_destroy_response(response);
+    hold_refusal(exchange, status);
 }
 
 void exchange_answer_as(struct exchange *exchange, unsigned status, const char *mime,

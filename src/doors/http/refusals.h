@@ -1,0 +1,47 @@
+/* refusals.h - who asks again at once, whatever is answered, hears refusals later.
+ *
+ * While the daemon refuses few requests a second each is answered at once. Beyond that a connection
+ * that has been refused again and again hears of it after a while, until something of it succeeds
+ * or it has been silent for a second: what refusals take of the loop has a bound, and a client
+ * that is refused now and then is answered at once. Pure: the clock is the caller's. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    REFUSED_SECOND_MS = 1000,
+    REFUSED_LAST_MS = 2000,
+    REFUSED_ALL = 500,
+    REFUSED_IN_A_ROW = 4,
+    REFUSAL_HELD_MS = 250
+};
+
+/* Of all connections. */
+struct refusals {
+    int64_t since_ms; /* a second has begun then */
+    unsigned count;   /* in it */
+    bool were_many;   /* in the one before */
+};
+
+/* Of one, in a row. */
+struct refused {
+    int64_t last_ms;
+    unsigned count;
+};
+
+/* It is refused now. Returns whether it hears of it later. */
+static inline bool refusal_waits(struct refusals *all, struct refused *own, int64_t now_ms)
+{
+    if (now_ms - all->since_ms >= REFUSED_SECOND_MS) {
+        all->were_many = all->count > REFUSED_ALL && now_ms - all->since_ms < REFUSED_LAST_MS;
+        all->since_ms = now_ms;
+        all->count = 0;
+    }
+    if (now_ms - own->last_ms >= REFUSED_SECOND_MS)
+        own->count = 0;
+    own->last_ms = now_ms;
+    own->count++;
+    all->count++;
+    return own->count > REFUSED_IN_A_ROW && (all->were_many || all->count > REFUSED_ALL);
+}
