@@ -51,12 +51,10 @@ static struct watched **find(struct watched_sockets *sockets, int socket)
 
 static void try_again(uv_timer_t *timer)
 {
-    struct watched *watched = timer->data;
+    const struct watched *watched = timer->data;
     struct watched **place = find(watched->sockets, watched->socket);
     if (watch(watched->sockets, watched->socket, watched->events, place) == 0)
         stop_watching(&(*place)->next);
-    else
-        (void) uv_timer_start(timer, try_again, AGAIN_MS, 0);
 }
 
 static int watch(struct watched_sockets *sockets, int socket, int events, struct watched **place)
@@ -71,7 +69,7 @@ static int watch(struct watched_sockets *sockets, int socket, int events, struct
         (void) uv_timer_init(sockets->loop, &fresh->again);
     fresh->handle.data = fresh;
     *place = fresh;
-    return fresh->is_put_off ? uv_timer_start(&fresh->again, try_again, AGAIN_MS, 0)
+    return fresh->is_put_off ? uv_timer_start(&fresh->again, try_again, AGAIN_MS, AGAIN_MS)
                              : uv_poll_start(&fresh->poll, events, socket_is_ready);
 }
 

@@ -22,11 +22,18 @@ def test_a_kind_may_not_worsen():
 def test_what_is_known_has_a_cause_and_a_bound(kind):
     most, cause = neighbours.KNOWN[kind]
     assert kind in noise.KINDS and len(cause) > 5
-    if most is None:
-        assert neighbours.judge(kind, 1000, 5) == []
-    else:
-        assert most > neighbours.MOST
-        assert neighbours.judge(kind, most, 0) == [] and neighbours.judge(kind, most + 1, 0) and neighbours.judge(kind, 1, 1)
+    assert most > neighbours.MOST
+    assert neighbours.judge(kind, most, 0) == [] and neighbours.judge(kind, most + 1, 0) and neighbours.judge(kind, 1, 1)
+
+
+def test_kinds_lie_between_quiet_windows():
+    turns = list(neighbours.in_turns(list(noise.KINDS)[1:]))
+    assert turns[0] == turns[-1] == "quiet" and turns.count("quiet") == 5 and set(turns) == set(noise.KINDS)
+
+
+def test_a_client_that_gives_way_must_have_been_served_no_less():
+    assert neighbours.done_for({"2xx": 3, "4xx": 1}) > neighbours.done_for({"2xx": 2, "4xx": 99})
+    assert neighbours.done_for({"4xx": 2}) < neighbours.done_for({"4xx": 3})
 
 
 def test_nothing_of_it_is_the_other_ones(monkeypatch, capsys):

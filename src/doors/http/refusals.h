@@ -1,21 +1,13 @@
-/* refusals.h - who asks again at once, whatever is answered, hears refusals later.
- *
- * While the daemon refuses few requests a second each is answered at once. Beyond that a connection
- * that has been refused again and again hears of it after a while, until something of it succeeds
- * or it has been silent for a second: what refusals take of the loop has a bound, and a client
- * that is refused now and then is answered at once. Pure: the clock is the caller's. */
+/* refusals.h - a connection that asks again at once, whatever is answered, hears refusals later:
+ * beyond so many a second, those in a row, until something of it succeeds or it has been silent for
+ * a second. A client that is refused now and then is answered at once. The clock is the caller's.
+ */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum {
-    REFUSED_SECOND_MS = 1000,
-    REFUSED_LAST_MS = 2000,
-    REFUSED_ALL = 500,
-    REFUSED_IN_A_ROW = 4,
-    REFUSAL_HELD_MS = 250
-};
+enum { REFUSED_SECOND_MS = 1000, REFUSED_ALL = 500, REFUSED_IN_A_ROW = 4, REFUSAL_HELD_MS = 250 };
 
 /* Of all connections. */
 struct refusals {
@@ -34,7 +26,8 @@ struct refused {
 static inline bool refusal_waits(struct refusals *all, struct refused *own, int64_t now_ms)
 {
     if (now_ms - all->since_ms >= REFUSED_SECOND_MS) {
-        all->were_many = all->count > REFUSED_ALL && now_ms - all->since_ms < REFUSED_LAST_MS;
+        all->were_many =
+            all->count > REFUSED_ALL && now_ms - all->since_ms < INT64_C(2) * REFUSED_SECOND_MS;
         all->since_ms = now_ms;
         all->count = 0;
     }

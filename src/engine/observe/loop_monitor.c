@@ -6,11 +6,14 @@
 #include "engine/observe/log_writer.h"
 #include "engine/observe/metrics.h"
 
-enum { SLOW_US = 20000, TELL_EVERY_US = 1000000 };
+#include <sys/resource.h>
+
+enum { SLOW_US = 20000, STALL_US = 50000, TELL_EVERY_US = 1000000 };
 
 static struct turn_of_loop {
-    int64_t began_us; /* 0: it has not */
-    int64_t since_us; /* of the span that runs */
+    int64_t began_us;   /* 0: it has not */
+    struct rusage used; /* of this thread, then */
+    int64_t since_us;   /* of the span that runs */
     struct loop_place place;
     int64_t longest_us;
     struct loop_place longest;
@@ -45,10 +48,12 @@ static void end_span(int64_t now)
 static void say(enum loop_cause cause, const char *what)
 {
     int64_t now = now_us();
-    if (turn.began_us == 0)
+    if (turn.began_us == 0) {
         turn.began_us = turn.since_us = now;
-    else
+        (void) getrusage(RUSAGE_THREAD, &turn.used);
+    } else {
         end_span(now);
+    }
     turn.place = (struct loop_place){ cause, what };
 }
 
@@ -75,9 +80,27 @@ uint64_t loop_turn_number(void)
                      : number; /* turns are not counted any more: each call gets a new one */
 }
 
+static int64_t cpu_us(const struct rusage *used)
+{
+    return (used->ru_utime.tv_sec + used->ru_stime.tv_sec) * 1000000 + used->ru_utime.tv_usec +
+           used->ru_stime.tv_usec;
+}
+
+/* Nothing that was done in it is to blame: for most of its time it was ready to run, and others had
+ * the processors. */
+static bool was_put_off(int64_t took_us)
+{
+    struct rusage used = turn.used;
+    (void) getrusage(RUSAGE_THREAD, &used);
+    return used.ru_nvcsw == turn.used.ru_nvcsw && cpu_us(&used) - cpu_us(&turn.used) < took_us / 2;
+}
+
 static void tell_slow(int64_t now, int64_t took_us)
 {
+    if (was_put_off(took_us))
+        turn.longest = (struct loop_place){ CAUSE_PROCESSOR, NULL };
     metric_add(METRIC_LOOP_SLOW, turn.longest.cause, 1);
+    metric_add(METRIC_LOOP_STALLS, turn.longest.cause, took_us > STALL_US);
     if (told_us != 0 && now - told_us < TELL_EVERY_US) {
         untold++;
         return;

@@ -1,8 +1,9 @@
 /* loop_monitor.h - what the turns of the event loop are spent on.
  *
  * Everything waits while one callback runs. Each kind says its name when it begins; a turn that
- * takes longer than 20 ms is counted under the name of what took longest in it, and told in the
- * log, with its route where it has one, once a second at most. All turns are in the histogram
+ * takes longer than 20 ms is counted under the name of what took longest in it (`processor` where
+ * it was ready to run and others had the processors for most of the time), and told in the log,
+ * with its route where it has one, once a second at most. All turns are in the histogram
  * `glovebox_loop_turn_seconds`. One reading of the clock a word. */
 #pragma once
 

@@ -7,12 +7,22 @@
 #include "engine/observe/metrics.h"
 
 #include <string.h>
+#include <time.h>
 
 static bool is_told(const char *line)
 {
     auto_bytes text = { 0 };
     metrics_write(&text);
     return strstr(bytes_text(&text), line) != NULL;
+}
+
+static void use_processor(int64_t ms)
+{
+    struct timespec began, now;
+    (void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &began);
+    do
+        (void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    while ((now.tv_sec - began.tv_sec) * 1000 + (now.tv_nsec - began.tv_nsec) / 1000000 < ms);
 }
 
 TEST(a_slow_turn_is_counted_by_what_took_longest)
@@ -23,7 +33,9 @@ TEST(a_slow_turn_is_counted_by_what_took_longest)
     loop_leave(inner);
     loop_leave(outer);
     (void) loop_enter(CAUSE_RESULT, NULL);
-    loop_turn_ends(now_us() + 30000); /* as if it had been at it for that long */
+    int64_t began_us = now_us();
+    use_processor(30);
+    loop_turn_ends(began_us + 30000); /* however long it has waited for a processor meanwhile */
     expect(is_told("\nglovebox_loop_slow_turns_total{cause=\"frame_result\"} 1\n"), "one");
     expect(is_told("\nglovebox_loop_slow_turns_total{cause=\"request\"} 0\n"), "no other");
     expect(is_told("\nglovebox_loop_turn_seconds_count 1\n"), "one turn");
@@ -39,4 +51,19 @@ TEST(time_without_a_word_is_no_turn)
     expect(loop_turn_us() == 0, "%d us", (int) loop_turn_us());
 }
 
-TESTS(CASE(a_slow_turn_is_counted_by_what_took_longest), CASE(time_without_a_word_is_no_turn))
+TEST(a_turn_without_a_processor_blames_nothing_that_was_done)
+{
+    (void) loop_enter(CAUSE_LOG, NULL);
+    loop_turn_ends(now_us() + 30000); /* as if others had had it */
+    expect(is_told("\nglovebox_loop_slow_turns_total{cause=\"processor\"} 1\n"), "it waited");
+    (void) loop_enter(CAUSE_LOG, NULL);
+    (void) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL); /* as for a disk */
+    loop_turn_ends(now_us() + 60000);
+    expect(is_told("\nglovebox_loop_slow_turns_total{cause=\"log\"} 1\n"), "it slept");
+    expect(is_told("\nglovebox_loop_stalls_total{cause=\"log\"} 1\n"), "for more than 50 ms");
+    expect(is_told("\nglovebox_loop_stalls_total{cause=\"processor\"} 0\n"), "of 30 ms");
+    expect(is_told("\nglovebox_loop_slow_turns_total{cause=\"processor\"} 1\n"), "and that alone");
+}
+
+TESTS(CASE(a_slow_turn_is_counted_by_what_took_longest), CASE(time_without_a_word_is_no_turn),
+      CASE(a_turn_without_a_processor_blames_nothing_that_was_done))
