@@ -80,8 +80,7 @@ bool host_name_is_literal(const char *text, size_t size)
 
 bool host_name_matches(const char *name, const char *host, bool any_below)
 {
-    size_t length = strlen(name);
-    size_t tail = strlen(host);
+    size_t length = strlen(name), tail = strlen(host);
     if (!any_below)
         return length == tail && memcmp(name, host, length) == 0;
     return length > tail + 1 && name[length - tail - 1] == '.' &&

@@ -63,8 +63,7 @@ unsigned hosts_file_addresses(const char *hosts, const char *host, struct in6_ad
     if (strcmp(host, "localhost") == 0)
         hosts = own;
     for (const char *line = hosts; *line && count < max; line += *line == '\n') {
-        size_t size = strcspn(line, "#\n");
-        size_t from = strspn(line, blanks);
+        size_t size = strcspn(line, "#\n"), from = strspn(line, blanks);
         size_t address = strcspn(line + from, " \t\r\n#");
         if (from + address < size && has_name(line + from + address, size - from - address, host) &&
             read_address(line + from, address, &ret_addresses[count]))

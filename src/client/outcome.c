@@ -120,8 +120,7 @@ static bool is_withheld(const glb_outcome *outcome)
 
 int32_t glb_outcome_exit_status(const glb_outcome *outcome)
 {
-    int32_t code = glb_outcome_exit_code(outcome);
-    int32_t signal = glb_outcome_signal(outcome);
+    int32_t code = glb_outcome_exit_code(outcome), signal = glb_outcome_signal(outcome);
     const char *limit = text_of(json_member(outcome->root, "limit"), "name");
     switch (glb_outcome_status(outcome)) {
     case GLB_STATUS_DENIED:

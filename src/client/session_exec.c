@@ -233,8 +233,7 @@ static int execute(struct execution *execution, const struct http_request *reque
         return -1;
     http->until = deadline_in((int64_t) FOREVER_MS * 1000);
     http->watch = &execution->watch;
-    int sent = http_send(http, request, &unsent);
-    int result = http_receive(http, err);
+    int sent = http_send(http, request, &unsent), result = http_receive(http, err);
     if (result == HTTP_INTERRUPTED)
         result = fail(err, (enum error_code) GLB_E_CANCELLED, "cancelled");
     else if (result != 0 && sent < 0)

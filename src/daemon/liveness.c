@@ -14,8 +14,7 @@ static struct liveness {
     uv_timer_t timer;
     int file; /* without a name; -1: the file system has none such */
     int socket;
-    bool is_open;
-    bool is_working;
+    bool is_open, is_working;
 } liveness = { .file = -1 };
 
 static void write_and_wait(void *user)

@@ -82,8 +82,7 @@ static struct channel *make_channel(struct egress *egress, const struct egress_o
 struct channel *channel_open(struct egress *egress, const struct egress_open *terms,
                              const struct rules *rules, const int *sockets, error *err)
 {
-    unsigned count = EGRESS_LISTEN_PORT + terms->port_count;
-    unsigned next = 0;
+    unsigned count = EGRESS_LISTEN_PORT + terms->port_count, next = 0;
     struct channel *channel = make_channel(egress, terms, rules);
     if (!channel)
         (void) fail(err, ERR_SYSTEM, "no memory for a channel");

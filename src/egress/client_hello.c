@@ -89,8 +89,7 @@ static int assemble(const unsigned char *bytes, size_t size, unsigned char *mess
 /* The list has one host name; a second one would leave open which of them counts. */
 static bool read_server_name(struct span extension, char ret_name[HOST_NAME_SIZE])
 {
-    struct span list;
-    struct span host;
+    struct span list, host;
     size_t kind;
     if (!take_vector(&extension, 2, &list) || extension.left != 0)
         return false;
@@ -127,9 +126,7 @@ enum hello_verdict client_hello_read(const unsigned char *bytes, size_t size,
     int whole = assemble(bytes, size, message, &length);
     if (whole <= 0)
         return whole < 0 ? HELLO_NO_TLS : HELLO_MORE;
-    struct span hello = { message + 4, length };
-    struct span skipped;
-    struct span extensions;
+    struct span hello = { message + 4, length }, skipped, extensions;
     if (!take(&hello, 2 + 32, &skipped) ||   /* version, random */
         !take_vector(&hello, 1, &skipped) || /* session */
         !take_vector(&hello, 2, &skipped) || /* cipher suites */

@@ -93,8 +93,7 @@ static int connect_to(struct connection *connection, const struct in6_addr *addr
 {
     struct sockaddr_storage to;
     socklen_t size = fill_address(address, connection->record.port, &to);
-    int one = 1;
-    int made = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int one = 1, made = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (made < 0)
         return -1;
     (void) setsockopt(made, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);

@@ -26,8 +26,7 @@ static void put_number(unsigned char *at, unsigned value)
 static long read_name(const unsigned char *at, size_t size, struct dns_question *question)
 {
     char text[NAME_BYTES_MAX + 1];
-    size_t length = 0;
-    size_t used = 0;
+    size_t length = 0, used = 0;
     bool is_plain = true;
     for (;;) {
         if (used >= size || at[used] > 63)

@@ -193,8 +193,7 @@ static bool take_request(struct connection *connection)
         [HTTP_UPGRADE] = EGRESS_UPGRADE,
     };
     enum http_fault fault;
-    bool was_in_tunnel = connection->in_tunnel;
-    bool is_proxy = is_for_a_proxy(connection);
+    bool was_in_tunnel = connection->in_tunnel, is_proxy = is_for_a_proxy(connection);
     switch (http_head_read((const char *) connection->head, connection->head_size,
                            is_proxy ? 80 : connection->record.port, &head, &fault)) {
     case HTTP_MORE:

@@ -152,8 +152,7 @@ static char cleaned(struct redact *redact, const struct view *view, size_t at, s
 size_t redact_take(struct redact *redact, const char *piece, size_t size, char *ret_clean)
 {
     const struct view view = { redact->hold, piece, redact->held, redact->held + size };
-    size_t stars_end = redact->covered;
-    size_t at = 0;
+    size_t stars_end = redact->covered, at = 0;
     bool may_be = false;
     for (; at < view.size; at++) {
         size_t found = longest(redact, &view, at, &may_be);
@@ -161,8 +160,7 @@ size_t redact_take(struct redact *redact, const char *piece, size_t size, char *
             break;
         ret_clean[at] = cleaned(redact, &view, at, found, &stars_end);
     }
-    size_t held = view.size - at;
-    size_t from_hold = at < redact->held ? redact->held - at : 0;
+    size_t held = view.size - at, from_hold = at < redact->held ? redact->held - at : 0;
     memmove(redact->hold, redact->hold + redact->held - from_hold, from_hold);
     memcpy(redact->hold + from_hold, piece + size - (held - from_hold), held - from_hold);
     redact->held = held;

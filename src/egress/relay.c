@@ -35,8 +35,7 @@ static bool note_status(struct connection *connection)
 
 static void watch_both(struct connection *connection)
 {
-    const struct splice *up = &connection->up;
-    const struct splice *down = &connection->down;
+    const struct splice *up = &connection->up, *down = &connection->down;
     int inner =
         (splice_wants_read(up) ? UV_READABLE : 0) | (splice_wants_write(down) ? UV_WRITABLE : 0);
     int outer =

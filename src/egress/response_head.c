@@ -67,8 +67,7 @@ static const char *within(const struct egress_endpoint *endpoint, const char *va
 {
     char origins[2][HOST_NAME_SIZE + 16];
     const char *scheme = endpoint->is_tls ? "https" : "http";
-    size_t base = strlen(endpoint->path);
-    size_t at = 0;
+    size_t base = strlen(endpoint->path), at = 0;
     (void) snprintf(origins[0], sizeof origins[0], "%s://%s:%u/", scheme, endpoint->host,
                     endpoint->port);
     (void) snprintf(origins[1], sizeof origins[1], "%s://%s/", scheme, endpoint->host);

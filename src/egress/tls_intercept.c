@@ -45,8 +45,7 @@ struct tls_intercept {
     uv_poll_t outer_poll, inner_poll;
     unsigned handles;
     bool is_agreed; /* the handshake is over */
-    bool waits_for_outer_room, is_dropped, has_moved;
-    bool client_refuses;
+    bool waits_for_outer_room, is_dropped, has_moved, client_refuses;
     unsigned turns; /* that are left; what a socket still holds wakes us again */
     struct piece up, down;
 };
@@ -238,10 +237,8 @@ static void watch_one(uv_poll_t *poll, int events, uv_poll_cb ready)
 
 static void watch(struct tls_intercept *tls_intercept)
 {
-    const struct piece *up = &tls_intercept->up;
-    const struct piece *down = &tls_intercept->down;
-    bool up_is_full = up->from < up->size;
-    bool down_is_full = down->from < down->size;
+    const struct piece *up = &tls_intercept->up, *down = &tls_intercept->down;
+    bool up_is_full = up->from < up->size, down_is_full = down->from < down->size;
     int outer = (!up_is_full && !up->is_ended ? UV_READABLE : 0) |
                 (tls_intercept->waits_for_outer_room ? UV_WRITABLE : 0);
     int inner = (up_is_full ? UV_WRITABLE : 0) |
@@ -263,8 +260,7 @@ static void break_off(struct tls_intercept *tls_intercept)
 
 static void go_on(struct tls_intercept *tls_intercept)
 {
-    enum step up = STEP_DONE;
-    enum step down = STEP_DONE;
+    enum step up = STEP_DONE, down = STEP_DONE;
     tls_intercept->turns = TURNS;
     tls_intercept->waits_for_outer_room = false;
     if (!tls_intercept->is_agreed)
@@ -296,8 +292,7 @@ static void inner_is_ready(uv_poll_t *poll, int status, int events)
 
 static bool take_handshake(struct handshakes *handshakes)
 {
-    uint64_t now = (uint64_t) now_ms();
-    uint64_t max = (uint64_t) HANDSHAKES_A_SECOND * COST;
+    uint64_t now = (uint64_t) now_ms(), max = (uint64_t) HANDSHAKES_A_SECOND * COST;
     uint64_t level = handshakes->has_begun
                          ? handshakes->level + (now - handshakes->at_ms) * HANDSHAKES_A_SECOND
                          : max;

@@ -39,8 +39,7 @@ static size_t take_chunked(struct exchange *exchange, char *room, size_t size)
     size_t taken = 0;
     while (taken < size && exchange->in_from < exchange->in_size) {
         const char *at = exchange->in + exchange->in_from;
-        size_t has = exchange->in_size - exchange->in_from;
-        size_t used;
+        size_t has = exchange->in_size - exchange->in_from, used;
         enum http_chunk_verdict verdict =
             http_chunks_take(&exchange->chunks, at, has < size - taken ? has : size - taken, &used);
         if (verdict == CHUNK_DATA) {

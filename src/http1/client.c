@@ -103,8 +103,7 @@ static int wait_to_read(struct http *http, error *err)
         struct pollfd watched[3] = { { .fd = http->fd, .events = POLLIN },
                                      { .fd = http->interrupt, .events = POLLIN },
                                      { .fd = watch ? watch->fd : -1, .events = POLLIN } };
-        int64_t left = deadline_left_ms(http->until);
-        int64_t max = watch ? LOOK_WATCH_MS : LOOK_MS;
+        int64_t left = deadline_left_ms(http->until), max = watch ? LOOK_WATCH_MS : LOOK_MS;
         int ready = poll(watched, 3, left > max ? (int) max : (int) left);
         if (ready < 0 && errno != EINTR)
             return fail_os(err, "wait for gloveboxd");
@@ -251,8 +250,7 @@ static int read_chunks(struct http *http, void *data, size_t size, size_t *ret_s
                 return outcome;
         }
         const char *at = http->buffer + http->start;
-        size_t here = http->end - http->start;
-        size_t used;
+        size_t here = http->end - http->start, used;
         enum http_chunk_verdict verdict =
             http_chunks_take(&http->chunks, at, here < size ? here : size, &used);
         http->start += used;

@@ -32,8 +32,7 @@ static bool path_is_plain(struct http_text path)
 {
     const char *at = path.at;
     const char *end = path.at + path.size;
-    unsigned dots = 0;
-    unsigned others = 0;
+    unsigned dots = 0, others = 0;
     for (int before = 0, c; at < end; before = c) {
         bool is_slash = *at == '/';
         c = take_path_char(&at, end);

@@ -60,8 +60,7 @@ static bool has_six(void)
 /* One socket for both kinds of addresses, or for IPv4 where the kernel has no other. */
 static int bind_everywhere(int socket, bool is_six, uint16_t port)
 {
-    int no = 0;
-    int yes = 1;
+    int no = 0, yes = 1;
     struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
     struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons(port) };
     if (!is_six)

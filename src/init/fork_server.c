@@ -129,8 +129,7 @@ static int clone_sandbox(struct sandbox *sandbox, const struct build_sandbox *sp
     int start_pipe[2];
     if (pipe2(start_pipe, O_CLOEXEC) < 0)
         return fail_os(err, "make a pipe");
-    auto_fd pipe_read = start_pipe[0];
-    auto_fd pipe_write = start_pipe[1];
+    auto_fd pipe_read = start_pipe[0], pipe_write = start_pipe[1];
     int pidfd = -1;
     int place = net_pool_enter(spec); /* it is in its network namespace, or makes one: */
     unsigned long flags = namespaces_for(spec) & ~(place < 0 ? 0UL : (unsigned long) CLONE_NEWNET);

@@ -15,8 +15,7 @@
 /* One read. False when there is nothing more now. */
 static bool read_some(struct sandbox *sandbox, struct frame *frame)
 {
-    size_t have = frame->have;
-    size_t wanted = sizeof frame->head;
+    size_t have = frame->have, wanted = sizeof frame->head;
     if (have >= wanted)
         wanted += frame->head.size;
     unsigned char *into = have < sizeof frame->head ? (unsigned char *) &frame->head + have

@@ -18,12 +18,10 @@
 enum { CONNECTIONS_MAX = 24 };
 
 struct connection {
-    bool is_taken;
-    bool stands;
+    bool is_taken, stands;
     bool tried_both; /* 127.0.0.1 and ::1 */
     bool input_ends; /* gloveboxd has no more for it */
-    bool input_ended;
-    bool output_ended;
+    bool input_ended, output_ended;
     uint16_t port;
     uint32_t waiting;
     char pending[AGENT_WINDOW];

@@ -29,8 +29,7 @@ enum {
 
 /* The three descriptors of a program, ours and its. */
 struct ends {
-    int ours[3];
-    int theirs[3];
+    int ours[3], theirs[3];
     int control[2]; /* ours and its, of an interpreter */
     int image;      /* of one that is restored, else -1; borrowed */
 };
@@ -219,8 +218,7 @@ static pid_t fork_program(const struct sandbox *sandbox, const struct agent_star
         (void) fail_os(err, "make a pipe");
         return -1;
     }
-    auto_fd failure_read = pair[0];
-    auto_fd failure_write = pair[1];
+    auto_fd failure_read = pair[0], failure_write = pair[1];
     pid_t pid = fork();
     if (pid < 0) {
         (void) fail_os(err, "fork");

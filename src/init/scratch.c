@@ -175,8 +175,7 @@ static uint64_t above(uint64_t value, uint64_t start)
 void measure_scratch(struct sandbox *sandbox)
 {
     struct statfs all;
-    uint64_t bytes;
-    uint64_t inodes;
+    uint64_t bytes, inodes;
     struct agent_measured *now = &sandbox->measured;
     if (use_of_scratch(&bytes, &inodes, &all) < 0)
         return;

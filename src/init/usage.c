@@ -249,8 +249,7 @@ static uint64_t share_of(const struct sandbox *sandbox, struct row *row)
 /* Files and segments are counted once, mapped or not: where both are seen, the larger sum holds. */
 static uint64_t sum_shares(const struct sandbox *sandbox, uint64_t shared)
 {
-    uint64_t own = watch.unlisted;
-    uint64_t mapped = 0;
+    uint64_t own = watch.unlisted, mapped = 0;
     for (unsigned i = 0; i < watch.count; i++) {
         struct row *row = &watch.rows[i];
         uint64_t of_it = share_of(sandbox, row);
@@ -284,8 +283,7 @@ static struct row *largest_row(void)
  * not counted again. */
 static void kill_largest(struct sandbox *sandbox, uint64_t used)
 {
-    uint64_t left = used;
-    uint64_t kills = sandbox->usage.used.memory_kills;
+    uint64_t left = used, kills = sandbox->usage.used.memory_kills;
     while (left > sandbox->usage.bound.memory_bytes) {
         struct row *row = largest_row();
         if (!row) {
@@ -356,8 +354,7 @@ static void look(struct sandbox *sandbox)
     walk_numbers(sandbox, sandbox->processes, NULL, on_process);
     look_at_tasks(sandbox);
     measure_scratch(sandbox);
-    uint64_t shared = sum_shared(sandbox);
-    uint64_t sum = watch.resident + shared;
+    uint64_t shared = sum_shared(sandbox), sum = watch.resident + shared;
     int64_t looked_us = now_us();
     if (shares_are_due(sandbox, sum))
         look_at_shares(sandbox, sum, shared);

@@ -34,8 +34,7 @@ struct entry {
     const struct zygote_fork *order;
     const int *fds;
     const struct filter *filter;
-    int control;
-    int listener;
+    int control, listener;
 };
 
 int filter_read(int memory, struct filter *filter, error *err)

@@ -121,9 +121,7 @@ static PyObject *image(PyObject *self, PyObject *arguments)
 {
     static const struct zygote_hooks hooks = { PyOS_BeforeFork, PyOS_AfterFork_Parent,
                                                PyOS_AfterFork_Child };
-    int fd;
-    int control;
-    int verdict = -1;
+    int fd, control, verdict = -1;
     error err;
     if (!PyArg_ParseTuple(arguments, "ii", &fd, &control))
         return NULL;
@@ -141,8 +139,7 @@ static PyObject *image(PyObject *self, PyObject *arguments)
 /* lost(): how many threads and descriptors a restored interpreter has not got. */
 static PyObject *lost(PyObject *self, PyObject *nothing)
 {
-    unsigned threads;
-    unsigned descriptors;
+    unsigned threads, descriptors;
     image_lost(&threads, &descriptors);
     return Py_BuildValue("(II)", threads, descriptors);
 }
@@ -239,8 +236,7 @@ static PyObject *unpack(PyObject *self, PyObject *payload)
 /* result(id, what, json): whole, since no other thread and no signal's handler runs meanwhile. */
 static PyObject *result(PyObject *self, PyObject *arguments)
 {
-    unsigned id;
-    unsigned what;
+    unsigned id, what;
     const char *json;
     Py_ssize_t size;
     if (!PyArg_ParseTuple(arguments, "IIy#", &id, &what, &json, &size))
@@ -265,9 +261,7 @@ static PyObject *hold_value(PyObject *self, PyObject *arguments)
 static PyObject *executed(PyObject *self, PyObject *arguments)
 {
     unsigned id;
-    int exit_code;
-    int signal;
-    int ends;
+    int exit_code, signal, ends;
     unsigned count;
     if (!PyArg_ParseTuple(arguments, "IiipI", &id, &exit_code, &signal, &ends, &count))
         return NULL;

@@ -39,8 +39,7 @@ int jcs_compare(const char *left, const char *right)
     size_t a_left = strlen(left), b_left = strlen(right);
     while (a_left > 0 && b_left > 0) {
         size_t a_size, b_size;
-        uint64_t one = decode(a, a_left, &a_size);
-        uint64_t other = decode(b, b_left, &b_size);
+        uint64_t one = decode(a, a_left, &a_size), other = decode(b, b_left, &b_size);
         if (one != other) {
             bool one_is_far = one >= 0x10000, other_is_far = other >= 0x10000;
             if (one_is_far == other_is_far)
@@ -106,8 +105,7 @@ static bool are_sorted(const struct jcs *json, unsigned first)
 static void sort_members(struct jcs *json, unsigned first)
 {
     struct jcs_member *members = json->members;
-    unsigned end = json->member_count;
-    unsigned order[JCS_MEMBERS_MAX];
+    unsigned end = json->member_count, order[JCS_MEMBERS_MAX];
     for (unsigned i = first; i < end; i++) {
         unsigned place = i;
         while (place > first && jcs_compare(members[order[place - 1]].key, members[i].key) > 0) {

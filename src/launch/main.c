@@ -58,8 +58,7 @@ _Noreturn static void die(const char *path, const char *cause)
  * has its name there. */
 static void path_beside(const char *started, const char *name, char *ret_path)
 {
-    size_t folder = 0;
-    size_t size = 0;
+    size_t folder = 0, size = 0;
     for (size_t at = 0; started[at] != '\0'; at++)
         if (started[at] == '/')
             folder = at + 1;

@@ -93,8 +93,7 @@ int ledger_rotate_key(struct ledger *ledger, ledger_tell_rotation *tell, error *
 {
     struct signing_key next;
     struct merkle_head head;
-    auto_bytes payload = { 0 };
-    auto_bytes record = { 0 };
+    auto_bytes payload = { 0 }, record = { 0 };
     if (ledger_begin(ledger, &head, err) < 0)
         return -1;
     int result = check_room_for_key(ledger, err);

@@ -238,8 +238,7 @@ static int check(struct checking *checking, error *err)
         return fail_os(err, "make room to check %zu records", checking->record_count);
     }
     uint64_t told = report->problems;
-    bool every = checking->order->every_signature || told > 0;
-    bool had_gap = checking->has_gap;
+    bool every = checking->order->every_signature || told > 0, had_gap = checking->has_gap;
     checking->is_quiet = !every;
     if (verify_records(checking, every, err) < 0 || build_tree(checking, err) < 0)
         return -1;

@@ -111,8 +111,7 @@ int network_read(const char *text, unsigned char ret_network[16], unsigned *ret_
         address_map(&four, &address);
     else if (inet_pton(AF_INET6, host, &address) != 1)
         return -1;
-    unsigned max = is_four ? 32 : 128;
-    unsigned prefix = max;
+    unsigned max = is_four ? 32 : 128, prefix = max;
     if (text[length] == '/') {
         char *end;
         if (text[length + 1] < '0' || text[length + 1] > '9')

@@ -18,8 +18,7 @@ static void write_languages(const struct policy *policy, struct bytes *out)
 /* What of Python is there; distributions are named as `import` mostly knows them. */
 static void write_packages(struct json_object *manifest, bool has_network, struct bytes *out)
 {
-    struct json_object *text = NULL;
-    struct json_object *packages = NULL;
+    struct json_object *text = NULL, *packages = NULL;
     if (json_object_object_get_ex(manifest, "description", &text))
         bytes_print(out, "Installed: %s\n", json_object_get_string(text));
     if (!json_object_object_get_ex(manifest, "python", &packages) ||
@@ -28,8 +27,7 @@ static void write_packages(struct json_object *manifest, bool has_network, struc
     size_t count = json_object_array_length(packages);
     bytes_add_text(out, "Python packages:");
     for (size_t i = 0; i < count && i < PACKAGES_MAX; i++) {
-        struct json_object *package = json_object_array_get_idx(packages, i);
-        struct json_object *name = NULL;
+        struct json_object *package = json_object_array_get_idx(packages, i), *name = NULL;
         struct json_object *version = NULL;
         (void) json_object_object_get_ex(package, "name", &name);
         (void) json_object_object_get_ex(package, "version", &version);
@@ -83,8 +81,7 @@ static void write_limits(const struct policy *policy, struct bytes *out)
     bytes_add_text(out, "Limits of a run:\n");
     for_each(row, limit_rows) {
         enum limit_id id = (enum limit_id)(row - limit_rows);
-        uint64_t value = limit_get(&policy->limits, id);
-        uint64_t max = limit_get(&policy->maximum, id);
+        uint64_t value = limit_get(&policy->limits, id), max = limit_get(&policy->maximum, id);
         char texts[2][32];
         if (limit_may_be_off(id) && value == 0)
             continue;

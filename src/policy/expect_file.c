@@ -96,8 +96,7 @@ static unsigned index_of(const struct conversion *conversion, const struct yaml_
 static struct json_object *take_value(const struct conversion *conversion,
                                       const struct yaml_node *node)
 {
-    struct json_object **at = &conversion->values[index_of(conversion, node)];
-    struct json_object *value = *at;
+    struct json_object **at = &conversion->values[index_of(conversion, node)], *value = *at;
     *at = NULL;
     return value;
 }

@@ -41,8 +41,7 @@ bool network_policy_intercepts(const struct network_policy *policy)
 
 bool network_is_endpoint(const char *host)
 {
-    size_t length = strlen(host);
-    size_t suffix = strlen(ENDPOINT_SUFFIX);
+    size_t length = strlen(host), suffix = strlen(ENDPOINT_SUFFIX);
     return length > suffix && strcmp(host + length - suffix, ENDPOINT_SUFFIX) == 0;
 }
 

@@ -67,8 +67,7 @@ int policy_narrow(const struct policy *policy, const struct limits_asked *asked,
         enum limit_id id = (enum limit_id)(row - limit_rows);
         if (!(asked->given & (UINT64_C(1) << id)))
             continue;
-        uint64_t value = limit_get(&asked->values, id);
-        uint64_t maximum = limit_get(&policy->maximum, id);
+        uint64_t value = limit_get(&asked->values, id), maximum = limit_get(&policy->maximum, id);
         if (limit_set(&granted, id, value, err) < 0)
             return -1;
         if (!limit_exceeds(id, value, maximum))

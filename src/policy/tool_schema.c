@@ -48,8 +48,7 @@ static struct json_object *limit_schema(const struct policy *policy, enum limit_
 
 static struct json_object *parameters(const struct policy *policy)
 {
-    struct json_object *root = typed("object", NULL);
-    struct json_object *properties = json_object_new_object();
+    struct json_object *root = typed("object", NULL), *properties = json_object_new_object();
     struct json_object *code =
         typed("string", "The program. What it prints and the files that it makes in "
                         "/workspace come back.");
@@ -57,8 +56,7 @@ static struct json_object *parameters(const struct policy *policy)
     struct json_object *languages = json_object_new_array();
     struct json_object *limits =
         typed("object", "To ask for less, or for more within the maximum.");
-    struct json_object *each = json_object_new_object();
-    struct json_object *required = json_object_new_array();
+    struct json_object *each = json_object_new_object(), *required = json_object_new_array();
     add(code, "minLength", json_object_new_int(1));
     add(code, "maxLength", json_object_new_int(CODE_MAX));
     for (size_t i = 0; i < policy->language_count; i++)
@@ -103,8 +101,7 @@ static struct json_object *array_of(struct json_object *item)
 
 static struct json_object *for_openai(const struct policy *policy, const char *description)
 {
-    struct json_object *tool = json_object_new_object();
-    struct json_object *function = json_object_new_object();
+    struct json_object *tool = json_object_new_object(), *function = json_object_new_object();
     member_set_text(tool, "type", "function");
     member_set_text(function, "name", tool_name);
     member_set_text(function, "description", description);
@@ -124,8 +121,7 @@ static struct json_object *for_anthropic(const struct policy *policy, const char
 
 static struct json_object *for_mcp(const struct policy *policy, const char *description)
 {
-    struct json_object *root = json_object_new_object();
-    struct json_object *tool = json_object_new_object();
+    struct json_object *root = json_object_new_object(), *tool = json_object_new_object();
     struct json_object *hints = json_object_new_object();
     member_set_text(tool, "name", tool_name);
     member_set_text(tool, "title", "Run code");
@@ -142,8 +138,7 @@ static struct json_object *for_mcp(const struct policy *policy, const char *desc
 
 static struct json_object *content_of(struct json_object *schema)
 {
-    struct json_object *content = json_object_new_object();
-    struct json_object *json = json_object_new_object();
+    struct json_object *content = json_object_new_object(), *json = json_object_new_object();
     struct json_object *root = json_object_new_object();
     add(json, "schema", schema);
     add(content, "application/json", json);
@@ -154,16 +149,11 @@ static struct json_object *content_of(struct json_object *schema)
 /* The whole interface is in /openapi.json of the daemon; this is what a model needs of it. */
 static struct json_object *for_openapi(const struct policy *policy, const char *description)
 {
-    struct json_object *root = json_object_new_object();
-    struct json_object *info = json_object_new_object();
-    struct json_object *paths = json_object_new_object();
-    struct json_object *path = json_object_new_object();
-    struct json_object *post = json_object_new_object();
-    struct json_object *schema = parameters(policy);
+    struct json_object *root = json_object_new_object(), *info = json_object_new_object();
+    struct json_object *paths = json_object_new_object(), *path = json_object_new_object();
+    struct json_object *post = json_object_new_object(), *schema = parameters(policy);
     struct json_object *chosen = typed("string", "The policy that the limits here are of.");
-    struct json_object *properties = NULL;
-    struct json_object *required = NULL;
-    struct json_object *answers = json_object_new_object();
+    struct json_object *properties = NULL, *required = NULL, *answers = json_object_new_object();
     struct json_object *body = NULL;
     struct json_object *answer = content_of(typed("object", "docs/api.md#the-result"));
     member_set_text(root, "openapi", "3.1.0");

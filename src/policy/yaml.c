@@ -177,8 +177,7 @@ static int decode_block(struct builder *builder, const char *text, size_t length
     while (at < length) {
         const char *line = text + at;
         const char *end = memchr(line, '\n', length - at);
-        size_t size = end ? (size_t) (end - line) : length - at;
-        size_t blanks = 0;
+        size_t size = end ? (size_t) (end - line) : length - at, blanks = 0;
         while (blanks < size && line[blanks] == ' ')
             blanks++;
         if (indent == 0 && blanks < size)

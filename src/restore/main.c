@@ -87,8 +87,7 @@ _Noreturn void restore(void)
     hold_signals();
     (void) kernel(SYS_close_range, IMAGE_FD_IMAGE + 1, ~0U, 0);
     read_plan();
-    uint64_t page = plan.head.page;
-    uint64_t end = ((uint64_t) _end + page - 1) & ~(page - 1);
+    uint64_t page = plan.head.page, end = ((uint64_t) _end + page - 1) & ~(page - 1);
     clear_space(&plan, end);
     map_areas(&plan, objects);
     fill_areas(&plan);

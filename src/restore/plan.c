@@ -105,9 +105,7 @@ const char *plan_fault(const struct plan *plan)
 {
     const struct image_head *head = &plan->head;
     uint64_t last = 0;
-    bool can_resume = false;
-    bool has_stack = false;
-    bool has_thread = false;
+    bool can_resume = false, has_stack = false, has_thread = false;
     if (plan->names[0] != '\0' || plan->names[head->names - 1] != '\0')
         return "a name has no end";
     for (unsigned i = 0; i < head->areas; i++) {

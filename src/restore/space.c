@@ -99,8 +99,7 @@ static void move(uint64_t from, uint64_t to, uint64_t bytes, const char *name)
 /* Twice, since where one has to go another may still be. */
 static void move_specials(const struct image_head *head, const struct range *now)
 {
-    uint64_t waits[IMAGE_SPECIALS];
-    uint64_t at = WAITING_FROM;
+    uint64_t waits[IMAGE_SPECIALS], at = WAITING_FROM;
     for (unsigned i = 0; i < IMAGE_SPECIALS; i++) {
         uint64_t bytes = now[i].end - now[i].start;
         if (bytes != head->specials[i].end - head->specials[i].start)
@@ -210,8 +209,7 @@ static long object_of(const struct image_area *area, int32_t *objects)
 static void map_area(const struct plan *plan, const struct image_area *area, int32_t *objects)
 {
     long protect = area->is_filled ? PROT_READ | PROT_WRITE : area->protect;
-    long flags = MAP_FIXED_NOREPLACE;
-    long file = -1;
+    long flags = MAP_FIXED_NOREPLACE, file = -1;
     const char *name = NULL;
     switch ((enum image_kind) area->kind) {
     case IMAGE_MEMORY:

@@ -117,16 +117,13 @@ static pid_t clone_child(int directory, int *ret_pidfd)
 int fork_server_start(struct spawner *spawner, uint32_t index, error *err)
 {
     struct template *template = &spawner->templates[index];
-    int pair[2];
-    int start[2];
+    int pair[2], start[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return fail_os(err, "make a socket for a holder");
-    auto_fd ours = pair[0];
-    auto_fd theirs = pair[1];
+    auto_fd ours = pair[0], theirs = pair[1];
     if (pipe2(start, O_CLOEXEC) < 0)
         return fail_os(err, "make a pipe for a holder");
-    auto_fd go_read = start[0];
-    auto_fd go_write = start[1];
+    auto_fd go_read = start[0], go_write = start[1];
 
     if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
         return fail_os(err, "make a socket for a holder");

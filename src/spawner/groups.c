@@ -142,8 +142,7 @@ static int limit_cpu(int leaf, bool unified, const struct spawn_build *build)
 static int limit_disk_rate(const struct spawner *spawner, int leaf, bool unified,
                            const struct spawn_build *build)
 {
-    unsigned major = spawner->disk_major;
-    unsigned minor = spawner->disk_minor;
+    unsigned major = spawner->disk_major, minor = spawner->disk_minor;
     unsigned long long rates[2] = { build->disk_read_rate, build->disk_write_rate };
     static const char *const v1[2] = { "blkio.throttle.read_bps_device",
                                        "blkio.throttle.write_bps_device" };
@@ -292,8 +291,7 @@ int remove_leaves(const struct spawner *spawner, struct slot *slot)
     bool is_plain = slot->groups & (1U << GROUP_PIDS) && !slot->is_frozen &&
                     build->network == SPAWN_NETWORK_NONE && build->cpus_milli == 0;
     bool keeps = is_plain && slot - spawner->slots < SLOTS_KEEPING;
-    uint32_t may_stay = keeps ? slot->groups & KEPT_GROUPS : 0;
-    uint32_t worn = 0;
+    uint32_t may_stay = keeps ? slot->groups & KEPT_GROUPS : 0, worn = 0;
     if (remove_kinds(spawner, slot, slot->groups & ~may_stay) < 0)
         return -1;
     for (unsigned kind = 0; kind < GROUPS; kind++)

@@ -350,8 +350,7 @@ static void handle(const struct epoll_event *event, bool *ret_daemon_gone)
 
 static void serve(void)
 {
-    bool daemon_gone = false;
-    bool some_leave = false;
+    bool daemon_gone = false, some_leave = false;
     while (!daemon_gone) {
         struct epoll_event events[64];
         int count = epoll_wait(spawner.epoll, events, COUNT_OF(events), some_leave ? 1 : 1000);

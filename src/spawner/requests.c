@@ -29,8 +29,7 @@ enum { BUILD_MS = 10000 };
 /* The ceilings, compiled from the same table that all programs use. */
 static const struct ceiling {
     const char *name;
-    size_t field;
-    size_t size;
+    size_t field, size;
     uint64_t min, max;
 } ceilings[] = {
 #define CEILING(limit, field, min, max)                                                          \
@@ -126,8 +125,7 @@ static struct build_sandbox order_for(const struct spawner *spawner, const struc
 static unsigned list_descriptors(const struct spawner *spawner, const struct slot *slot, int inside,
                                  int report, int *ret_fds)
 {
-    unsigned groups = slot->procs_count;
-    unsigned taken = 0;
+    unsigned groups = slot->procs_count, taken = 0;
     ret_fds[0] = inside;
     ret_fds[1] = report;
     for (unsigned i = 0; i < spawner->root_count; i++)
@@ -145,8 +143,7 @@ static int order_sandbox(struct spawner *spawner, struct slot *slot, error *err)
     if (make_leaves(spawner, slot, build, err) < 0)
         return -1;
 
-    int inside[2];
-    int report[2];
+    int inside[2], report[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, inside) < 0)
         return fail_os(err, "make a stream for a sandbox");
     slot->inside = inside[0];

@@ -43,8 +43,7 @@ static int zygote_start(struct spawner *spawner, const struct zygote *wanted, st
         return fail(err, ERR_BUSY, "all %d zygotes have work; try again", ZYGOTES_MAX);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return fail_os(err, "make a socket for a zygote");
-    auto_fd ours = pair[0];
-    auto_fd theirs = pair[1];
+    auto_fd ours = pair[0], theirs = pair[1];
     struct zygote fresh = { .template = wanted->template,
                             .set = wanted->set,
                             .tenant = wanted->tenant }; /* `wanted` may be in the place we get */

@@ -124,8 +124,7 @@ static int add_helpers(const struct launch_plan *plan, struct launch *launch, er
 int launch_start(const struct launch_plan *plan, struct launch *ret_launch, error *err)
 {
     struct launch launch = launch_none();
-    auto_program spawner = { 0 };
-    auto_program daemon = { .death_signal = plan->private ? SIGKILL : SIGTERM };
+    auto_program spawner = { 0 }, daemon = { .death_signal = plan->private ? SIGKILL : SIGTERM };
     auto_templates templates = { 0 };
     struct surroundings here = { .templates = &templates, .privileged = host_grants_privileges() };
     daemon.becomes = here.privileged ? HOST_ID_DAEMON : 0;
@@ -134,8 +133,7 @@ int launch_start(const struct launch_plan *plan, struct launch *ret_launch, erro
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return fail_os(err, "make a socket between spawner and daemon");
-    auto_fd spawner_end = pair[0];
-    auto_fd daemon_end = pair[1];
+    auto_fd spawner_end = pair[0], daemon_end = pair[1];
     if (templates_find(plan->state, plan->first_template, &templates, err) < 0 ||
         (here.privileged && check_reach(templates.folder, HOST_ID_BASE, err) < 0))
         return -1;

@@ -75,8 +75,7 @@ int review_package(const char *state, int requests, struct json_object *request,
     };
     if (review_run(&run, &text, err) < 0)
         return -1;
-    struct json_object *facts = json_tokener_parse(text);
-    struct json_object *files = NULL;
+    struct json_object *facts = json_tokener_parse(text), *files = NULL;
     if (json_object_object_get_ex(facts, "files", &files) && json_object_array_length(files) > 0) {
         *ret_facts = facts;
         return 0;

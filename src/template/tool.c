@@ -243,8 +243,7 @@ static int run(struct tool *tool, struct running *running, error *err)
         return -1;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return fail_os(err, "make a pipe");
-    auto_fd errors = ends[0];
-    auto_fd their_end = ends[1];
+    auto_fd errors = ends[0], their_end = ends[1];
     if (start(tool, tool->output > 0 ? tool->output : their_end, their_end, running, err) < 0)
         return -1;
     (void) close(take_fd(&their_end));

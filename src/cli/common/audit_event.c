@@ -51,8 +51,7 @@ int tell_audit(const char *state, const char *kind, const struct event_field *fi
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
         return fail_os(err, "make a pipe");
-    auto_fd ours = ends[0];
-    auto_fd theirs = ends[1];
+    auto_fd ours = ends[0], theirs = ends[1];
     pid_t child = fork();
     if (child == 0) {
         int result = append_here(state, kind, fields, err);

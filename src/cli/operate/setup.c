@@ -248,8 +248,7 @@ static void tell_next(const struct setup *setup)
 /* Gives  the exit status. */
 static int show_and_write(const struct setup *setup, error *err)
 {
-    auto_bytes settings = { 0 };
-    auto_bytes policy = { 0 };
+    auto_bytes settings = { 0 }, policy = { 0 };
     bool has_network = setup_wants(&setup->answers, SETUP_NETWORK);
     setup_write_settings(setup->before, &setup->answers, &settings);
     if (has_network)

@@ -38,8 +38,7 @@ const char *setup_next_word(const char *list, char ret_word[SETTING_SIZE])
 static void list_files(const char *folder, char *text, size_t size)
 {
     static char names[POLICY_LIST_MAX][POLICY_NAME_SIZE];
-    size_t count = 0;
-    size_t used = 0;
+    size_t count = 0, used = 0;
     error unused;
     text[0] = '\0';
     if (policy_list(folder, names, &count, &unused) < 0)

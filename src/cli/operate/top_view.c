@@ -12,8 +12,7 @@ enum { RUNS_MIN = 5, OFTEN_PERCENT = 20 };
 
 /* Lines that are left on the page; the rest is counted, not shown. */
 struct page {
-    int left;
-    int hidden;
+    int left, hidden;
 };
 
 static void line(struct page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -168,8 +167,7 @@ static void suggest_limits(struct page *page, json_object *key)
         return;
     json_object_object_foreach(hits, limit, value)
     {
-        int64_t times = json_object_get_int64(value);
-        int64_t percent = times * 100 / runs;
+        int64_t times = json_object_get_int64(value), percent = times * 100 / runs;
         if (percent >= OFTEN_PERCENT)
             line(page,
                  "  %s of %s: %lld of %lld runs (%lld %%) hit it; if that is ordinary work the "
@@ -181,8 +179,7 @@ static void suggest_limits(struct page *page, json_object *key)
 
 static void suggest_quotas(struct page *page, json_object *key)
 {
-    int64_t refused = count(key, "refused"), runs = count(key, "runs");
-    int64_t asked = refused + runs;
+    int64_t refused = count(key, "refused"), runs = count(key, "runs"), asked = refused + runs;
     const char *name = strcmp(text(key, "id"), "-") == 0 ? "the owner" : text(key, "id");
     if (refused > 0 && asked >= RUNS_MIN && refused * 100 / asked >= OFTEN_PERCENT)
         line(page,

@@ -34,8 +34,7 @@ struct limit_use {
     uint64_t runs;     /* that were granted max_granted: others had asked for less */
     uint64_t lowered;  /* the others */
     uint64_t measured; /* runs that came to their own end, and whose use is known */
-    uint64_t hits, ends;
-    uint64_t shares[SHARES];
+    uint64_t hits, ends, shares[SHARES];
     uint64_t max_granted;
 };
 

@@ -48,8 +48,7 @@ static int start_tar(const char *from, pid_t *ret_child, int *ret_file, error *e
 int copy_folder_in(const struct copy *copy, const char *from, const char *path, error *err)
 {
     pid_t child = -1;
-    int status = 0;
-    int file = -1;
+    int status = 0, file = -1;
     if (start_tar(from, &child, &file, err) < 0)
         return -1;
     int32_t code = glb_session_write(copy->arguments->client, copy->session, path, 1, file);

@@ -132,8 +132,7 @@ static void draw(const struct editor *editor)
     struct winsize size = { .ws_col = 80 };
     (void) ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
     size_t prompt = columns_of(editor->prompt, strlen(editor->prompt));
-    size_t room = size.ws_col > prompt + 8 ? size.ws_col - prompt - 1 : 8;
-    size_t begin = 0;
+    size_t room = size.ws_col > prompt + 8 ? size.ws_col - prompt - 1 : 8, begin = 0;
     while (columns_of(line + begin, editor->cursor - begin) >= room)
         begin++;
     while (begin < editor->length && !begins_character(line[begin]))
@@ -233,8 +232,7 @@ static void look_back(struct editor *editor, bool is_back)
 static void escape(struct editor *editor)
 {
     int kind = next_byte(editor->reader);
-    int key = kind == '[' || kind == 'O' ? next_byte(editor->reader) : kind;
-    int number = key;
+    int key = kind == '[' || kind == 'O' ? next_byte(editor->reader) : kind, number = key;
     while (key >= '0' && key <= ';')
         key = next_byte(editor->reader);
     if (key == 'A' || key == 'B')

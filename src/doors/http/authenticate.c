@@ -98,8 +98,7 @@ static void add_older(struct exchange *exchange, const struct quota_left *quota)
 static void add_rates(struct exchange *exchange)
 {
     struct quota_left runs, cpu_s;
-    auto_bytes policy = { 0 };
-    auto_bytes state = { 0 };
+    auto_bytes policy = { 0 }, state = { 0 };
     service_quotas(exchange->service, &exchange->caller, &runs, &cpu_s);
     const struct {
         const char *name;

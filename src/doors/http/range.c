@@ -33,8 +33,7 @@ int range_read(const char *text, uint64_t size, struct byte_range *ret_range)
     if (strncmp(text, unit, sizeof unit - 1) != 0)
         return RANGE_WHOLE;
     text += sizeof unit - 1;
-    uint64_t first = 0;
-    uint64_t last = UINT64_MAX;
+    uint64_t first = 0, last = UINT64_MAX;
     bool has_first = read_number(&text, &first);
     if (*text != '-')
         return RANGE_WHOLE;

@@ -169,8 +169,7 @@ static void write_head(struct exchange *exchange, unsigned status, size_t size, 
 bool exchange_fail_early(struct exchange *exchange, const error *cause)
 {
     const struct connection *connection = connection_of(exchange->connection);
-    auto_bytes json = { 0 };
-    auto_bytes answer = { 0 };
+    auto_bytes json = { 0 }, answer = { 0 };
     unsigned status = (unsigned) write_failure(exchange, cause, &json)->http_status;
     if (exchange->http->settings.answering)
         exchange->http->settings.answering(exchange, status);

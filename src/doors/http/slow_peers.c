@@ -49,8 +49,7 @@ static int64_t may_owe_ms(const struct connection *connection)
 
 static bool owes_too_long(const struct connection *connection, int64_t now)
 {
-    int64_t since = owes_since(connection);
-    int64_t max_ms = since != 0 ? may_owe_ms(connection) : 0;
+    int64_t since = owes_since(connection), max_ms = since != 0 ? may_owe_ms(connection) : 0;
     return max_ms > 0 && now - since > max_ms;
 }
 

@@ -32,9 +32,7 @@ static void look(void *context, const char *name, const char *value)
  * none. */
 static const char *decode(const char *value, char room[VALUE_MAX])
 {
-    size_t size;
-    size_t begin = sizeof prefix - 1;
-    size_t length = strlen(value);
+    size_t size, begin = sizeof prefix - 1, length = strlen(value);
     while (length > 0 && (value[length - 1] == ' ' || value[length - 1] == '\t'))
         length--; /* blanks around a value are none of it (RFC 9110, 5.5) */
     if (length >= VALUE_MAX)

@@ -70,8 +70,7 @@ static ssize_t read_stream(struct exchange *exchange, char *bytes, size_t size)
                 take_out(stream, &stream->calls[i]);
         }
     }
-    size_t left = stream->out.size - stream->sent;
-    size_t here = left < size ? left : size;
+    size_t left = stream->out.size - stream->sent, here = left < size ? left : size;
     if (stream->out.failed)
         return STREAM_BROKEN;
     if (here == 0)

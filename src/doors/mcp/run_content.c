@@ -64,8 +64,7 @@ static void add_values(struct bytes *text, struct json_object *result)
 
 static void add_fault(struct bytes *text, struct json_object *result)
 {
-    struct json_object *fault = json_member(result, "error");
-    struct json_object *limit = json_member(result, "limit");
+    struct json_object *fault = json_member(result, "error"), *limit = json_member(result, "limit");
     const char *trace = member_text(fault, "traceback");
     if (trace && *trace) {
         add_line(text, trace);
@@ -211,8 +210,7 @@ static void write_links(struct json_object *result, struct bytes *out)
     size_t count = list ? json_object_array_length(list) : 0;
     for (size_t i = 0; i < count && i < LINKS_MAX && run; i++) {
         struct json_object *file = json_object_array_get_idx(list, i);
-        auto_bytes name = { 0 };
-        auto_bytes uri = { 0 };
+        auto_bytes name = { 0 }, uri = { 0 };
         add_file(&name, file);
         bytes_print(&uri, "glovebox://artifacts/%s",
                     member_text(file, "sha256") ? member_text(file, "sha256") : "");

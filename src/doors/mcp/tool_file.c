@@ -381,8 +381,7 @@ static void tell_list(struct mcp_call *call)
 {
     struct mcp_work *work = &call->work;
     struct file_entry entry;
-    auto_bytes text = { 0 };
-    auto_bytes rows = { 0 };
+    auto_bytes text = { 0 }, rows = { 0 };
     const struct bytes *path = file_task_path(work->file);
     size_t count = file_task_entries(work->file);
     bool is_cut = file_task_is_cut(work->file);

@@ -86,9 +86,7 @@ static void get_approvals(struct exchange *exchange)
 static int decide(struct exchange *exchange, struct bytes *json, error *err)
 {
     struct approval_order order = { .id = exchange->parameters[0] };
-    auto_bytes decision = { 0 };
-    auto_bytes scope = { 0 };
-    auto_bytes reason = { 0 };
+    auto_bytes decision = { 0 }, scope = { 0 }, reason = { 0 };
     const struct field fields[] = {
         { "decision", FIELD_TEXT, &decision, 16 },
         { "scope", FIELD_TEXT, &scope, 16 },

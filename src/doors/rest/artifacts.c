@@ -94,8 +94,7 @@ static void get_artifact(struct exchange *exchange)
 
 /* An archive on its way out. The list is the result's own. */
 struct packing {
-    struct json_object *result;
-    struct json_object *list;
+    struct json_object *result, *list;
     size_t count, next; /* of the files; `next` is the one that is open, or begins now */
     int fd;             /* of the open one */
     uint64_t left;      /* of its bytes */
@@ -107,8 +106,7 @@ struct packing {
 
 static const char *text_of(const struct packing *packing, size_t index, const char *field)
 {
-    struct json_object *value = NULL;
-    struct json_object *row = json_object_array_get_idx(packing->list, index);
+    struct json_object *value = NULL, *row = json_object_array_get_idx(packing->list, index);
     (void) json_object_object_get_ex(row, field, &value);
     const char *text = value ? json_object_get_string(value) : NULL;
     return text ? text : "";
@@ -116,8 +114,7 @@ static const char *text_of(const struct packing *packing, size_t index, const ch
 
 static uint64_t size_of(const struct packing *packing, size_t index)
 {
-    struct json_object *value = NULL;
-    struct json_object *row = json_object_array_get_idx(packing->list, index);
+    struct json_object *value = NULL, *row = json_object_array_get_idx(packing->list, index);
     (void) json_object_object_get_ex(row, "bytes", &value);
     return value ? json_object_get_uint64(value) : 0;
 }

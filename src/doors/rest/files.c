@@ -154,8 +154,7 @@ static void ask(struct exchange *exchange, enum file_action action)
 {
     error err;
     if (!exchange->user) {
-        auto_bytes path = { 0 };
-        auto_bytes to = { 0 };
+        auto_bytes path = { 0 }, to = { 0 };
         struct file_order order = { .action = action,
                                     .path = &path,
                                     .to = action == FILE_MOVE ? &to : NULL,

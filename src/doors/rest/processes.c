@@ -351,8 +351,7 @@ static void post_signal(struct exchange *exchange)
 static void post_resize(struct exchange *exchange)
 {
     error err;
-    uint64_t rows = 24;
-    uint64_t columns = 80;
+    uint64_t rows = 24, columns = 80;
     const struct field fields[] = {
         { "rows", FIELD_COUNT, &rows, PROCESS_SIZE_MAX },
         { "columns", FIELD_COUNT, &columns, PROCESS_SIZE_MAX },

@@ -39,8 +39,7 @@ static int write_bundle(const struct exchange *exchange, const struct bytes *env
 static void get_receipt(struct exchange *exchange)
 {
     const char *proof = exchange_query(exchange, "proof");
-    struct bytes envelope = { 0 };
-    struct bytes bundle = { 0 };
+    struct bytes envelope = { 0 }, bundle = { 0 };
     error err;
     int result = service_receipt(exchange->service, &exchange->caller, exchange->parameters[0],
                                  &envelope, &err);

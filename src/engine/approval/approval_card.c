@@ -257,8 +257,7 @@ static int by_name(const void *left, const void *right)
 /* Keys in their order: the same request is the same, in whatever order it was written. */
 static int add_request(crypto_generichash_state *state, struct json_object *object, error *err)
 {
-    size_t count = 0;
-    size_t size = (size_t) json_object_object_length(object);
+    size_t count = 0, size = (size_t) json_object_object_length(object);
     const char **names = (const char **) calloc(size + 1, sizeof *names);
     if (!names)
         return fail(err, ERR_SYSTEM, "no memory to bind an approval");

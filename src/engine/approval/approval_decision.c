@@ -66,8 +66,7 @@ static int check_decider(const struct account *account, const struct approval *a
 static int fill_decision(const struct approval_decision *decision, struct approval *approval,
                          error *err)
 {
-    int64_t waits_ms = approval->expires_ms - approval->asked_ms;
-    int64_t now = wall_clock_ms();
+    int64_t waits_ms = approval->expires_ms - approval->asked_ms, now = wall_clock_ms();
     approval->state = decision->approves ? APPROVAL_APPROVED : APPROVAL_DENIED;
     approval->decided_ms = now;
     approval->until_ms = decision->until_ms ? decision->until_ms : now + waits_ms;

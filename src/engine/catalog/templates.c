@@ -297,8 +297,7 @@ static void tell_added(struct templates *templates, int index, const char *name,
 /* Whether its directory still has its name. */
 static bool is_in_place(const struct template *template, int folder)
 {
-    struct stat held;
-    struct stat named;
+    struct stat held, named;
     return fstat(template->held, &held) == 0 && fstatat(folder, template->name, &named, 0) == 0 &&
            held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }

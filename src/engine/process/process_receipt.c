@@ -25,8 +25,7 @@ struct process_proof {
     struct sha256 stdin_hash;
     struct bytes names; /* of variables, each ended by NUL */
     size_t name_count;
-    uint64_t printed[2];
-    uint64_t cpu_before_us;
+    uint64_t printed[2], cpu_before_us;
     int64_t began_us;
     char receipt[RECEIPT_ID_SIZE];
 };

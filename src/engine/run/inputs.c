@@ -12,8 +12,7 @@ enum { PIECE = AGENT_PAYLOAD_MAX / 3 * 3 };
 struct input {
     const struct payload *content;
     const char *path;
-    uint32_t flags;
-    uint32_t mode;
+    uint32_t flags, mode;
 };
 
 /* Inputs in order: certificates, files, then stdin, then code. Returns false after the last. */

@@ -17,8 +17,7 @@ static uint64_t between_ms(int64_t from_us, int64_t to_us)
 
 static uint64_t output_total(const struct run *run)
 {
-    uint64_t one = run->collector.output[0].total;
-    uint64_t other = run->collector.output[1].total;
+    uint64_t one = run->collector.output[0].total, other = run->collector.output[1].total;
     return one > other ? one : other;
 }
 

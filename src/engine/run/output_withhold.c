@@ -133,8 +133,7 @@ static void on_moment(uv_timer_t *timer)
 static int64_t moment_left_ms(const struct run *run)
 {
     int64_t max_ms = (int64_t) run->plan.limits.wall + HELD_BEYOND_MS;
-    int64_t spent_ms = (now_us() - run->started_us) / 1000;
-    int64_t left_ms = max_ms - spent_ms;
+    int64_t spent_ms = (now_us() - run->started_us) / 1000, left_ms = max_ms - spent_ms;
     return left_ms >= 0 ? left_ms : HELD_STEP_MS - (-left_ms % HELD_STEP_MS);
 }
 

@@ -14,8 +14,7 @@ static const char default_language[] = "python";
 struct words {
     const struct environment *environment;
     uint32_t flags;
-    size_t own;
-    size_t count;
+    size_t own, count;
     const char *list[AGENT_ARGUMENTS_MAX];
 };
 

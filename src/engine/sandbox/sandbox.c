@@ -27,9 +27,7 @@ struct sandbox {
     int stream;
     uv_poll_t poll;
     int watched; /* events that the loop looks for now */
-    bool is_broken;
-    bool is_closed;
-    bool wants_room;
+    bool is_broken, is_closed, wants_room;
     uint32_t tenant;
     struct loop_rounds rounds;
     size_t read_max;

@@ -6,8 +6,7 @@
 
 static bool goes_before(const struct file_task *task, size_t one_at, size_t other_at)
 {
-    const struct listed_entry *one = &task->entries[one_at];
-    const struct listed_entry *other = &task->entries[other_at];
+    const struct listed_entry *one = &task->entries[one_at], *other = &task->entries[other_at];
     size_t min = one->path_size < other->path_size ? one->path_size : other->path_size;
     int order = memcmp(task->names.data + one->path, task->names.data + other->path, min);
     return order != 0 ? order < 0 : one->path_size < other->path_size;

@@ -300,8 +300,7 @@ static int flow_end(const struct file_task *task)
 
 ssize_t file_task_take(struct file_task *task, char *bytes, size_t size)
 {
-    size_t left = task->bytes.size - task->taken;
-    size_t part = left < size ? left : size;
+    size_t left = task->bytes.size - task->taken, part = left < size ? left : size;
     if (part == 0)
         return flow_end(task);
     memcpy(bytes, task->bytes.data + task->taken, part);

@@ -124,8 +124,7 @@ static int check_name(struct bytes *name, error *err)
 static int make(struct checkpoint_wait *wait, const struct caller *caller, struct session *session,
                 struct json_object *request, error *err)
 {
-    auto_bytes context = { 0 };
-    auto_bytes name = { 0 };
+    auto_bytes context = { 0 }, name = { 0 };
     const struct field fields[] = {
         { "name", FIELD_TEXT, &name, CHECKPOINT_NAME_SIZE - 1 },
         { "context", FIELD_TEXT, &context, CONTEXT_ID_SIZE - 1 },

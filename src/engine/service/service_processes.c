@@ -230,8 +230,7 @@ const struct process *process_watch_process(const struct process_watch *watch)
 /* A character may be cut in two by the pipe: a stream is put together before it becomes text. */
 void process_watch_write(const struct process_watch *watch, struct bytes *out)
 {
-    auto_bytes printed = { 0 };
-    auto_bytes complained = { 0 };
+    auto_bytes printed = { 0 }, complained = { 0 };
     struct process *process = watch->process;
     struct process_reader reader = watch->reader; /* reads beside the others: it holds nothing up */
     struct process_record record;

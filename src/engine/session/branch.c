@@ -87,8 +87,7 @@ static int request_of(const struct session *parent, struct json_object *override
 int session_branch(const struct session_source *source, struct account *asker,
                    struct json_object *overrides, struct session **ret_session, error *err)
 {
-    struct session_request request;
-    struct session_request checked;
+    struct session_request request, checked;
     if (session_request_read(json_object_get(overrides), false, &checked, err) < 0)
         return -1;
     session_request_done(&checked);
@@ -291,8 +290,7 @@ int pipe_make(int *ret_read, int *ret_write, error *err)
  * made it (SO_PEERPIDFD) and carry descriptors: it gets a pipe. */
 static int socket_make(int *ret_read, int *ret_write, error *err)
 {
-    int pair[2];
-    int room = SOCKET_BYTES;
+    int pair[2], room = SOCKET_BYTES;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return fail_os(err, "make a socket for a copy");
     (void) setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof room); /* slower without */
@@ -340,8 +338,7 @@ static bool take_sandbox(struct session *session)
     if (!branching)
         return false;
     error why;
-    auto_fd image = -1;
-    auto_fd files = -1;
+    auto_fd image = -1, files = -1;
     struct capture_pipes pipes = { -1, -1 };
     if (pipe_make(&image, &pipes.image, &why) < 0 || socket_make(&files, &pipes.files, &why) < 0) {
         close_fd(&pipes.image);

@@ -182,8 +182,7 @@ void capture_abandon(struct capture *copy)
  * interpreter may send them as fast as it can. */
 static void hear_reason(struct capture *copy, const unsigned char *payload, size_t size)
 {
-    struct json_object *json = NULL;
-    struct json_object *value = NULL;
+    struct json_object *json = NULL, *value = NULL;
     const size_t head = sizeof(struct agent_result);
     error err;
     if (copy->has_reason || size <= head || size - head > REASON_MAX)

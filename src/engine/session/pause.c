@@ -116,8 +116,7 @@ int session_pause(struct session *session, bool files_only, error *err)
 /* What does not rest now (a cell that runs) is asked again a second later. */
 void session_look_at_day(struct session *session)
 {
-    error over;
-    error busy;
+    error over, busy;
     if (!session->account ||
         account_check_day(session->sessions->runs->accounts, session->account, &over) == 0 ||
         session_pause(session, false, &busy) < 0)

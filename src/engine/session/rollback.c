@@ -108,8 +108,7 @@ static void on_filled(void *user, const error *why)
 static void fill_it(struct rollback *rollback)
 {
     error why;
-    auto_fd image = -1;
-    auto_fd files = -1;
+    auto_fd image = -1, files = -1;
     struct capture_pipes pipes = { -1, -1 };
     struct session *session = rollback->session;
     struct session_checkpoint *checkpoint = rollback->stream_copy.checkpoint;

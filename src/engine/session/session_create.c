@@ -65,8 +65,7 @@ static int grant_time(struct session *session, const struct session_request *req
 
 static int grant_memory(struct session *session, const struct session_request *request, error *err)
 {
-    uint64_t max = bound_of(session, SESSIONS_MEMORY);
-    uint64_t asked = session->plan.limits.memory;
+    uint64_t max = bound_of(session, SESSIONS_MEMORY), asked = session->plan.limits.memory;
     if (max == 0 || asked <= max)
         return 0;
     if (request->place->limits.given & (UINT64_C(1) << LIMIT_memory))

@@ -347,8 +347,7 @@ int blob_open(struct blob_store *store, const char *owner, const char *name,
 int blob_hand_over(struct blob_store *store, const char *from, const char *name, const char *to,
                    error *err)
 {
-    struct blob *blob = blob_find(store, from, name);
-    struct blob *known = blob_find(store, to, name);
+    struct blob *blob = blob_find(store, from, name), *known = blob_find(store, to, name);
     if (!blob)
         return 0;
     if (known && is_whole(store, known)) { /* the same bytes */

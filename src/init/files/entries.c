@@ -197,9 +197,7 @@ int remove_path(struct sandbox *sandbox, const char *path, error *err)
 /* One folder of a listing; depth first, names in the order of the file system. */
 struct listing {
     struct sandbox *sandbox;
-    uint32_t id;
-    uint32_t left;
-    uint32_t depth_max;
+    uint32_t id, left, depth_max;
     bool is_cut;
     char path[AGENT_PATH_MAX + 1];
 };

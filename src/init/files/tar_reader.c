@@ -66,8 +66,7 @@ static int read_number(const unsigned char *field, unsigned size, uint64_t *ret_
 
 static bool checksum_holds(const unsigned char *header)
 {
-    uint64_t said;
-    uint64_t sum = 0;
+    uint64_t said, sum = 0;
     int64_t as_signed = 0; /* of old programs */
     for (unsigned i = 0; i < TAR_BLOCK; i++) {
         bool is_sum = i >= CHECKSUM && i < CHECKSUM + CHECKSUM_SIZE;
@@ -139,8 +138,7 @@ static int read_member(struct tar_reader *reader, uint64_t size, const struct ta
 {
     struct tar_member *member = &reader->member;
     const unsigned char *header = reader->header;
-    uint64_t mode = 0;
-    uint64_t mtime = 0;
+    uint64_t mode = 0, mtime = 0;
     if (read_number(header + MODE, MODE_SIZE, &mode) < 0 ||
         read_number(header + MTIME, MTIME_SIZE, &mtime) < 0)
         return fail(err, ERR_BAD_REQUEST, "the tar has a number that is none");

@@ -19,8 +19,7 @@
 struct unpacking {
     struct sandbox *sandbox;
     uint32_t id; /* 0: the place is free */
-    int folder;
-    int file;
+    int folder, file;
     bool keeps_holes; /* of files: what is a page of zeros to a reader need be none on the disk */
     struct tar_reader reader;
 };

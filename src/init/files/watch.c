@@ -187,8 +187,7 @@ static void forget_folder(const struct operation *operation, struct watched_fold
 static void forget_below(const struct operation *operation, unsigned parent, const char *name)
 {
     struct watching *watching = operation->room;
-    bool gone[FOLDERS_MAX] = { false };
-    bool more = true;
+    bool gone[FOLDERS_MAX] = { false }, more = true;
     for (unsigned i = 1; i < watching->count; i++)
         gone[i] = watching->folders[i].number >= 0 && watching->folders[i].parent == parent &&
                   strcmp(watching->folders[i].name, name) == 0;

@@ -59,8 +59,7 @@ static int stream_of(const struct stat *now, const struct stream *streams, int n
  * happens when it is changed and changed back (fcntl(2)). */
 static bool is_copy_of(int number, int other)
 {
-    int before = fcntl(other, F_GETSIG);
-    int probe = before == SIGURG ? SIGIO : SIGURG;
+    int before = fcntl(other, F_GETSIG), probe = before == SIGURG ? SIGIO : SIGURG;
     if (before < 0 || fcntl(number, F_GETSIG) != before || fcntl(other, F_SETSIG, probe) < 0)
         return false;
     bool is_copy = fcntl(number, F_GETSIG) == probe;
@@ -251,9 +250,7 @@ static int open_end(const struct descriptor *one, error *err)
 
 /* What is open when it begins: the program's streams, the control socket, what the image shared. */
 struct given {
-    int streams[3];
-    int control;
-    int objects[IMAGE_OBJECTS_MAX];
+    int streams[3], control, objects[IMAGE_OBJECTS_MAX];
 };
 
 static bool is_taken(const struct descriptors *all, int control, int number)

@@ -26,8 +26,7 @@ enum { STACK_BYTES = 512 << 10 };
 
 /* All of one image: memory of its own, in the original, in the child and in what is restored. */
 struct taking {
-    int fd, control;
-    int verdict[2];
+    int fd, control, verdict[2];
     sigset_t mask; /* of the caller */
     jmp_buf here;
     struct numbers {
