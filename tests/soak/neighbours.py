@@ -39,7 +39,7 @@ QUIET_EVERY = 10  # kinds
 QUIET_MS = 20  # a quiet 99th percentile beyond that is of a machine with other work: the ratios say nothing then
 
 # What is known to exceed MOST, how many times quiet it may be, and why. On a virtual machine with two processors and control
-# groups v1, of windows of 6 s; a bound is about twice what was measured, since so short a window has few runs.
+# groups v1, of windows of 6 s; a bound is two to four times what one run had (timers: a guess), since so short a window has few runs.
 KNOWN = {
     "threads": (40, "the kernel favours tasks that are new (decision 151)"),
     "new artifacts": (40, "a new file costs what the file system takes, and at times gloveboxd waits for its journal"),
