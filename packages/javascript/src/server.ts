@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { accessSync, constants, lstatSync, mkdirSync } from "node:fs";
 import { connect } from "node:net";
+import { homedir } from "node:os";
 import { join } from "node:path";
 
 import { Endpoint } from "./endpoint.js";
@@ -35,7 +36,8 @@ function usualSockets(): string[] {
   const runtime = process.env["GLOVEBOX_RUNTIME"];
   if (runtime) return [`${runtime}/glovebox.sock`];
   const own = process.env["XDG_RUNTIME_DIR"];
-  return [...(own ? [`${own}/glovebox/glovebox.sock`] : []), "/run/glovebox/glovebox.sock"];
+  const state = process.env["GLOVEBOX_STATE"] || `${process.env["XDG_STATE_HOME"] || join(homedir(), ".local/state")}/glovebox`;
+  return [...(own ? [`${own}/glovebox/glovebox.sock`] : []), `${state}/run/glovebox.sock`, "/run/glovebox/glovebox.sock"];
 }
 
 /** Whether a server that this user may speak to listens there. */

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -41,6 +42,17 @@ test("programs that start at once share one server, with those in Python", async
   const ends = await Promise.all([...Array.from({ length: 4 }, () => start()), python]);
   assert.deepEqual(ends.map(({ stdout }) => stdout.trim()), ["42", "42", "42", "42", "42"]);
   assert.equal(servers().length, 1);
+});
+
+test("a service without XDG_RUNTIME_DIR is found in the state folder", async () => {
+  const state = join(runtime, "state");
+  mkdirSync(join(state, "run"), { recursive: true });
+  const asked = [];
+  const service = createServer((socket) => { asked.push(1); socket.on("error", () => {}); socket.end("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"); });
+  await new Promise((resolve) => service.listen(join(state, "run/glovebox.sock"), resolve));
+  await assert.rejects(start({ XDG_RUNTIME_DIR: "", GLOVEBOX_STATE: state }));
+  service.close();
+  assert.ok(asked.length > 1, "it was asked for more than whether it listens");
 });
 
 test("a folder that others can enter is refused", async () => {

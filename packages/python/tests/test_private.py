@@ -51,6 +51,19 @@ def servers(folder):
         found |= more
 
 
+def test_a_service_is_looked_for_where_glovebox_serve_listens(home, monkeypatch):
+    for name in ("GLOVEBOX_RUNTIME", "GLOVEBOX_STATE", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    system, own = "/run/glovebox/glovebox.sock", "glovebox.sock"
+    assert glovebox.server.usual_sockets() == [f"{home}/.local/state/glovebox/run/{own}", system]
+    monkeypatch.setenv("XDG_STATE_HOME", "/x")
+    assert glovebox.server.usual_sockets() == [f"/x/glovebox/run/{own}", system]
+    monkeypatch.setenv("GLOVEBOX_STATE", "/y")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/z")
+    assert glovebox.server.usual_sockets() == [f"/z/glovebox/{own}", f"/y/run/{own}", system]
+
+
 def test_ten_programs_at_once_share_a_server_that_ends_after_they_are_killed(home):
     variables = {**os.environ, "PYTHONPATH": str(SOURCE), "XDG_RUNTIME_DIR": str(home / "run"), "GLOVEBOX_PROGRAM": str(BUILD / "glovebox"),
                  "GLOVEBOX_STATE": str(home / "state"), "GLOVEBOX_RUNTIME": str(home / "run")}

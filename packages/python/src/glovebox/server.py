@@ -49,7 +49,8 @@ def usual_sockets() -> List[str]:
     if runtime:
         return [f"{runtime}/glovebox.sock"]
     own = os.environ.get("XDG_RUNTIME_DIR")
-    return ([f"{own}/glovebox/glovebox.sock"] if own else []) + ["/run/glovebox/glovebox.sock"]
+    state = os.environ.get("GLOVEBOX_STATE") or (os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")) + "/glovebox"
+    return ([f"{own}/glovebox/glovebox.sock"] if own else []) + [f"{state}/run/glovebox.sock", "/run/glovebox/glovebox.sock"]
 
 
 def listens(path: str) -> bool:
