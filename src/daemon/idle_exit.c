@@ -2,6 +2,7 @@
 #include "daemon/idle_exit.h"
 
 #include "base/clock.h"
+#include "engine/store/idempotency.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -18,7 +19,9 @@ static void on_timer(uv_timer_t *timer)
         idle->since_ms = now;
     else if (idle->used_ms() > idle->since_ms)
         idle->since_ms = idle->used_ms();
-    if (idle->seconds > 0 && now - idle->since_ms >= (int64_t) idle->seconds * 1000)
+    bool is_awaited = idempotency_are_awaited(idle->idempotency);
+    if (idle->seconds > 0 &&
+        now - idle->since_ms >= (is_awaited ? LOOK_MS : (int64_t) idle->seconds * 1000))
         (void) !send(idle->socket, word, strlen(word), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

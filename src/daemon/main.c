@@ -411,6 +411,7 @@ static int begin(error *err)
         return -1;
     daemon_.idle_exit.is_used = is_used;
     daemon_.idle_exit.used_ms = used_ms;
+    daemon_.idle_exit.idempotency = daemon_.service.idempotency;
     daemon_.idle_exit.socket = settings.control;
     if (settings.control >= 0)
         idle_exit_open(&daemon_.idle_exit, &daemon_.loop);

@@ -163,6 +163,20 @@ class TestTwoServices:
                 ended = until(lambda: tombstone(second, session))
                 assert ended["ended"]["why"] == "daemon", "it was noted when the first had gone"
 
+    def test_one_that_ends_when_idle_makes_room(self, own, tmp_path):
+        """As a program's private server does for `glovebox serve`; not while it is in use."""
+        once = key("o3")
+        with Serving(own, "--idle-exit", "300") as first:
+            run = ask(first, once).json["id"]
+            session = first.call("POST", "/v1/sessions", {"policy": "minimal"}).json["id"]
+            with beside(first, tmp_path) as second:
+                assert ask(second, once).status == 503
+                time.sleep(3)
+                assert first.process.poll() is None, "a session is use"
+                assert first.call("DELETE", f"/v1/sessions/{session}").status == 200
+                assert first.process.wait(30) == 0
+                assert is_second_time(until(lambda: (a := ask(second, once)).status != 503 and a), run)
+
     def test_one_that_drains(self, own, tmp_path):
         """Its socket is free at once, its run goes on; what it began is never begun again."""
         once, told = key("o2"), []

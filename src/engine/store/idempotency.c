@@ -274,6 +274,11 @@ bool idempotency_are_elsewhere(const struct idempotency *idempotency)
     return idempotency->file.fd >= 0 && !idempotency->file.is_ours;
 }
 
+bool idempotency_are_awaited(const struct idempotency *idempotency)
+{
+    return idempotency_file_is_awaited(&idempotency->file);
+}
+
 int idempotency_take_over(struct idempotency *idempotency, error *err)
 {
     if (idempotency_file_lock(&idempotency->file) == FILE_IS_ELSEWHERE)
@@ -340,7 +345,8 @@ static int check_file(const struct idempotency *idempotency, error *err)
     if (idempotency_are_elsewhere(idempotency))
         return fail(err, ERR_UNAVAILABLE,
                     "another gloveboxd with this state folder has the Idempotency-Keys: one that "
-                    "is leaving gives them up when its runs have ended; ask again in a second");
+                    "is leaving, or has idle_exit, gives them up when it is not in use; ask again "
+                    "in a second, or give one of them a --state of its own");
     if (idempotency->file.failure != 0)
         return fail(err, ERR_UNAVAILABLE,
                     "the disk of the Idempotency-Keys fails: %s; it is tried again each second",

@@ -40,6 +40,7 @@ void idempotency_free(struct idempotency *idempotency);  /* after the loop */
 
 /* A daemon before this one still serves what it has begun, or two were started on one state. */
 bool idempotency_are_elsewhere(const struct idempotency *idempotency);
+bool idempotency_are_awaited(const struct idempotency *idempotency); /* another daemon waits */
 
 enum { IDEMPOTENCY_ELSEWHERE = 1 };
 

@@ -11,7 +11,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { GROUP_MS = 50, AGAIN_MS = 1000 };
+enum { GROUP_MS = 50, AGAIN_MS = 1000, WAITING_AT = 0x7fffffff };
 
 int idempotency_file_open(struct idempotency_file *file, const char *state, error *err)
 {
@@ -44,12 +44,27 @@ void idempotency_file_close(struct idempotency_file *file)
     close_fd(&file->fd);
 }
 
+/* flock() does not tell its owner that others wait, so they hold a lock of the other kind, on a
+ * byte behind the file. `command` is F_OFD_SETLK or F_OFD_GETLK; returns the type that is found. */
+static int lock_of_waiting(const struct idempotency_file *file, int command, int type)
+{
+    struct flock lock = {
+        .l_type = (short) type, .l_whence = SEEK_SET, .l_start = WAITING_AT, .l_len = 1
+    };
+    return fcntl(file->fd, command, &lock) < 0 ? F_UNLCK : lock.l_type;
+}
+
 int idempotency_file_lock(struct idempotency_file *file)
 {
-    if (!file->is_ours && flock(file->fd, LOCK_EX | LOCK_NB) < 0)
-        return FILE_IS_ELSEWHERE;
-    file->is_ours = true;
-    return 0;
+    bool is_taken = file->is_ours || flock(file->fd, LOCK_EX | LOCK_NB) == 0;
+    (void) lock_of_waiting(file, F_OFD_SETLK, is_taken ? F_UNLCK : F_RDLCK);
+    file->is_ours = is_taken;
+    return is_taken ? 0 : FILE_IS_ELSEWHERE;
+}
+
+bool idempotency_file_is_awaited(const struct idempotency_file *file)
+{
+    return file->is_ours && lock_of_waiting(file, F_OFD_GETLK, F_WRLCK) != F_UNLCK;
 }
 
 void idempotency_file_unlock(struct idempotency_file *file)

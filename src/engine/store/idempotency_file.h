@@ -31,6 +31,7 @@ void idempotency_file_close(struct idempotency_file *file);
 enum { FILE_IS_ELSEWHERE = 1 };
 int idempotency_file_lock(struct idempotency_file *file);
 void idempotency_file_unlock(struct idempotency_file *file);
+bool idempotency_file_is_awaited(const struct idempotency_file *file);
 
 int idempotency_file_write(struct idempotency_file *file, const void *bytes, size_t size, off_t at,
                            error *err);
