@@ -240,8 +240,8 @@ void limit_sentence(enum limit_id id, uint64_t granted, uint64_t used, uint64_t 
     char limit[32], more[32], spent[48] = "", ask[96];
     limit_print(id, granted, limit, sizeof limit);
     if (row->unit == UNIT_BYTES && used > granted) {
-        limit_print(id, used, more, sizeof more);
-        (void) snprintf(spent, sizeof spent, " (%s)", more);
+        limit_print(id, used < MiB ? used : (used + MiB - 1) / MiB * MiB, more, sizeof more);
+        (void) snprintf(spent, sizeof spent, " (used: %s)", more);
     }
     if (limit_exceeds(id, maximum, granted)) {
         /* What can be pasted into a request: a bare number in the row's unit, processors as

@@ -214,7 +214,7 @@ TEST(a_sentence_says_what_happened_and_what_to_do)
           "execution exceeded the 5 s wall-clock limit; output so far and files in /workspace are "
           "kept; ask for limits.wall_ms up to 60000 or a wider policy" },
         { LIMIT_output, MiB, 17 * MiB, MiB,
-          "output exceeded the limit of 1 MiB a stream (17 MiB); output so far and files in "
+          "output exceeded the limit of 1 MiB a stream (used: 17 MiB); output so far and files in "
           "/workspace are kept; the policy allows no more; ask for a wider policy" },
         { LIMIT_cpus, 500, 0, 2000,
           "execution was slowed to the limit of 0.5 processors; output so far and files in "
