@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import signal
+import struct
 import subprocess
 import termios
 import time
@@ -324,6 +325,23 @@ def test_exec_sends_a_command(glovebox, tmp_path):
     assert done.returncode == 0
     request = json.loads(daemon.requests[0][2])
     assert request["command"] == ["ls", "-l", "--", ""] and "code" not in request
+    daemon.close()
+
+
+def test_top_cuts_what_a_terminal_has_no_room_for(glovebox, tmp_path):
+    daemon = FakeDaemon(tmp_path / "s", {"GET /v1/status": plain(200, json.dumps({"version": "9" * 18 + "é" * 30}).encode())})
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 48, 0, 0))
+    process = glovebox.start("top", "--daemon", tmp_path / "s", stdin=slave, stdout=slave, stderr=slave)
+    seen = b""
+    while b"KEY " not in seen:
+        seen += os.read(master, 4096)
+    os.write(master, b"q")
+    assert process.wait(30) == 0
+    lines = seen.decode().replace("\x1b[H", "").replace("\x1b[2J", "").splitlines()
+    assert lines[0] == "glovebox " + "9" * 18 + "é" * 10 and max(len(line.encode()) for line in lines) <= 48, lines
+    os.close(master)
+    os.close(slave)
     daemon.close()
 
 

@@ -67,12 +67,6 @@ static int ask(const char *place, char **ret_text, json_object **ret_value, erro
     return 0;
 }
 
-static int lines_of_terminal(void)
-{
-    struct winsize size;
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
-}
-
 static volatile sig_atomic_t ended_by;
 
 static void on_signal(int number)
@@ -125,9 +119,10 @@ static int watch(const char *place, error *err)
         if (result < 0)
             break;
         int64_t moment_ms = now_ms();
-        (void) fputs("\x1b[H\x1b[2J\x1b[?7l", stdout); /* a long row is cut, not wrapped */
-        top_print(now, before, (double) (moment_ms - before_ms) / 1000, lines_of_terminal() - 1);
-        (void) fputs("\x1b[?7h", stdout);
+        struct winsize window = { 0 };
+        (void) ioctl(STDOUT_FILENO, TIOCGWINSZ, &window);
+        (void) fputs("\x1b[H\x1b[2J", stdout);
+        top_print(now, before, (double) (moment_ms - before_ms) / 1000, &window);
         (void) fflush(stdout);
         (void) json_object_put(before);
         before = now;
@@ -160,7 +155,7 @@ int command_top(int argc, char **argv)
     if (arguments.json)
         (void) fputs(text, stdout);
     else
-        top_print(value, NULL, 0, 0);
+        top_print(value, NULL, 0, NULL);
     (void) json_object_put(value);
     return 0;
 }

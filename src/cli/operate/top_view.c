@@ -2,6 +2,8 @@
 #include "cli/operate/top.h"
 
 #include "base/table.h"
+#include "base/utf8.h"
+#include "cli/daemon_request.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -10,9 +12,10 @@
 
 enum { RUNS_MIN = 5, OFTEN_PERCENT = 20 };
 
-/* Lines that are left on the page; the rest is counted, not shown. */
+/* Lines that are left on the page; the rest is counted, not shown. Long lines are cut. */
 struct page {
     int left, hidden;
+    size_t columns; /* 0: not bounded */
 };
 
 static void line(struct page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -24,33 +27,26 @@ static void line(struct page *page, const char *format, ...)
         return;
     }
     page->left -= page->left > 0;
+    char shown[1024];
     va_list values;
     va_start(values, format);
-    (void) vprintf(format, values);
+    (void) vsnprintf(shown, sizeof shown, format, values);
     va_end(values);
-    (void) putchar('\n');
+    size_t size = strlen(shown);
+    if (page->columns > 0 && size > page->columns)
+        size = page->columns - utf8_cut_at_end(shown, page->columns);
+    (void) printf("%.*s\n", (int) size, shown);
 }
 
 static int64_t count(json_object *object, const char *name)
 {
-    json_object *value = NULL;
-    return json_object_object_get_ex(object, name, &value) ? json_object_get_int64(value) : 0;
+    return json_object_get_int64(json_member(object, name));
 }
 
 static const char *text(json_object *object, const char *name)
 {
-    json_object *value = NULL;
-    const char *found = json_object_object_get_ex(object, name, &value) && value
-                            ? json_object_get_string(value)
-                            : NULL;
-    return found && *found ? found : "-";
-}
-
-static json_object *part(json_object *object, const char *name)
-{
-    json_object *value = NULL;
-    (void) json_object_object_get_ex(object, name, &value);
-    return value;
+    const char *found = answer_text(object, name);
+    return *found ? found : "-";
 }
 
 static size_t length_of(json_object *array)
@@ -61,7 +57,7 @@ static size_t length_of(json_object *array)
 /* The same key in the answer before. */
 static json_object *same_key(json_object *before, json_object *key)
 {
-    json_object *keys = before ? part(before, "keys") : NULL;
+    json_object *keys = before ? json_member(before, "keys") : NULL;
     for (size_t i = 0; i < length_of(keys); i++) {
         json_object *other = json_object_array_get_idx(keys, i);
         if (strcmp(text(other, "id"), text(key, "id")) == 0)
@@ -86,14 +82,14 @@ static void print_hits(json_object *hits, char *list, size_t size)
 
 static void print_keys(struct page *page, json_object *now, json_object *before, double seconds)
 {
-    json_object *keys = part(now, "keys");
+    json_object *keys = json_member(now, "keys");
     line(page, "%-17s %-14s %-14s %6s %6s %8s %7s %7s %9s  %s", "KEY", "NAME", "TENANT", "ACTIVE",
          "QUEUED", "RUNS", "RUNS/s", "REFUSED", "CPU s", "LIMITS HIT");
     for (size_t i = 0; i < length_of(keys); i++) {
         json_object *key = json_object_array_get_idx(keys, i);
         json_object *last = same_key(before, key);
         char hits[96], rate[16] = "-";
-        print_hits(part(key, "limit_hits"), hits, sizeof hits);
+        print_hits(json_member(key, "limit_hits"), hits, sizeof hits);
         if (last && seconds > 0)
             (void) snprintf(rate, sizeof rate, "%.1f",
                             (double) (count(key, "runs") - count(last, "runs")) / seconds);
@@ -117,7 +113,7 @@ static bool is_same_pool(json_object *a, json_object *b)
 static void print_pools(struct page *page, json_object *now)
 {
     static const char *const sums[] = { "parked", "building", "target", "per_second" };
-    json_object *pools = part(now, "pools");
+    json_object *pools = json_member(now, "pools");
     line(page, "%-17s %-10s %7s %8s %7s %9s %7s %7s", "TEMPLATE", "IMPORTS", "TENANT", "MEMORY",
          "PARKED", "BUILDING", "TARGET", "RUNS/s");
     for (size_t i = 0; i < length_of(pools); i++) {
@@ -148,10 +144,11 @@ static void print_sessions(struct page *page, json_object *sessions)
          "CELLS", "PEAK", "CPU s", "ENDS WHEN IDLE");
     for (size_t i = 0; i < length_of(sessions); i++) {
         json_object *session = json_object_array_get_idx(sessions, i);
-        json_object *usage = part(session, "usage");
+        json_object *usage = json_member(session, "usage");
         line(page, "%-36.36s %-8.8s %-10.10s %-10.10s %6lld %5lld MiB %9.1f  %s",
-             text(session, "id"), text(session, "state"), text(part(session, "policy"), "name"),
-             text(part(session, "template"), "name"), (long long) count(usage, "cells"),
+             text(session, "id"), text(session, "state"),
+             text(json_member(session, "policy"), "name"),
+             text(json_member(session, "template"), "name"), (long long) count(usage, "cells"),
              (long long) count(usage, "memory_peak_bytes") >> 20,
              (double) count(usage, "cpu_ms") / 1000, text(session, "idle_at"));
     }
@@ -161,7 +158,7 @@ static void print_sessions(struct page *page, json_object *sessions)
 static void suggest_limits(struct page *page, json_object *key)
 {
     int64_t runs = count(key, "runs");
-    json_object *hits = part(key, "limit_hits");
+    json_object *hits = json_member(key, "limit_hits");
     const char *name = strcmp(text(key, "id"), "-") == 0 ? "the owner" : text(key, "id");
     if (runs < RUNS_MIN || !hits)
         return;
@@ -197,13 +194,15 @@ static void suggest_quotas(struct page *page, json_object *key)
              name, (long long) count(key, "built"), (long long) runs);
 }
 
-void top_print(json_object *now, json_object *before, double seconds, int rows)
+void top_print(json_object *now, json_object *before, double seconds, const struct winsize *window)
 {
-    struct page page = { .left = rows > 0 ? rows : -1 };
+    int rows = window ? window->ws_row - 1 : 0; /* below the last one stands the cursor */
+    struct page page = { .left = rows > 0 ? rows : -1, .columns = window ? window->ws_col : 0 };
     line(&page,
          "glovebox %s%s   slots %lld of %lld in use, %lld parked, %lld being built   runs %lld "
          "active, %lld of %lld queued   sessions %lld",
-         text(now, "version"), json_object_get_boolean(part(now, "closing")) ? " (leaving)" : "",
+         text(now, "version"),
+         json_object_get_boolean(json_member(now, "closing")) ? " (leaving)" : "",
          (long long) count(now, "in_use"), (long long) count(now, "slots"),
          (long long) count(now, "parked"), (long long) count(now, "building"),
          (long long) count(now, "active"), (long long) count(now, "queued"),
@@ -212,9 +211,9 @@ void top_print(json_object *now, json_object *before, double seconds, int rows)
     print_keys(&page, now, before, seconds);
     line(&page, "%s", "");
     print_pools(&page, now);
-    print_sessions(&page, part(now, "live"));
+    print_sessions(&page, json_member(now, "live"));
     line(&page, "%s", "");
-    json_object *keys = part(now, "keys");
+    json_object *keys = json_member(now, "keys");
     struct page suggestions = page;
     for (size_t i = 0; i < length_of(keys); i++) {
         suggest_limits(&suggestions, json_object_array_get_idx(keys, i));
