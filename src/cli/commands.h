@@ -39,8 +39,8 @@ const char *verb_meant(const char *noun, const char *word);
  * them */
 int no_such_verb(const char *noun, const char *word, error *err);
 int complain_of_verb(const char *noun, const char *word); /* the same, printed */
-/* What a noun does if nothing follows it; NULL: it asks. */
-const char *first_verb_of(const char *noun);
+/* `session --all` becomes `session list --all`. There is room for a word before the noun. */
+void add_first_verb(int *count, char ***words);
 /* " ls rm": the other names that a noun's verbs have, to stdout. */
 void aliases_print(const struct command *command);
 

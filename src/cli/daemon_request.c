@@ -5,12 +5,14 @@
 #include "base/clock.h"
 #include "base/sink.h"
 #include "cli/commands.h"
+#include "cli/tty/output_filter.h"
 #include "client/client.h"
 #include "client/connect.h"
 #include "supervisor/install_paths.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ANSWER_MS = 330000, ANSWER_MAX = 16 << 20 };
 
@@ -105,6 +107,29 @@ const char *answer_text(json_object *object, const char *name)
 {
     json_object *value = json_member(object, name);
     return value ? json_object_get_string(value) : "";
+}
+
+json_object *list_of(json_object *object, const char *key)
+{
+    json_object *value = json_member(object, key);
+    return json_object_is_type(value, json_type_array) ? value : NULL;
+}
+
+/* What others have said, a terminal is not to obey. JSON escapes ESC, and not U+009B. */
+void print_filtered(const char *text)
+{
+    struct terminal terminal;
+    (void) fflush(stdout);
+    terminal_init(&terminal, STDOUT_FILENO);
+    terminal_write(&terminal, text, strlen(text));
+    terminal_write(&terminal, "\n", 1);
+    terminal_done(&terminal);
+}
+
+void print_json_line(json_object *value)
+{
+    print_filtered(json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN |
+                                                             JSON_C_TO_STRING_NOSLASHESCAPE));
 }
 
 static void print_plain(json_object *value, bool is_inner);

@@ -35,5 +35,8 @@ int ask_value(const struct question *question, char **ret_text, json_object **re
 
 /* A member; "" or 0 if it is missing or null. */
 const char *answer_text(json_object *object, const char *name);
+json_object *list_of(json_object *object, const char *key); /* borrowed; NULL: there is none */
+void print_filtered(const char *text);    /* a line, which a terminal does not obey */
+void print_json_line(json_object *value); /* likewise */
 /* "title        value" on a line of its own: objects and lists in plain words, texts harmless. */
 void print_member(const char *title, json_object *value);

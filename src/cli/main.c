@@ -3,6 +3,7 @@
 
 #include "base/table.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,8 +40,8 @@ static void print_usage(FILE *out)
             (void) fprintf(out, "  %-11s %s\n", command->name, command->text);
     }
     (void) fputs(
-        "\nEverywhere ls, rm and new mean list, remove and create; a noun alone lists what there "
-        "is.\n"
+        "\nEverywhere ls, rm and new mean list, remove and create; a noun without verb lists what "
+        "there is.\n"
         "glovebox help VERB explains a verb, examples first. Variables: GLOVEBOX_SOCKET is the "
         "daemon to use\n(a socket or HOST:PORT), GLOVEBOX_API_KEY its key, GLOVEBOX_STATE "
         "where templates are kept.\n",
@@ -70,17 +71,15 @@ static int no_such_command(const char *name)
 
 int command_help(int argc, char **argv)
 {
-    if (argc < 2) {
+    bool is_own = argc < 2 || strcmp(argv[1], "help") == 0 || strcmp(argv[1], "-h") == 0 ||
+                  strcmp(argv[1], "--help") == 0;
+    if (is_own) {
         print_usage(stdout);
         return 0;
     }
     const struct command *command = command_named(argv[1]);
     if (!command)
         return no_such_command(argv[1]);
-    if (command->handler == command_help) {
-        print_usage(stdout);
-        return 0;
-    }
     char help[] = "--help";
     char *arguments[] = { argv[1], help, NULL };
     return command->handler(2, arguments);
@@ -100,11 +99,8 @@ int main(int argc, char **argv)
     const struct command *command = command_named(name);
     if (!command)
         return no_such_command(name);
-    const char *verb = argc == 2 ? first_verb_of(name) : NULL;
-    if (!verb)
-        return command->handler(argc - 1, argv + 1);
-    char word[16];
-    (void) snprintf(word, sizeof word, "%s", verb);
-    char *arguments[] = { argv[1], word, NULL };
-    return command->handler(2, arguments);
+    int count = argc - 1;
+    char **words = argv + 1;
+    add_first_verb(&count, &words);
+    return command->handler(count, words);
 }

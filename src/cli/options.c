@@ -99,6 +99,7 @@ static int read_flag(const struct option_table *table, void *into, struct words 
         is_long ? find_name(table, word + 2, length - 2) : find_letter(table, word[1]);
     if (!row)
         return no_such_flag(table, word, length, err);
+    words->given |= UINT64_C(1) << (row - table->rows);
     const char *attached = equals ? equals + 1 : !is_long && word[2] ? word + 2 : NULL;
     if (!row->value) {
         if (attached && is_long)
@@ -148,6 +149,28 @@ int options_read_all(const struct option_table *table, void *into, struct words 
     }
 }
 
+static bool is_taken_by(const char *text, const char *verb)
+{
+    char verbs[96], one[40];
+    size_t end = strspn(text, "abcdefghijklmnopqrstuvwxyz-, ");
+    (void) snprintf(verbs, sizeof verbs, ", %.*s,", (int) end, text);
+    (void) snprintf(one, sizeof one, ", %s,", verb);
+    return text[end] != ':' || strstr(verbs, one); /* without verbs it is of all */
+}
+
+int options_check(const struct option_table *table, const struct words *words, const char *verb,
+                  error *err)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const struct option_row *row = &table->rows[i];
+        if (words->given >> i & 1 && row->text && !is_taken_by(row->text, verb))
+            return fail(err, ERR_BAD_REQUEST,
+                        "%s %s takes no --%s; leave it out, or see glovebox %s --help", table->verb,
+                        verb, row->name, table->verb);
+    }
+    return 0;
+}
+
 void options_print_help(const struct option_table *table, FILE *out)
 {
     (void) fprintf(out, "%s\nUsage: glovebox %s %s\n\n", table->examples, table->verb,
@@ -162,7 +185,10 @@ void options_print_help(const struct option_table *table, FILE *out)
             (void) snprintf(letter, sizeof letter, "-%c, ", row->letter);
         (void) snprintf(flag, sizeof flag, "%s--%s%s%s", letter, row->name, row->value ? " " : "",
                         row->value ? row->value : "");
-        (void) fprintf(out, "  %-30s %s\n", flag, row->text);
+        int width = 30; /* printf counts bytes, and "…" has three */
+        for (const char *at = flag; *at; at++)
+            width += (*at & 0xC0) == 0x80;
+        (void) fprintf(out, "  %-*s %s\n", width, flag, row->text);
     }
     (void) fprintf(out, "  %-30s %s\n", "-h, --help", "print this");
     if (table->more)
@@ -178,10 +204,10 @@ const struct option_table *options_of_verb(const char *verb)
         { &config_option_table },    { &deny_option_table },    { &key_option_table },
         { &libs_option_table },      { &limits_option_table },  { &log_option_table },
         { &manifest_option_table },  { &mcp_option_table },     { &net_option_table },
-        { &prompt_option_table },    { &receipt_option_table }, { &repl_option_table },
-        { &replay_option_table },    { &serve_option_table },   { &session_option_table },
-        { &setup_option_table },     { &status_option_table },  { &template_option_table },
-        { &top_option_table },
+        { &policy_option_table },    { &prompt_option_table },  { &receipt_option_table },
+        { &repl_option_table },      { &replay_option_table },  { &serve_option_table },
+        { &session_option_table },   { &setup_option_table },   { &status_option_table },
+        { &template_option_table },  { &top_option_table },
     };
     if (strcmp(verb, "run") == 0 || strcmp(verb, "exec") == 0)
         return *verb == 'r' ? run_option_table() : exec_option_table();

@@ -55,7 +55,8 @@ struct words {
     char **words;
     int next; /* the first that has not been read */
     const char **operands;
-    size_t most; /* of operands */
+    size_t most;    /* of operands */
+    uint64_t given; /* rows of the table, a bit each */
 };
 
 /* Reads flags up to the first operand or "--", where words->next then stands.
@@ -66,6 +67,11 @@ int options_read(const struct option_table *table, void *into, struct words *wor
 /* The same for a verb that hands nothing on: words between the flags go to words->operands. */
 int options_read_all(const struct option_table *table, void *into, struct words *words, error *err);
 
+/* Refuses an option that would be passed over: one whose text begins with other verbs than this, as
+ * in "list, ps: those that have ended too". */
+int options_check(const struct option_table *table, const struct words *words, const char *verb,
+                  error *err);
+
 void options_print_help(const struct option_table *table, FILE *out);
 
 /* Tables of the verbs that have flags, for completion; NULL if the verb has none. */
@@ -74,7 +80,7 @@ const struct option_table *run_option_table(void);
 extern const struct option_table approvals_option_table, approve_option_table, check_option_table,
     config_option_table, deny_option_table, key_option_table, libs_option_table,
     limits_option_table, log_option_table, manifest_option_table, mcp_option_table,
-    net_option_table, prompt_option_table, receipt_option_table, repl_option_table,
-    replay_option_table, serve_option_table, session_option_table, setup_option_table,
-    status_option_table, template_option_table, top_option_table;
+    net_option_table, policy_option_table, prompt_option_table, receipt_option_table,
+    repl_option_table, replay_option_table, serve_option_table, session_option_table,
+    setup_option_table, status_option_table, template_option_table, top_option_table;
 const struct option_table *exec_option_table(void);

@@ -81,12 +81,23 @@ int complain_of_verb(const char *noun, const char *word)
     return complain_of(&err);
 }
 
-const char *first_verb_of(const char *noun)
+void add_first_verb(int *count, char ***words)
 {
+    static char word[16];
+    char **noun = *words;
+    const struct command *command = command_named(noun[0]);
     for_each(row, first_verbs)
-        if (strcmp(row->noun, noun) == 0)
-            return row->verb;
-    return NULL;
+        if (strcmp(row->noun, noun[0]) == 0)
+            (void) snprintf(word, sizeof word, "%s", row->verb);
+    if (!*word || (*count > 1 && (noun[1][0] != '-' || strcmp(noun[1], "--help") == 0)))
+        return;
+    for (int at = 2; at < *count; at++)
+        if (is_verb_of(command, verb_meant(noun[0], noun[at])))
+            return;
+    noun[-1] = noun[0];
+    noun[0] = word;
+    --*words;
+    ++*count;
 }
 
 void aliases_print(const struct command *command)

@@ -116,7 +116,7 @@ def test_receipts_are_listed_without_the_events_between_them(glovebox):
     assert glovebox("receipt", "list").stdout.splitlines() == receipts == glovebox("receipt").stdout.splitlines()
     assert glovebox("receipt", "list", "-n", "2").stdout.splitlines() == receipts[-2:]
     listed = glovebox("receipt", "list", "--json", "-n", "1").stdout
-    assert json.loads(listed)["predicate"]["id"].encode() == receipts[-1].split()[2]
+    assert [row["predicate"]["id"].encode() for row in json.loads(listed)] == [receipts[-1].split()[2]]
 
 
 @pytest.mark.usefixtures("python_template")
@@ -165,7 +165,12 @@ def test_every_limit_has_a_flag(glovebox):
     (["config", "validate", "nowhere"], "cannot read 'nowhere': No such file or directory; check the name"),
     (["config", "frob"], "there is no 'config frob'; it is show, validate or keys"),
     (["receipt", "show", "rcp_1"],
-     "'rcp_1' is no id of a receipt, and there is no such file; see glovebox log tail"),
+     "'rcp_1' is no id of a receipt, and there is no such file; see glovebox receipt list"),
+    (["key", "list", "--name", "ci"], "key list takes no --name; leave it out, or see glovebox key --help"),
+    (["key", "revoke", "0123", "--grace", "1h"], "key revoke takes no --grace; leave it out, or see glovebox key --help"),
+    (["net", "tail", "--unused"], "net tail takes no --unused; leave it out, or see glovebox net --help"),
+    (["net", "--once", "--run", "run_1"], "net rules takes no --run; leave it out, or see glovebox net --help"),
+    (["template", "import", "nowhere.tar"], "cannot read 'nowhere.tar': No such file or directory; check the name"),
     (["completion", "tcsh"], "completion knows bash, zsh and fish; name one of them"),
     (["serve", "x"], "serve takes no 'x'; see glovebox serve --help"),
     (["serve", "--listen", "0.0.0.0:80", "--socket", "s"],
@@ -277,6 +282,54 @@ def test_nouns_alone_list_and_verbs_have_their_usual_names(glovebox, words, mean
     assert b"--help" not in one.stderr or len(words) >= 3 or words[0] == "session"
 
 
+@pytest.mark.usefixtures("python_template")
+def test_a_noun_with_options_alone_lists_too(glovebox):
+    """And a verb may stand behind its options. What is listed has one shape."""
+    state_of_its_own(glovebox)
+    with Serving(glovebox, tcp=False, env=with_policies(glovebox, {"out": "network: {allow: [files.example.org]}"})) as service:
+        for _ in range(3):
+            service.run("1")
+        session = service.call("POST", "/v1/sessions", {"policy": "minimal"}).json["id"]
+        key = json.loads(glovebox("key", "create", "--json").stdout)["id"]
+        env = {"GLOVEBOX_SOCKET": service.socket}
+        for words, means in ((("receipt", "-n", "2"), ("receipt", "list", "-n", "2")), (("net", "--unused"), ("net", "rules", "--unused")),
+                             (("session", "--all"), ("session", "list", "--all")), (("key", "--json"), ("key", "list", "--json")),
+                             (("log", "-n", "1"), ("log", "tail", "-n", "1")), (("config", "--origin"), ("config", "show", "--origin")),
+                             (("policy", "--json"), ("policy", "list", "--json")), (("limits", "--policy", "minimal"),
+                                                                                    ("limits", "report", "--policy", "minimal")),
+                             (("net", "--json", "rules"), ("net", "rules", "--json")), 
+                             (("session", "--all", "ls"), ("session", "list", "--all"))):
+            one, other = glovebox(*words, env=env), glovebox(*means, env=env)
+            said = [re.sub(rb"since \S+Z|started_at.{30}", b"", done.stdout) for done in (one, other)]
+            assert said[0] == said[1] and (one.returncode, other.returncode) == (0, 0) and said[0], (words, one)
+        lists = {words: json.loads(glovebox(*words.split(), "--json", env=env).stdout)
+                 for words in ("session list", "session list --all", "receipt list", "key list", "policy list", "policy sets", "policy sets pip",
+                               "template list", "approvals", "libs minimal", "libs review", f"session ps {session}",
+                               f"session files {session}", f"session checkpoints {session}")}
+        assert [words for words, value in lists.items() if not isinstance(value, list)] == []
+        assert [row["id"] for row in lists["session list"]] == [session] and [row["id"] for row in lists["key list"]] == [key]
+        assert len(lists["receipt list"]) >= 3 and [row["name"] for row in lists["policy sets pip"]] == ["pip"]
+        assert [(row["id"], row["state"]) for row in json.loads(glovebox("session", "kill", session, "--json", env=env).stdout)] == [
+            (session, "ended")]
+        assert json.loads(glovebox("session", "list", "--json", env=env).stdout) == []
+
+
+def test_a_look_at_keys_makes_no_folder(glovebox, tmp_path):
+    typo = tmp_path / "typo"
+    for words in (["list"], ["revoke", "0123"], ["rotate", "0123"]):
+        done = glovebox("key", *words, "--state", str(typo))
+        assert done.returncode == 125 and done.stderr.decode() == (
+            f"glovebox: there are no keys in '{typo}'; name another state with --state FOLDER, or make a key there with glovebox key create\n")
+        assert not typo.exists()
+
+
+def test_the_texts_of_options_stand_below_each_other(glovebox):
+    """Also where a value has a character of several bytes."""
+    rows = glovebox("key", "--help").stdout.decode().split("\n\n")[2].splitlines()
+    assert len(rows) > 10 and all(row[32] == " " and row[33] != " " for row in rows), rows
+    assert glovebox("help", "--help").stdout == glovebox("help").stdout == glovebox("help", "help").stdout
+
+
 @pytest.mark.parametrize("noun", ["session", "policy", "template", "key", "config", "net", "limits", "receipt", "log"])
 def test_a_verb_that_a_noun_has_not_is_answered_with_those_that_it_has(glovebox, noun):
     """One form for all of them; what is offered is what the help of the noun names."""
@@ -302,7 +355,7 @@ def test_languages_have_their_usual_names(glovebox, language):
 
 
 @pytest.mark.parametrize(("name", "language", "policy"), [
-    ("a.cpp", "cpp", "polyglot"), ("a.cc", "cpp", "polyglot"), ("a.pl", "perl", "polyglot"), ("a.js", "node", "node"), ("a.r", "r", "r")])
+    ("a.cpp", "cpp", "polyglot"), ("a.cc", "cpp", "polyglot"), ("a.pl", "perl", "polyglot"), ("a.js", "node", "node"), ("a.mjs", "node", "node"), ("a.r", "r", "r")])
 def test_files_run_by_their_suffix(glovebox, tmp_path, name, language, policy):
     """The policy that has the language is named, and the command that builds its template where there is none."""
     (tmp_path / name).write_text("1")
@@ -310,6 +363,13 @@ def test_files_run_by_their_suffix(glovebox, tmp_path, name, language, policy):
     assert f"has no language '{language}'; it has: python, bash; policy {policy} has it".encode() in done.stderr, done
     is_built = (glovebox.state / "templates" / policy / "manifest.json").exists()
     assert is_built or done.stderr.endswith(f"; policy {policy} has it, once there is: glovebox template build {policy}\n".encode())
+
+
+@pytest.mark.parametrize(("name", "language"), [("a.rb", "ruby"), ("a.go", "go"), ("a.ts", "typescript")])
+def test_a_file_of_another_language_is_not_run_as_python(glovebox, tmp_path, name, language):
+    (tmp_path / name).write_text("1")
+    done = glovebox("run", "--private", "--policy", "minimal", str(tmp_path / name))
+    assert done.returncode == 125 and f"has no language '{language}'; it has: python, bash".encode() in done.stderr, done
 
 
 def test_a_policy_without_python_has_its_first_language(glovebox, tmp_path):

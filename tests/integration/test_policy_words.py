@@ -207,10 +207,16 @@ def test_what_the_schema_accepts_is_accepted(glovebox, environment):
     (["manifest", "--format", "soap"], "--format is openai, anthropic, mcp or openapi, not 'soap'"),
     (["manifest", "--format", "mcp", "x"], "manifest takes no 'x'; see glovebox manifest --help"),
     (["prompt", "x"], "prompt takes no 'x'; see glovebox prompt --help"),
-    (["prompt", "--policy", "none"], "there is no policy 'none'; see glovebox policy list"),
     (["policy", "explain", "x"], "policy explain takes no 'x'; see glovebox policy explain --help"),
     (["policy", "test"], "policy test takes one file of cases; see glovebox policy test --help"),
 ])
 def test_slips_are_answered_in_one_line(glovebox, environment, arguments, says):
     done = glovebox(*arguments, env=environment)
     assert done.stderr.decode() == f"glovebox: {says}\n" and done.returncode in (125, 126) and done.stdout == b""
+
+
+@pytest.mark.parametrize("words", [["prompt"], ["manifest", "--format", "mcp"]], ids=lambda words: words[0])
+def test_a_policy_that_is_nowhere_is_answered_with_the_folders(glovebox, environment, words):
+    done = glovebox(*words, "--policy", "none", env=environment)
+    assert done.returncode == 125 and done.stdout == b"" and done.stderr.startswith(
+        b"glovebox: there is no policy 'none'; see glovebox policy list; looked in "), done

@@ -415,8 +415,8 @@ class TestWords:
         assert refused.returncode == 125 and b"No such file or directory" in refused.stderr
 
     @pytest.mark.parametrize("words, says", [
-        (("log", "tail", "--signatures"), "log tail takes no --signatures; leave it out"),
-        (("log", "search", "--out", "f", "x"), "log search takes no --out; leave it out"),
+        (("log", "tail", "--signatures"), "log tail takes no --signatures; leave it out, or see glovebox log --help"),
+        (("log", "search", "--out", "f", "x"), "log search takes no --out; leave it out, or see glovebox log --help"),
         (("log", "verify", "x"), "log verify takes no 'x'; see glovebox help log"),
         (("log", "tail", "--count", "1x"), "--count takes a whole number such as 20, not '1x'"),
         (("log", "verfy"), "there is no 'log verfy'; did you mean glovebox log verify"),

@@ -164,20 +164,20 @@ def sets_of(glovebox, operator, state, *words):
 class TestFiles:
     def test_a_set_is_what_the_client_of_this_host_asks(self, glovebox, operator, tmp_path):
         said = sets_of(glovebox, operator, tmp_path, "--json", "pip")
-        found = json.loads(said.stdout)
+        [found] = json.loads(said.stdout)
         assert found["allow"] == ["index.example.org:80", "more.example.org:443", "third.example.org:8081"], said
         assert found["env"]["PIP_INDEX_URL"] == "http://index.example.org/simple"
         assert found["env"]["PIP_TRUSTED_HOST"] == "index.example.org third.example.org"
         assert found["env"]["PIP_EXTRA_INDEX_URL"] == "https://more.example.org/simple http://third.example.org:8081/simple"
         assert b"secret" not in said.stdout and b"token" not in said.stdout
         assert "secret" not in (tmp_path / "policies/sets/pip.yaml").read_text()
-        assert json.loads(sets_of(glovebox, operator, tmp_path, "--json", "npm").stdout)["allow"] == [
+        assert json.loads(sets_of(glovebox, operator, tmp_path, "--json", "npm").stdout)[0]["allow"] == [
             "npm.example.org:8080", "mine.example.org:443"]
 
     def test_where_nothing_is_configured_the_public_set_counts(self, glovebox, operator, tmp_path):
         bare = {**operator, "PIP_CONFIG_FILE": "/dev/null"}
         for env in (operator, bare):  # what was written before is taken away
-            said = json.loads(sets_of(glovebox, env, tmp_path, "--json", "pip").stdout)
+            [said] = json.loads(sets_of(glovebox, env, tmp_path, "--json", "pip").stdout)
         assert not (tmp_path / "policies/sets/pip.yaml").exists()
         assert said["allow"] == ["pypi.org:443", "files.pythonhosted.org:443"]
         assert said["env"]["PIP_INDEX_URL"] == "https://pypi.org/simple"
@@ -190,7 +190,7 @@ class TestFiles:
     def test_the_public_index_brings_the_host_of_its_files_and_a_mirror_does_not(self, glovebox, operator, tmp_path, index, more,
                                                                                  allow):
         env = {**operator, "PIP_CONFIG_FILE": "/dev/null", "PIP_INDEX_URL": index, "PIP_EXTRA_INDEX_URL": more}
-        assert json.loads(sets_of(glovebox, env, tmp_path, "--json", "pip").stdout)["allow"] == allow
+        assert json.loads(sets_of(glovebox, env, tmp_path, "--json", "pip").stdout)[0]["allow"] == allow
 
     @pytest.mark.parametrize("name, hosts", [
         ("pip", {"pypi.org", "files.pythonhosted.org"}), ("npm", {"registry.npmjs.org"}),

@@ -24,7 +24,9 @@ static const struct {
     { ".py", "python", "python" }, { ".sh", "sh", "bash" },   { ".bash", "bash", "bash" },
     { ".c", NULL, "c" },           { ".js", "node", "node" }, { ".R", "Rscript", "r" },
     { ".cpp", NULL, "cpp" },       { ".cc", NULL, "cpp" },    { ".pl", "perl", "perl" },
-    { ".r", NULL, "r" },
+    { ".r", NULL, "r" },           { ".mjs", NULL, "node" },  { ".cjs", NULL, "node" },
+    { ".rb", "ruby", "ruby" },     { ".go", NULL, "go" },     { ".rs", NULL, "rust" },
+    { ".ts", NULL, "typescript" },
 };
 
 int read_to_end(int fd, const char *name, char **ret_data, size_t *ret_size, error *err)

@@ -20,15 +20,11 @@
 
 #define FIELD(name) offsetof(struct log_arguments, name)
 
-#define WHERE                                                                                      \
-    { "log",      0,         "FOLDER", VALUES_FOLDER, "the folder of the log, or of a copy of it", \
-      store_text, FIELD(log) },                                                                    \
-    {                                                                                              \
-        "state", 0, "FOLDER", VALUES_FOLDER, "the state folder, whose log is meant", store_text,   \
-            FIELD(state)                                                                           \
-    }
-
 /* clang-format off */
+#define WHERE \
+    { "log",   0, "FOLDER", VALUES_FOLDER, "the folder of the log, or of a copy of it", store_text, FIELD(log) }, \
+    { "state", 0, "FOLDER", VALUES_FOLDER, "the state folder, whose log is meant",      store_text, FIELD(state) }
+
 static const struct option_row log_rows[] = {
     WHERE,
     { "json",       0,   NULL,     VALUES_NONE,   "verify, tail, search: the same for programs",        store_switch, FIELD(json) },
@@ -39,7 +35,7 @@ static const struct option_row log_rows[] = {
     { "signatures", 0,   NULL,     VALUES_NONE,   "verify: check the signature of every record",        store_switch, FIELD(signatures) },
     { "all",        0,   NULL,     VALUES_NONE,   "verify: each thing that is wrong in a line of its own", store_switch, FIELD(all) },
     { "count",      'n', "N",      VALUES_NONE,   "tail: how many records; default: 20",                store_text,   FIELD(count) },
-    { "out",        'o', "PLACE",  VALUES_FILE,   "export: the new folder; checkpoint, key: a file instead of stdout", store_text, FIELD(out) },
+    { "out",        'o', "PLACE",  VALUES_FILE,   "export, checkpoint, key: the new folder, or a file instead of stdout", store_text, FIELD(out) },
     { "pem",        0,   NULL,     VALUES_NONE,   "key: as PEM",                                        store_switch, FIELD(pem) },
 };
 
@@ -52,7 +48,6 @@ static const struct option_row receipt_rows[] = {
     { "bundle",     0,   NULL,     VALUES_NONE,   "export: with the proof that it stands in the log",   store_switch, FIELD(bundle) },
     { "out",        'o', "FILE",   VALUES_FILE,   "export: write here instead of stdout",               store_text,   FIELD(out) },
 };
-/* clang-format on */
 
 const struct option_table log_option_table = {
     .verb = "log",
@@ -79,33 +74,32 @@ const struct option_table receipt_option_table = {
                 "  glovebox receipt export rcp_… --bundle --out run.json\n",
     .usage = "list|show|verify|export [OPTIONS] [ID|FILE]",
     .more =
-        "Works on the files alone; no daemon is asked. Exit status 1: it does not verify; 125: it "
-        "cannot be read.\n",
+        "Works on the files alone; no daemon is asked. Exit status 1: it does not verify; 125: it cannot be read.\n",
     .rows = receipt_rows,
     .count = COUNT_OF(receipt_rows),
 };
+/* clang-format on */
 
 /* What each verb takes besides --state, and --log where it only reads. An option that would be
  * passed over in silence is refused. */
 static const struct taking {
     const struct option_table *table;
     const char *verb;
-    const char *options; /* with blanks around each */
     int operands_min, operands_max;
     bool is_writing; /* to the log of a state, as its user; never to a folder by its path */
 } takings[] = {
     /* clang-format off */
-    { &log_option_table,     "verify",     " json public-key checkpoint witness signatures all ", 0, 0 },
-    { &log_option_table,     "tail",       " json count ",                     0, 0 },
-    { &log_option_table,     "search",     " json ",                           0, OPERANDS_MAX },
-    { &log_option_table,     "export",     " out ",                            0, 0 },
-    { &log_option_table,     "checkpoint", " out ",                            0, 0 },
-    { &log_option_table,     "key",        " public-key pem out ",                    0, 0 },
-    { &log_option_table,     "rotate-key", " ",                                0, 0, .is_writing = true },
-    { &receipt_option_table, "list",       " json count ",                     0, 0 },
-    { &receipt_option_table, "show",       " json ",                           1, 1 },
-    { &receipt_option_table, "verify",     " json public-key ",                       1, 1 },
-    { &receipt_option_table, "export",     " public-key bundle out ",                 1, 1 },
+    { &log_option_table,     "verify",     0, 0 },
+    { &log_option_table,     "tail",       0, 0 },
+    { &log_option_table,     "search",     0, OPERANDS_MAX },
+    { &log_option_table,     "export",     0, 0 },
+    { &log_option_table,     "checkpoint", 0, 0 },
+    { &log_option_table,     "key",        0, 0 },
+    { &log_option_table,     "rotate-key", 0, 0, .is_writing = true },
+    { &receipt_option_table, "list",       0, 0 },
+    { &receipt_option_table, "show",       1, 1 },
+    { &receipt_option_table, "verify",     1, 1 },
+    { &receipt_option_table, "export",     1, 1 },
     /* clang-format on */
 };
 
@@ -119,25 +113,9 @@ static const struct taking *find_taking(const struct option_table *table, const 
     return NULL;
 }
 
-static bool is_given(const struct log_arguments *arguments, const struct option_row *row)
-{
-    const char *field = (const char *) arguments + row->field;
-    return row->value ? *(const char *const *) (const void *) field != NULL
-                      : *(const bool *) (const void *) field;
-}
-
-static int check_taken(const struct taking *taking, const struct log_arguments *arguments,
+static int check_words(const struct taking *taking, const struct log_arguments *arguments,
                        error *err)
 {
-    for (size_t i = 0; i < taking->table->count; i++) {
-        const struct option_row *row = &taking->table->rows[i];
-        char word[32];
-        (void) snprintf(word, sizeof word, " %s ", row->name);
-        bool is_place = row->field == FIELD(log) || row->field == FIELD(state);
-        if (row->text && !is_place && is_given(arguments, row) && !strstr(taking->options, word))
-            return fail(err, ERR_BAD_REQUEST, "%s %s takes no --%s; leave it out",
-                        taking->table->verb, taking->verb, row->name);
-    }
     if (taking->is_writing && arguments->log)
         return fail(err, ERR_BAD_REQUEST,
                     "%s %s takes no --log: it changes the log of a state, and no copy; say which: "
@@ -159,8 +137,6 @@ int log_arguments_read(struct log_arguments *arguments, int argc, char **argv, c
         strcmp(verb, "log") == 0 ? &log_option_table : &receipt_option_table;
     struct words words = { argc, argv, 2 };
     *arguments = (struct log_arguments){ 0 };
-    if (argc < 2)
-        return no_such_verb(verb, NULL, err);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         options_print_help(table, stdout);
         return OPTIONS_HELP;
@@ -178,7 +154,9 @@ int log_arguments_read(struct log_arguments *arguments, int argc, char **argv, c
             return fail(err, ERR_BAD_REQUEST, "more than %d words", OPERANDS_MAX);
         arguments->operands[arguments->operand_count++] = argv[words.next++];
     }
-    return check_taken(taking, arguments, err);
+    return options_check(table, &words, taking->verb, err) < 0
+               ? -1
+               : check_words(taking, arguments, err);
 }
 
 int log_write_out(const struct log_arguments *arguments, const void *data, size_t size, error *err)
@@ -300,8 +278,8 @@ static int find_in_file(const char *path, struct found_receipt *ret_found, error
     size_t size = 0;
     if (strncmp(path, "rcp_", 4) == 0 && access(path, F_OK) < 0)
         return fail(err, ERR_NOT_FOUND,
-                    "'%.60s' is no id of a receipt, and there is no such file; see glovebox log "
-                    "tail",
+                    "'%.60s' is no id of a receipt, and there is no such file; see glovebox "
+                    "receipt list",
                     path);
     if (read_input_file(path, &text, &size, err) < 0)
         return -1;

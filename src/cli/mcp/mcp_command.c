@@ -29,8 +29,9 @@ struct mcp_arguments {
 #define FIELD(name) offsetof(struct mcp_arguments, name)
 
 static const struct option_row rows[] = {
-    { "socket", 0, "PLACE", VALUES_FILE, "of the daemon; default: where it is looked for",
-      store_text, FIELD(socket) },
+    { "daemon", 0, "SOCKET|HOST:PORT", VALUES_FILE,
+      "the daemon's socket or port; default: where it is looked for", store_text, FIELD(socket) },
+    { "socket", 0, "PLACE", VALUES_FILE, NULL, store_text, FIELD(socket) }, /* its older name */
     { "private", 0, NULL, VALUES_NONE, "starts a daemon for this process alone", store_switch,
       FIELD(private) },
     { "files", 0, "DIR[:rw]", VALUES_FOLDER,

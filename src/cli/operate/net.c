@@ -32,20 +32,16 @@ static const struct option_row rows[] = {
     { "once",   0, NULL, VALUES_NONE, "tail: prints those that have been, and leaves", store_switch, FIELD(once) },
     { "all",    0, NULL, VALUES_NONE, "tail: of all tenants; needs the scope admin", store_switch, FIELD(all) },
     { "unused", 0, NULL, VALUES_NONE, "rules: only those that were never used", store_switch, FIELD(unused) },
-    { "json",   0, NULL, VALUES_NONE, "rules: the daemon's answer; tail: an object a line", store_switch, FIELD(json) },
+    { "json",   0, NULL, VALUES_NONE, "the daemon's answer; of tail an object a line", store_switch, FIELD(json) },
     { "key",    0, "KEY", VALUES_NONE, "API key; default: $GLOVEBOX_API_KEY, else as the daemon's owner", store_text, FIELD(key) },
     { "daemon", 0, "SOCKET|HOST:PORT", VALUES_FILE, "the daemon's socket or port; default: where it is looked for", store_text, FIELD(socket) },
 };
-/* clang-format on */
 
 const struct option_table net_option_table = {
     .verb = "net",
     .examples =
-        "  glovebox net rules                    each rule of each policy, and how often it "
-        "was "
-        "used\n"
-        "  glovebox net rules --unused           rules that were not used since the daemon "
-        "began\n"
+        "  glovebox net rules                    each rule of each policy, and how often it was used\n"
+        "  glovebox net rules --unused           rules that were not used since the daemon began\n"
         "  glovebox net tail                     connections as they begin, end, are refused\n"
         "  glovebox net tail --run run_… --json  those of one run, for programs\n",
     .usage = "rules|tail [OPTIONS]",
@@ -53,6 +49,7 @@ const struct option_table net_option_table = {
     .rows = rows,
     .count = COUNT_OF(rows),
 };
+/* clang-format on */
 
 /* --- rules ------------------------------------------------------------------------------------ */
 
@@ -140,25 +137,17 @@ static int tail(const struct net_arguments *arguments, error *err)
 int command_net(int argc, char **argv)
 {
     struct net_arguments arguments = { 0 };
-    struct words words = { argc, argv, 2 };
+    const char *verb = NULL;
+    struct words words = { argc, argv, 1, &verb, 1 };
     error err = { 0 };
-    if (argc < 2)
-        return complain_of_verb("net", NULL);
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        options_print_help(&net_option_table, stdout);
-        return 0;
-    }
-    bool is_rules = strcmp(argv[1], "rules") == 0;
-    if (!is_rules && strcmp(argv[1], "tail") != 0)
-        return complain_of_verb("net", argv[1]);
-    int outcome = options_read(&net_option_table, &arguments, &words, &err);
+    int outcome = options_read_all(&net_option_table, &arguments, &words, &err);
     if (outcome != OPTIONS_TAKEN)
         return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
-    if (words.next < argc)
-        return complain("net %s takes no '%s'; see glovebox help net", argv[1], argv[words.next]);
-    if (is_rules ? arguments.run || arguments.last || arguments.once || arguments.all
-                 : arguments.unused)
-        return complain("net %s does not take this option; see glovebox help net", argv[1]);
+    bool is_rules = verb && strcmp(verb, "rules") == 0;
+    if (!is_rules && (!verb || strcmp(verb, "tail") != 0))
+        return complain_of_verb("net", verb);
+    if (options_check(&net_option_table, &words, verb, &err) < 0)
+        return complain_of(&err);
     outcome = is_rules ? print_rules(&arguments, &err) : tail(&arguments, &err);
     return outcome < 0 ? complain_of(&err) : 0;
 }

@@ -29,27 +29,23 @@ static const struct option_row rows[] = {
     { "json",     0, NULL,     VALUES_NONE,   "the same for programs",                         store_switch, FIELD(json) },
     { "state",    0, "FOLDER", VALUES_FOLDER, "where templates are kept",                      store_text,   FIELD(state) },
 };
-/* clang-format on */
 
 const struct option_table libs_option_table = {
     .verb = "libs",
     .examples = "  glovebox libs                  what the template python has\n"
                 "  glovebox libs python numpy     only what has this word in its name\n"
                 "  glovebox libs minimal --json\n"
-                "  glovebox libs request numpy-financial --template python --reason \"net present "
-                "value\"\n"
+                "  glovebox libs request numpy-financial --template python --reason \"net present value\"\n"
                 "  glovebox libs review           requests that wait for a review\n"
                 "  glovebox libs review ID        fetch it, read it, show what it is\n"
-                "  glovebox libs approve ID       the next build of the template installs exactly "
-                "that\n"
+                "  glovebox libs approve ID       the next build of the template installs exactly that\n"
                 "  glovebox libs deny ID          no; or no longer\n",
     .usage = "[OPTIONS] [TEMPLATE [WORD] | request PACKAGE | review|approve|deny ID]",
-    .more = "Packages are fetched by this machine's own pip, apt or npm, as they are configured, "
-            "and kept with\ntheir sha256 in STATE/libs; what is approved stands in "
-            "STATE/libs/TEMPLATE.approved.yaml.\n",
+    .more = "Packages are fetched by this machine's own pip, apt or npm, as they are configured, and kept with\ntheir sha256 in STATE/libs; what is approved stands in STATE/libs/TEMPLATE.approved.yaml.\n",
     .rows = rows,
     .count = COUNT_OF(rows),
 };
+/* clang-format on */
 
 /* Prints rows, whose names have `word` in them; `note` stands behind each of them. */
 struct listing {

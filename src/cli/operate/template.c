@@ -21,6 +21,7 @@
 #include "json/member.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -50,7 +51,6 @@ static const struct option_row rows[] = {
     { "state",        0, "FOLDER",           VALUES_FOLDER, "where templates are kept", store_text, FIELD(state) },
     { "json",         0, NULL,               VALUES_NONE,   "print JSON", store_switch, FIELD(json) },
 };
-/* clang-format on */
 
 const struct option_table template_option_table = {
     .verb = "template",
@@ -60,29 +60,24 @@ const struct option_table template_option_table = {
         "  glovebox template build python         build a template that comes with glovebox\n"
         "  glovebox template build my.yaml        build one of your own\n"
         "  glovebox template build minimal --base host-copy\n"
-        "                                         without network, from this machine's "
-        "packages\n"
+        "                                         without network, from this machine's packages\n"
         "  glovebox template list                 what has been built, and what can be\n"
         "  glovebox template show python          digest, runners, packages and versions\n"
         "  glovebox template verify               are the files still those that were built?\n"
-        "  glovebox template tune python          which modules its programs import, and which "
-        "its\n"
+        "  glovebox template tune python          which modules its programs import, and which its\n"
         "                                         zygotes would better have\n"
-        "  glovebox template rollback python      the one that was in use before the last "
-        "build\n"
+        "  glovebox template rollback python      the one that was in use before the last build\n"
         "  glovebox template remove python\n"
         "  glovebox template export python python.tar.gz\n"
-        "                                         one file, for a machine without network (or "
-        ".tar.zst,\n"
+        "                                         one file, for a machine without network (or .tar.zst,\n"
         "                                         .tar.xz, .tar)\n"
         "  glovebox template import python.tar.gz\n",
     .usage = "build|list|show|verify|tune|remove|rollback|export|import [OPTIONS] [NAME|FILE]",
-    .more = "A recipe lists Debian's packages under `packages`, those of other indexes under "
-            "`pip`, `npm` and `r`.\nWhat pip and npm fetch is pinned in RECIPE.lock and "
-            "RECIPE.npm.lock beside it.\n",
+    .more = "A recipe lists Debian's packages under `packages`, those of other indexes under `pip`, `npm` and `r`.\nWhat pip and npm fetch is pinned in RECIPE.lock and RECIPE.npm.lock beside it.\n",
     .rows = rows,
     .count = COUNT_OF(rows),
 };
+/* clang-format on */
 
 static int check_wishes(struct wishes *wishes)
 {
@@ -312,10 +307,9 @@ static int import_one(const struct wishes *wishes, const char *state, error *err
     if (!wishes->what)
         return complain("which file? as in: glovebox template import minimal.tar.gz");
     auto_fd file = open(wishes->what, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) {
-        (void) fail_os(err, "open '%s'", wishes->what);
-        return complain_of(err);
-    }
+    if (file < 0)
+        return complain("cannot read '%s': %s; check the name", wishes->what,
+                        strerrordesc_np(errno));
     catch_signals();
     (void) umask(022);
     if (template_import(state, file, &manifest, err) < 0) {

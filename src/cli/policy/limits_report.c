@@ -318,19 +318,17 @@ static const struct option_row rows[] = {
     { "state",  0,   "FOLDER", VALUES_FOLDER, "the state folder, whose log is meant",            store_text,   FIELD(where.state) },
     { "json",   0,   NULL,     VALUES_NONE,   "the same for programs",                           store_switch, FIELD(json) },
 };
-/* clang-format on */
 
 const struct option_table limits_option_table = {
     .verb = "limits",
     .examples = "  glovebox limits report                   of all policies\n"
                 "  glovebox limits report --policy data --since 24h\n",
     .usage = "report [OPTIONS]",
-    .more = "Reads the receipts in the log; no daemon is asked. MET counts runs that met a limit, "
-            "whether they\nended for it or not; p50, p95 and max say how much of what they were "
-            "granted runs have used.\n",
+    .more = "Reads the receipts in the log; no daemon is asked. MET counts runs that met a limit, whether they\nended for it or not; p50, p95 and max say how much of what they were granted runs have used.\n",
     .rows = rows,
     .count = COUNT_OF(rows),
 };
+/* clang-format on */
 
 static int read_arguments(struct report *report, int argc, char **argv, error *err)
 {

@@ -3,6 +3,8 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "cli/commands.h"
+#include "cli/daemon_request.h"
+#include "cli/options.h"
 #include "cli/policy/policy_verbs.h"
 #include "policy/network_set.h"
 #include "policy/search_path.h"
@@ -38,9 +40,14 @@ static const struct verb {
     { "sets", sets, 0, 1, "glovebox policy sets" },
 };
 
-static void print_help(void)
-{
-    (void) puts(
+static const struct option_row rows[] = {
+    { "json", 0, NULL, VALUES_NONE, "the same for programs", store_switch,
+      offsetof(struct request, json) },
+};
+
+const struct option_table policy_option_table = {
+    .verb = "policy",
+    .examples =
         "  glovebox policy list                   name the policies\n"
         "  glovebox policy show data              what policy data grants, and where it ends\n"
         "  glovebox policy validate mine.yaml     check files, with line and column\n"
@@ -48,13 +55,14 @@ static void print_help(void)
         "  glovebox policy explain --policy data  which line of which file says what\n"
         "  glovebox policy explain --policy data --code file.py\n"
         "                                         and what would happen to this code\n"
-        "  glovebox policy test cases.yaml        whether it decides as expected\n"
-        "\n"
-        "  --json    the same for programs\n"
-        "\n"
-        "Policies are files NAME.yaml; the first that is found counts: in GLOVEBOX_POLICIES if it\n"
-        "is set, else in /etc/glovebox/policies, else among those that came with glovebox.");
-}
+        "  glovebox policy test cases.yaml        whether it decides as expected\n",
+    .usage = "list|show|validate|sets|explain|test [OPTIONS] [NAME|FILE]",
+    .more = "Policies are files NAME.yaml; the first that is found counts: in GLOVEBOX_POLICIES if "
+            "it\nis set, else in /etc/glovebox/policies and among those that came with glovebox; "
+            "at last\nin the folder policies of the state.\n",
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
 
 static int print_json_policy(const struct policy *policy, error *err)
 {
@@ -195,7 +203,7 @@ static int list(const struct request *request)
     return status;
 }
 
-static void print_json_set(const struct network_set *set)
+static json_object *json_of_set(const struct network_set *set)
 {
     json_object *object = json_object_new_object();
     json_object *rules = json_object_new_array();
@@ -212,9 +220,7 @@ static void print_json_set(const struct network_set *set)
     (void) json_object_object_add(object, "description", json_object_new_string(set->description));
     (void) json_object_object_add(object, "allow", rules);
     (void) json_object_object_add(object, "env", variables);
-    (void) puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN |
-                                                           JSON_C_TO_STRING_NOSLASHESCAPE));
-    (void) json_object_put(object);
+    return object;
 }
 
 static void print_set(const struct network_set *set)
@@ -262,17 +268,21 @@ static int sets(const struct request *request)
         return complain_of(&err);
     int status = 0;
     bool is_found = request->count == 0;
+    json_object *list = json_object_new_array();
     for (size_t i = 0; i < count; i++) {
         if (request->count > 0 && strcmp(names[i], request->words[0]) != 0)
             continue;
         is_found = true;
         if (network_set_load(path, names[i], &set, &err) < 0)
             status = complain_of(&err);
-        else if (request->json) /* one object a line */
-            print_json_set(&set);
+        else if (request->json)
+            (void) json_object_array_add(list, json_of_set(&set));
         else
             print_set(&set);
     }
+    if (request->json && is_found)
+        print_json_line(list);
+    (void) json_object_put(list);
     return is_found ? status
                     : complain("there is no set '%s'; see glovebox policy sets", request->words[0]);
 }
@@ -292,26 +302,21 @@ int command_policy(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "test") == 0)
         return policy_test(argc - 1, argv + 1);
     struct request request = { .words = argv };
-    const struct verb *verb = NULL;
-    bool only_words = false;
-    /* Words move to the front of argv, options are taken out. */
-    for (int i = 1; i < argc; i++) {
-        if (!only_words && strcmp(argv[i], "--") == 0)
-            only_words = true;
-        else if (!only_words && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {
-            print_help();
-            return 0;
-        } else if (!only_words && strcmp(argv[i], "--json") == 0)
-            request.json = true;
-        else if (!only_words && argv[i][0] == '-' && argv[i][1] != '\0')
-            return complain("policy has no option '%s'; see glovebox policy --help", argv[i]);
-        else if (verb)
-            request.words[request.count++] = argv[i];
-        else if (!(verb = find_verb(verb_meant("policy", argv[i]))))
-            return complain_of_verb("policy", argv[i]);
+    struct words words = { argc, argv, 1 };
+    error err = { 0 };
+    for (;;) { /* words move to the front of argv, options are taken out */
+        int outcome = options_read(&policy_option_table, &request, &words, &err);
+        if (outcome != OPTIONS_TAKEN)
+            return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
+        if (words.next == argc)
+            break;
+        request.words[request.count++] = argv[words.next++];
     }
+    const char *word = request.count > 0 ? *request.words++ : NULL;
+    const struct verb *verb = word ? find_verb(verb_meant("policy", word)) : NULL;
     if (!verb)
-        return complain_of_verb("policy", NULL);
+        return complain_of_verb("policy", word);
+    request.count--;
     if (request.count < verb->min || request.count > verb->max)
         return complain("%s takes %s; try %s", verb->name,
                         verb->max == 0   ? "no name"

@@ -29,19 +29,18 @@ static const struct option_row rows[] = {
     { "json",     0,   NULL,       VALUES_NONE,     "the same for programs",                 store_switch, FIELD(json) },
     { "state",    0,   "FOLDER",   VALUES_FOLDER,   "where templates are kept",              store_text,   FIELD(state) },
 };
-/* clang-format on */
 
 const struct option_table policy_explain_option_table = {
     .verb = "policy explain",
     .examples = "  glovebox policy explain --policy data                 what it grants, and why\n"
-                "  glovebox policy explain --policy data --code file.py  and what happens to this "
-                "code\n",
+                "  glovebox policy explain --policy data --code file.py  and what happens to this code\n",
     .usage = "[OPTIONS]",
     .more = "Nothing of the code runs. Exit status 126: it would be denied, or a person asked.\n"
             "What is found in code is a lint; the sandbox is the boundary.\n",
     .rows = rows,
     .count = COUNT_OF(rows),
 };
+/* clang-format on */
 
 struct explanation {
     struct policy policy;

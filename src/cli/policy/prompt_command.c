@@ -41,8 +41,9 @@ int command_prompt(int argc, char **argv)
     int outcome = options_read_all(&prompt_option_table, &arguments, &words, &err);
     if (outcome != OPTIONS_TAKEN)
         return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
-    if (policy_choose(arguments.policy, arguments.state, &policy, NULL, &err) < 0 ||
-        read_template_manifest(arguments.state, policy.template, &manifest, &err) < 0)
+    if (policy_choose(arguments.policy, arguments.state, &policy, NULL, &err) < 0)
+        return complain_of_policy(&err, arguments.state);
+    if (read_template_manifest(arguments.state, policy.template, &manifest, &err) < 0)
         return complain_of(&err);
     policy_describe(&policy, manifest, &text);
     (void) fputs(bytes_text(&text), stdout);

@@ -31,7 +31,6 @@ static const struct option_row rows[] = {
     { "private",  0,   NULL,       VALUES_NONE,     "use no running daemon, start one for this call",  store_switch, FIELD(private) },
     { "state",    0,   "FOLDER",   VALUES_FOLDER,   "where templates are kept",                        store_text,   FIELD(state) },
 };
-/* clang-format on */
 
 const struct option_table check_option_table = {
     .verb = "check",
@@ -39,12 +38,12 @@ const struct option_table check_option_table = {
                 "  glovebox check --policy data -        code from stdin\n"
                 "  glovebox check -c 'import ctypes'     a line of code\n",
     .usage = "[OPTIONS] FILE|-\n       glovebox check [OPTIONS] -c CODE",
-    .more = "Nothing of the code runs. Exit status 0: it may run, warnings included; 126: the "
-            "policy denies\nit or wants a person asked; 125: there was no look.\n"
+    .more = "Nothing of the code runs. Exit status 0: it may run, warnings included; 126: the policy denies\nit or wants a person asked; 125: there was no look.\n"
             "It is a lint of what code says openly: the sandbox is the boundary, not this.\n",
     .rows = rows,
     .count = COUNT_OF(rows),
 };
+/* clang-format on */
 
 static void print_finding(const char *name, const struct look_finding *finding)
 {

@@ -65,7 +65,7 @@ int session_processes(struct session_arguments *arguments, error *err)
     if (list_processes(arguments, arguments->session, &root, &list, err) < 0)
         return -1;
     if (arguments->json)
-        (void) puts(json_object_to_json_string_ext(root, JSON_C_TO_STRING_PLAIN));
+        print_json_line(list);
     else
         (void) printf("%-37s  %6s  %-8s  %-8s  %s\n", "ID", "PID", "STATE", "TERMINAL", "COMMAND");
     (void) fflush(stdout);

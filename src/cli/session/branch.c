@@ -91,7 +91,7 @@ int session_checkpoints(struct session_arguments *arguments, error *err)
     json_object *root = json_tokener_parse(json);
     json_object *list = list_of(root, "checkpoints");
     if (arguments->json)
-        (void) puts(json);
+        print_json_line(list);
     else
         for (size_t at = 0; list && at < json_object_array_length(list); at++)
             print_checkpoint(json_object_array_get_idx(list, at));

@@ -32,7 +32,7 @@ int session_files(struct session_arguments *arguments, error *err)
     struct terminal terminal;
     terminal_init(&terminal, STDOUT_FILENO);
     if (arguments->json)
-        (void) puts(json);
+        print_json_line(entries);
     else
         for (size_t at = 0; entries && at < json_object_array_length(entries); at++)
             print_entry(&terminal, json_object_array_get_idx(entries, at));

@@ -5,19 +5,11 @@
 #include "base/clock.h"
 #include "base/timestamp.h"
 #include "cli/commands.h"
-#include "cli/tty/output_filter.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* --- sessions by name ------------------------------------------------------------------------- */
-
-json_object *list_of(json_object *object, const char *key)
-{
-    json_object *value = json_member(object, key);
-    return json_object_is_type(value, json_type_array) ? value : NULL;
-}
 
 /* Calls `each` for every session; stops when it returns true. */
 static int walk_sessions(const struct session_arguments *arguments, const char *state,
@@ -106,18 +98,6 @@ int session_new(struct session_arguments *arguments, error *err)
     return 0;
 }
 
-/* Metadata and reasons are what others have said: a terminal is not to obey them. JSON escapes
- * ESC, and not U+009B. */
-static void print_text(const char *text)
-{
-    struct terminal terminal;
-    (void) fflush(stdout);
-    terminal_init(&terminal, STDOUT_FILENO);
-    terminal_write(&terminal, text, strlen(text));
-    terminal_write(&terminal, "\n", 1);
-    terminal_done(&terminal);
-}
-
 /* "9 min": until an unused session ends, "-" where it does not. */
 static const char *time_left(json_object *session, char text[16])
 {
@@ -146,16 +126,14 @@ static void print_session(json_object *session)
                         ? json_object_to_json_string_ext(metadata, JSON_C_TO_STRING_PLAIN)
                         : "");
     shown[line_add_harmless(shown, 0, sizeof shown, line)] = '\0';
-    print_text(shown);
+    print_filtered(shown);
 }
 
 /* Once the daemon has answered: who is refused sees no empty table. */
-static void print_heads(const struct session_arguments *arguments)
+static void print_heads(bool is_of_all)
 {
-    if (!arguments->json)
-        (void) printf("%-36s  %-8s  %-10s  %-24s  %-8s  %-12s  %s\n", "ID", "STATE", "POLICY",
-                      "CREATED", "ENDS IN", "PARENT",
-                      arguments->all ? "ENDED, METADATA" : "METADATA");
+    (void) printf("%-36s  %-8s  %-10s  %-24s  %-8s  %-12s  %s\n", "ID", "STATE", "POLICY",
+                  "CREATED", "ENDS IN", "PARENT", is_of_all ? "ENDED, METADATA" : "METADATA");
 }
 
 struct listing {
@@ -182,12 +160,13 @@ static bool print_each(void *context, json_object *session)
     struct listing *listing = context;
     if (!has_labels(listing->arguments, session))
         return false;
-    if (!listing->has_begun)
-        print_heads(listing->arguments);
+    if (listing->arguments->json)
+        (void) fputs(listing->has_begun ? "," : "[", stdout);
+    else if (!listing->has_begun)
+        print_heads(listing->arguments->all);
     listing->has_begun = true;
     if (listing->arguments->json)
-        print_text(json_object_to_json_string_ext(session, JSON_C_TO_STRING_PLAIN |
-                                                               JSON_C_TO_STRING_NOSLASHESCAPE));
+        print_json_line(session);
     else
         print_session(session);
     return false;
@@ -198,8 +177,10 @@ int session_list(struct session_arguments *arguments, error *err)
     struct listing listing = { .arguments = arguments };
     if (walk_sessions(arguments, arguments->all ? "all" : NULL, print_each, &listing, err) < 0)
         return -1;
-    if (!listing.has_begun)
-        print_heads(arguments);
+    if (arguments->json)
+        (void) puts(listing.has_begun ? "]" : "[]");
+    else if (!listing.has_begun)
+        print_heads(arguments->all);
     return 0;
 }
 
@@ -220,7 +201,7 @@ int session_show(struct session_arguments *arguments, error *err)
         return library_failed(code, err);
     json_object *root = json_tokener_parse(json);
     if (arguments->json || !root)
-        print_text(json);
+        print_filtered(json);
     else
         print_members(root);
     (void) json_object_put(root);
@@ -241,11 +222,19 @@ int session_resume(struct session_arguments *arguments, error *err)
 
 int session_kill(struct session_arguments *arguments, error *err)
 {
-    for (int at = 0; at < arguments->count; at++) {
-        char name[SESSION_NAME_SIZE];
-        if (session_named(arguments, arguments->words[at], name, err) < 0 ||
-            library_failed(glb_session_kill(arguments->client, name, NULL), err) < 0)
-            return -1;
+    int result = 0;
+    json_object *ended = json_object_new_array();
+    for (int at = 0; result == 0 && at < arguments->count; at++) {
+        char name[SESSION_NAME_SIZE], *json = NULL;
+        result = session_named(arguments, arguments->words[at], name, err);
+        if (result == 0)
+            result = library_failed(glb_session_kill(arguments->client, name, &json), err);
+        if (result == 0)
+            (void) json_object_array_add(ended, json_tokener_parse(json));
+        glb_text_free(json);
     }
-    return 0;
+    if (arguments->json)
+        print_json_line(ended);
+    (void) json_object_put(ended);
+    return result;
 }

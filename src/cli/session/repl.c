@@ -38,27 +38,23 @@ struct repl {
 static const struct option_row rows[] = {
     { "policy",   'p', "NAME",   VALUES_POLICY, "what the session may do; default: as run",               store_text, FIELD(arguments.policy) },
     { "template", 0,   "NAME",   VALUES_TEMPLATE,   "root file system; default: what the policy says",        store_text, FIELD(arguments.template_name) },
+    { "language", 0,   "NAME",   VALUES_NONE,   NULL,                                                     store_text, FIELD(arguments.in) }, /* as of run */
     { "context",  'l', "NAME",   VALUES_NONE,   "a language, or the id of a context; default: python",    store_text, FIELD(arguments.in) },
     { "images",   0,   "FOLDER", VALUES_FOLDER, "where pictures are kept; default: drawn where the terminal can, else a folder in /tmp", store_text, FIELD(folder) },
     { "daemon",   0,   "SOCKET", VALUES_FILE,   "the daemon's socket; default: where it is looked for",   store_text, FIELD(arguments.daemon) },
 };
-/* clang-format on */
 
 const struct option_table repl_option_table = {
     .verb = "repl",
-    .examples = "  glovebox repl                       python in a session of its own, which "
-                "ends with it\n"
+    .examples = "  glovebox repl                       python in a session of its own, which ends with it\n"
                 "  glovebox repl -l bash               another language that it has\n"
                 "  glovebox repl ses_2f1               in a session that is there, and stays\n",
     .usage = "[OPTIONS] [SESSION]",
-    .more = "An entry that is not finished goes on in the next line: as python's do, where an "
-            "empty line ends a\nblock; in bash, javascript and r with what is open, or two "
-            "empty lines. The history has entries\nwhole, with ↵ between their lines; Tab goes "
-            "on with a word of it. Ctrl-C "
-            "interrupts a cell, Ctrl-D or exit ends. Needs a daemon:\nglovebox serve.\n",
+    .more = "An entry that is not finished goes on in the next line: as python's do, where an empty line ends a\nblock; in bash, javascript and r with what is open, or two empty lines. The history has entries\nwhole, with ↵ between their lines; Tab goes on with a word of it. Ctrl-C interrupts a cell, Ctrl-D or exit ends. Needs a daemon:\nglovebox serve.\n",
     .rows = rows,
     .count = COUNT_OF(rows),
 };
+/* clang-format on */
 
 /* --- an entry --------------------------------------------------------------------------------- */
 

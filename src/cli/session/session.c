@@ -74,22 +74,22 @@ static const struct option_row rows[] = {
     { "ttl",      0,   "TIME",       VALUES_NONE,   "new, branch: it ends after so long in any case; default: 24h", take_time,     FIELD(lifetime_ms) },
     { "limit",    0,   "NAME=VALUE", VALUES_NONE,   "new, run: a limit, such as memory=1GiB or wall=5s",      take_limit,    FIELD(limit_count) },
     { "env",      'e', "NAME=VALUE", VALUES_NONE,   "new, exec, shell: an environment variable",              take_variable, FIELD(variable_count) },
-    { "label",    0,   "NAME=VALUE", VALUES_NONE,   "new, branch: metadata, which list shows; default: that of the parent; list: those that have it", take_label,    FIELD(label_count) },
+    { "label",    0,   "NAME=VALUE", VALUES_NONE,   "new, branch, list: metadata, which list shows; default: that of the parent; of list, those that have it", take_label,    FIELD(label_count) },
     { "cwd",      0,   "FOLDER",     VALUES_NONE,   "new, exec, shell: working folder inside",                store_text,    FIELD(folder) },
     { "code",     'c', "CODE",       VALUES_NONE,   "run: this text",                                         store_text,    FIELD(code) },
     { "context",  0,   "NAME",       VALUES_NONE,   "run, branch, checkpoint: a language, or the id of a context; default: python", store_text,  FIELD(in) },
+    { "language", 'l', "NAME",       VALUES_NONE,   NULL,                                                     store_text,    FIELD(in) }, /* as of run */
     { "checkpoint",     0,   "CHECKPOINT",       VALUES_NONE,   "branch: from this checkpoint, by its id or name",              store_text,    FIELD(checkpoint) },
     { "expect",   0,   "FILE",       VALUES_FILE,   "run: compare the output with what this JSON file expects; 65 if it is something else", store_text, FIELD(expect) },
     { "no-wait",  0,   NULL,         VALUES_NONE,   "run: where a person is asked first, give the approval's id at once, and 126", store_switch, FIELD(no_wait) },
-    { "attach",   'a', "PROCESS",    VALUES_NONE,   "shell, exec: one that runs already",                     store_text,    FIELD(process) },
+    { "attach",   'a', "PROCESS",    VALUES_NONE,   "shell, exec, attach: one that runs already",                     store_text,    FIELD(process) },
     { "recursive", 'r', NULL,        VALUES_NONE,   "cp: folders too, with what is in them",              store_switch,  FIELD(is_recursive) },
     { "tar",      0,   NULL,         VALUES_NONE,   "cp: a folder inside, a tar outside",                     store_switch,  FIELD(is_folder) },
     { "all",      0,   NULL,         VALUES_NONE,   "list, ps: those that have ended too",                        store_switch,  FIELD(all) },
     { "files-only", 0, NULL,         VALUES_NONE,   "pause: end the programs, keep the files",                 store_switch,  FIELD(files_only) },
-    { "json",     0,   NULL,         VALUES_NONE,   "the daemon's answer, for programs; list: a session a line", store_switch,  FIELD(json) },
+    { "json",     0,   NULL,         VALUES_NONE,   "the same for programs", store_switch,  FIELD(json) },
     { "daemon",   0,   "SOCKET",     VALUES_FILE,   "the daemon's socket; default: where it is looked for",   store_text,    FIELD(daemon) },
 };
-/* clang-format on */
 
 const struct option_table session_option_table = {
     .verb = "session",
@@ -106,28 +106,25 @@ const struct option_table session_option_table = {
         "  glovebox session kill $id\n",
     .usage = "new|create [OPTIONS]\n"
              "       glovebox session list|ls|show [OPTIONS] [ID]\n"
-             "       glovebox session run [OPTIONS] ID FILE|-\n"
+             "       glovebox session run [OPTIONS] ID FILE|-|-c CODE\n"
              "       glovebox session exec|shell [OPTIONS] ID [-- COMMAND]\n"
              "       glovebox session ps ID\n"
              "       glovebox session attach ID [PROCESS]\n"
-             "       glovebox session cp [-r] FILE… ID:PATH  or  ID:PATH… FILE; - is stdin or "
-             "stdout\n"
+             "       glovebox session cp [-r] FILE… ID:PATH  or  ID:PATH… FILE; - is stdin or stdout\n"
              "       glovebox session cp --tar ID:FOLDER FILE|-  or  FILE|- ID:FOLDER\n"
              "       glovebox session files ID [FOLDER]\n"
              "       glovebox session pause [--files-only] ID\n"
              "       glovebox session resume ID\n"
-             "       glovebox session branch [--context NAME | --checkpoint CHECKPOINT] [--label "
-             "NAME=VALUE] [--idle TIME] [--ttl TIME] ID\n"
+             "       glovebox session branch [--context NAME | --checkpoint CHECKPOINT] [--label NAME=VALUE] [--idle TIME] [--ttl TIME] ID\n"
              "       glovebox session checkpoint ID [NAME]\n"
              "       glovebox session checkpoints ID\n"
              "       glovebox session rollback|checkpoint-rm ID CHECKPOINT\n"
              "       glovebox session kill|rm ID…",
-    .more = "An ID may be shortened to a beginning that only one session has. Needs a daemon: "
-            "glovebox serve.\nIn a shell, Enter ~ . leaves the program running; come back with "
-            "attach.\n",
+    .more = "An ID may be shortened to a beginning that only one session has. Needs a daemon: glovebox serve.\nIn a shell, Enter ~ . leaves the program running; come back with attach.\n",
     .rows = rows,
     .count = COUNT_OF(rows),
 };
+/* clang-format on */
 
 int library_failed(int32_t code, error *err)
 {
@@ -143,29 +140,28 @@ enum { WORDS_ANY = INT_MAX };
 /* An option or a word that would be passed over in silence is refused. */
 static const struct verb {
     const char *name;
-    const char *options; /* besides --json and --daemon, with blanks around each */
-    int min, max;        /* words that must and may follow */
+    int min, max; /* words that must and may follow */
     int (*take)(struct session_arguments *arguments, error *err);
 } verbs[] = {
     /* clang-format off */
-    { "new",      " policy template idle ttl limit env label cwd ", 0, 0,         session_new },
-    { "list",     " all label ",                                          0, 0,         session_list },
-    { "show",     " ",                                              1, 1,         session_show },
-    { "run",      " limit code context no-wait expect ",            1, 2,         session_run },
-    { "exec",     " env cwd attach ",                               1, WORDS_ANY, session_exec },
-    { "shell",    " env cwd attach ",                               1, WORDS_ANY, session_shell },
-    { "ps",       " all ",                                          1, 1,         session_processes },
-    { "attach",   " attach ",                                       1, 2,         session_attach },
-    { "pause",    " files-only ",                                   1, 1,         session_pause },
-    { "resume",   " ",                                              1, 1,         session_resume },
-    { "branch",   " context checkpoint idle ttl label ",                  1, 1,         session_branch },
-    { "checkpoint",     " context ",                                      1, 2,         session_checkpoint },
-    { "checkpoints",    " ",                                              1, 1,         session_checkpoints },
-    { "checkpoint-rm",   " ",                                              2, 2,         session_checkpoint_remove },
-    { "rollback", " ",                                              2, 2,         session_rollback },
-    { "cp",       " tar recursive ",                                2, WORDS_ANY, session_copy },
-    { "files",    " ",                                              1, 2,         session_files },
-    { "kill",     " ",                                              1, WORDS_ANY, session_kill },
+    { "new",      0, 0,         session_new },
+    { "list",     0, 0,         session_list },
+    { "show",     1, 1,         session_show },
+    { "run",      1, 2,         session_run },
+    { "exec",     1, WORDS_ANY, session_exec },
+    { "shell",    1, WORDS_ANY, session_shell },
+    { "ps",       1, 1,         session_processes },
+    { "attach",   1, 2,         session_attach },
+    { "pause",    1, 1,         session_pause },
+    { "resume",   1, 1,         session_resume },
+    { "branch",   1, 1,         session_branch },
+    { "checkpoint",     1, 2,         session_checkpoint },
+    { "checkpoints",    1, 1,         session_checkpoints },
+    { "checkpoint-rm",   2, 2,         session_checkpoint_remove },
+    { "rollback", 2, 2,         session_rollback },
+    { "cp",       2, WORDS_ANY, session_copy },
+    { "files",    1, 2,         session_files },
+    { "kill",     1, WORDS_ANY, session_kill },
     /* clang-format on */
 };
 
@@ -188,16 +184,7 @@ static int read_words(struct session_arguments *arguments, struct words *words, 
     }
 }
 
-/* A list is given if it has members, a time if it is not 0, a text if it is there. */
-static bool is_given(const struct session_arguments *arguments, const struct option_row *row)
-{
-    static const uint64_t nothing = 0;
-    const char *field = (const char *) arguments + row->field;
-    return row->value ? memcmp(field, &nothing, sizeof nothing) != 0
-                      : *(const bool *) (const void *) field;
-}
-
-static int check_taken(const struct session_arguments *arguments, const struct verb *verb,
+static int check_words(const struct session_arguments *arguments, const struct verb *verb,
                        error *err)
 {
     int max = arguments->code && verb->max == 2 ? 1 : verb->max;
@@ -207,15 +194,6 @@ static int check_taken(const struct session_arguments *arguments, const struct v
                     verb->min == 1                  ? "the id of a session"
                     : strcmp(verb->name, "cp") == 0 ? "two places"
                                                     : "the id of a session, and a checkpoint");
-    for_each(row, rows) {
-        char word[32];
-        (void) snprintf(word, sizeof word, " %s ", row->name);
-        if (is_given(arguments, row) && !strstr(" json daemon ", word) &&
-            !strstr(verb->options, word))
-            return fail(err, ERR_BAD_REQUEST,
-                        "session %s takes no --%s; leave it out, or see glovebox session --help",
-                        verb->name, row->name);
-    }
     if (arguments->count > max)
         return fail(err, ERR_BAD_REQUEST,
                     "session %s takes no '%.40s'; see glovebox session --help", verb->name,
@@ -226,7 +204,7 @@ static int check_taken(const struct session_arguments *arguments, const struct v
 static int begin(struct session_arguments *arguments, const struct verb *verb, error *err)
 {
     glb_connect_options options = { .socket = arguments->daemon, .how = GLB_CONNECT_SOCKET };
-    if (check_taken(arguments, verb, err) < 0)
+    if (check_words(arguments, verb, err) < 0)
         return -1;
     int32_t code = glb_connect(&options, sizeof options, &arguments->client);
     if (code != GLB_OK)
@@ -246,9 +224,7 @@ int command_session(int argc, char **argv)
     int outcome = options_read(&session_option_table, &arguments, &words, &err);
     if (outcome != OPTIONS_TAKEN)
         return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
-    if (words.next == argc)
-        return complain_of_verb("session", NULL);
-    const char *word = verb_meant("session", argv[words.next++]);
+    const char *word = words.next < argc ? verb_meant("session", argv[words.next++]) : "";
     for_each(row, verbs)
         if (strcmp(row->name, word) == 0)
             verb = row;
@@ -259,6 +235,8 @@ int command_session(int argc, char **argv)
         return complain("out of memory");
     int status = 0;
     outcome = read_words(&arguments, &words, verb->name, &err);
+    if (outcome == OPTIONS_TAKEN)
+        outcome = options_check(&session_option_table, &words, verb->name, &err);
     if (outcome == OPTIONS_TAKEN)
         status = begin(&arguments, verb, &err);
     if (outcome < 0 || status < 0)

@@ -36,9 +36,6 @@ int session_named(const struct session_arguments *arguments, const char *word,
 /* Why the library's last call failed, as it returned `code`. Returns -1; 0 if it did not fail. */
 int library_failed(int32_t code, error *err);
 
-/* A list of an object, NULL if it has none of this name. Borrowed from the object. */
-json_object *list_of(json_object *object, const char *key);
-
 /* One cell: what it shows goes to the terminal, or nowhere with --json.
  * Gives  cell->outcome, freed with glb_outcome_free(). */
 struct cell {

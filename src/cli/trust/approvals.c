@@ -30,7 +30,7 @@ static const struct option_row list_rows[] = {
 };
 static const struct option_row approve_rows[] = {
     { "scope",  0, "SCOPE",  VALUES_NONE, "how far: once (default), code, session or time, as the policy allows", store_text, FIELD(scope) },
-    { "until",  0, "10m",    VALUES_NONE, "how long it holds: 90s, 15m, 12h or 7d; or until when", store_text, FIELD(until) },
+    { "until",  0, "10m",    VALUES_NONE, "how long it holds: 90s, 15m, 12h or 7d; or a moment of RFC 3339 within 30 days", store_text, FIELD(until) },
     { "reason", 0, "TEXT",   VALUES_NONE, "for the requester", store_text, FIELD(reason) },
     COMMON,
 };
@@ -38,13 +38,11 @@ static const struct option_row deny_rows[] = {
     { "reason", 0, "TEXT",   VALUES_NONE, "for the requester", store_text, FIELD(reason) },
     COMMON,
 };
-/* clang-format on */
 
 const struct option_table approvals_option_table = {
     .verb = "approvals",
     .examples = "  glovebox approvals                 what waits\n"
-                "  glovebox approvals apr_…           one of them: its code, what it asks for, "
-                "what could leave\n"
+                "  glovebox approvals apr_…           one of them: its code, what it asks for, what could leave\n"
                 "  glovebox approvals revoke apr_…    takes one back that was not used yet\n",
     .usage = "[revoke] [OPTIONS] [ID]",
     .rows = list_rows,
@@ -67,6 +65,7 @@ const struct option_table deny_option_table = {
     .rows = deny_rows,
     .count = COUNT_OF(deny_rows),
 };
+/* clang-format on */
 
 static int connect_daemon(const struct approval_arguments *arguments, glb_client **ret_client,
                           error *err)
@@ -88,11 +87,6 @@ static int ask(const struct approval_arguments *arguments, struct ask *ask,
     int result = ask_daemon(client, ask, ret_answer, err);
     glb_close(client);
     return result;
-}
-
-static void print_json(json_object *answer)
-{
-    (void) puts(json_object_to_json_string_ext(answer, JSON_C_TO_STRING_PLAIN));
 }
 
 static void print_row(json_object *approval)
@@ -197,7 +191,7 @@ static int list(const struct approval_arguments *arguments, const char *word, er
     if (ask(arguments, &asked, &answer, err) < 0)
         return -1;
     if (arguments->json)
-        print_json(answer);
+        print_json_line(word ? answer : list_of(answer, "approvals"));
     else if (word)
         card_print(stdout, answer);
     else
@@ -212,6 +206,9 @@ static int fill(const struct approval_arguments *arguments, const char *decision
     int64_t seconds = 0;
     if (arguments->until && option_read_span("until", arguments->until, &seconds, err) < 0)
         return -1;
+    if (seconds > INT64_C(30) * 86400)
+        return fail(err, ERR_BAD_REQUEST, "--until is 30 days at most, not '%.40s'",
+                    arguments->until);
     (void) json_object_object_add(body, "decision", json_object_new_string(decision));
     if (arguments->scope)
         (void) json_object_object_add(body, "scope", json_object_new_string(arguments->scope));
@@ -237,7 +234,7 @@ static int decide(const struct approval_arguments *arguments, const char *decisi
     if (result == 0)
         result = ask(arguments, &asked, &answer, err);
     if (result == 0 && arguments->json)
-        print_json(answer);
+        print_json_line(answer);
     else if (result == 0)
         (void) printf("%s is %s\n", id, answer_text(answer, "state"));
     (void) json_object_put(answer);
@@ -245,26 +242,10 @@ static int decide(const struct approval_arguments *arguments, const char *decisi
     return result;
 }
 
-static int approve(const struct approval_arguments *arguments, const char *id, error *err)
-{
-    return decide(arguments, "approve", id, err);
-}
-
-static int revoke(const struct approval_arguments *arguments, const char *id, error *err)
-{
-    return decide(arguments, "revoke", id, err);
-}
-
-static int deny(const struct approval_arguments *arguments, const char *id, error *err)
-{
-    return decide(arguments, "deny", id, err);
-}
-
 struct verb {
     const struct option_table *table;
-    int first; /* of the words that are read */
-    bool needs_id;
-    int (*take)(const struct approval_arguments *arguments, const char *id, error *err);
+    int first;            /* of the words that are read */
+    const char *decision; /* NULL: none, those that wait are listed */
 };
 
 static int command(const struct verb *verb, int argc, char **argv)
@@ -276,27 +257,29 @@ static int command(const struct verb *verb, int argc, char **argv)
     int outcome = options_read_all(verb->table, &arguments, &words, &err);
     if (outcome != OPTIONS_TAKEN)
         return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
-    if (verb->needs_id && !id)
+    if (verb->decision && !id)
         return complain("which one? glovebox approvals shows what waits");
-    return verb->take(&arguments, id, &err) < 0 ? complain_of(&err) : 0;
+    outcome =
+        verb->decision ? decide(&arguments, verb->decision, id, &err) : list(&arguments, id, &err);
+    return outcome < 0 ? complain_of(&err) : 0;
 }
 
 int command_approvals(int argc, char **argv)
 {
-    const struct verb lists = { &approvals_option_table, 1, false, list };
-    const struct verb revokes = { &approvals_option_table, 2, true, revoke };
+    const struct verb lists = { &approvals_option_table, 1, NULL };
+    const struct verb revokes = { &approvals_option_table, 2, "revoke" };
     bool is_revoked = argc > 1 && strcmp(argv[1], "revoke") == 0;
     return command(is_revoked ? &revokes : &lists, argc, argv);
 }
 
 int command_approve(int argc, char **argv)
 {
-    const struct verb verb = { &approve_option_table, 1, true, approve };
+    const struct verb verb = { &approve_option_table, 1, "approve" };
     return command(&verb, argc, argv);
 }
 
 int command_deny(int argc, char **argv)
 {
-    const struct verb verb = { &deny_option_table, 1, true, deny };
+    const struct verb verb = { &deny_option_table, 1, "deny" };
     return command(&verb, argc, argv);
 }

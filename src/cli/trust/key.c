@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 struct key_arguments {
     const char *state, *scope, *policy, *name, *tenant, *expires, *grace;
@@ -53,22 +54,20 @@ static const struct option_row rows[] = {
     { "state",               0, "FOLDER",  VALUES_FOLDER, "the daemon's state folder",                                  store_text, FIELD(state) },
     { "json",                0, NULL,      VALUES_NONE,   "the same for programs",                                      store_switch, FIELD(json) },
 };
-/* clang-format on */
 
 const struct option_table key_option_table = {
     .verb = "key",
     .examples = "  glovebox key create ci --policy data,minimal --expires 30d\n"
                 "  glovebox key create --scope run,sessions --tenant team-a --concurrency 4\n"
                 "  glovebox key list                              what there is\n"
-                "  glovebox key rotate ID --grace 1h              a new secret; the old one for an "
-                "hour\n"
+                "  glovebox key rotate ID --grace 1h              a new secret; the old one for an hour\n"
                 "  glovebox key revoke ID                         good for nothing from now on\n",
     .usage = "create|list|rotate|revoke [OPTIONS] [NAME|ID]",
-    .more = "Send a key as `Authorization: Bearer KEY` or `X-API-Key: KEY`. It is shown once, when "
-            "it is\nmade; what is kept is a hash. The daemon need not run, and need not be told.\n",
+    .more = "Send a key as `Authorization: Bearer KEY` or `X-API-Key: KEY`. It is shown once, when it is\nmade; what is kept is a hash. The daemon need not run, and need not be told.\n",
     .rows = rows,
     .count = COUNT_OF(rows),
 };
+/* clang-format on */
 
 static int read_moment(const char *option, const char *text, int64_t *ret_s, error *err)
 {
@@ -79,6 +78,21 @@ static int read_moment(const char *option, const char *text, int64_t *ret_s, err
 }
 
 static uid_t caller; /* who has called, before we became the daemon's user */
+
+/* A folder that is named by mistake is not made by a look at it. */
+static int find_store(const char *state, error *err)
+{
+    auto_text folder = NULL;
+    if (state && format_text(&folder, err, "%s/daemon", state) < 0)
+        return -1;
+    if (!state || access(folder, F_OK) == 0 || errno != ENOENT ||
+        (access(state, F_OK) == 0 && access(state, W_OK) < 0)) /* who opens it is told why */
+        return 0;
+    return fail(err, ERR_NOT_FOUND,
+                "there are no keys in '%.120s'; name another state with --state FOLDER, or make a "
+                "key there with glovebox key create",
+                state);
+}
 
 static int open_store(const struct key_arguments *arguments, struct key_store **ret_store,
                       error *err)
@@ -108,6 +122,17 @@ static void add_text(json_object *object, const char *name, const char *text)
                                   text && *text ? json_object_new_string(text) : NULL);
 }
 
+static void add_moment(json_object *object, const char *name, int64_t seconds)
+{
+    char moment[32];
+    add_text(object, name, seconds ? timestamp_write(seconds * 1000, moment) : NULL);
+}
+
+static void add_number(json_object *object, const char *name, uint32_t number)
+{
+    (void) json_object_object_add(object, name, number ? json_object_new_int64(number) : NULL);
+}
+
 static void add_list(json_object *object, const char *name, const char *text)
 {
     json_object *list = json_object_new_array();
@@ -128,20 +153,8 @@ static const char *state_of(const struct api_key *key)
 
 static void print_json_key(const struct api_key *key, const char *text)
 {
-    const struct {
-        const char *name;
-        int64_t seconds;
-    } moments[] = { { "created_at", key->created_s },
-                    { "expires_at", key->expires_s },
-                    { "revoked_at", key->revoked_s } };
-    const struct {
-        const char *name;
-        uint32_t number;
-    } numbers[] = { { "concurrency", key->concurrency },
-                    { "runs_per_minute", key->runs_per_minute },
-                    { "cpu_seconds_per_day", key->cpu_seconds_per_day } };
     json_object *object = json_object_new_object();
-    char scopes[64], moment[32];
+    char scopes[64];
     if (text)
         add_text(object, "key", text);
     add_text(object, "id", key->id);
@@ -151,12 +164,12 @@ static void print_json_key(const struct api_key *key, const char *text)
     scopes_print(key->scopes, scopes, sizeof scopes);
     add_list(object, "scopes", scopes);
     add_list(object, "policies", key->policies);
-    for_each(row, moments)
-        add_text(object, row->name,
-                 row->seconds ? timestamp_write(row->seconds * 1000, moment) : NULL);
-    for_each(row, numbers)
-        (void) json_object_object_add(object, row->name,
-                                      row->number ? json_object_new_int64(row->number) : NULL);
+    add_moment(object, "created_at", key->created_s);
+    add_moment(object, "expires_at", key->expires_s);
+    add_moment(object, "revoked_at", key->revoked_s);
+    add_number(object, "concurrency", key->concurrency);
+    add_number(object, "runs_per_minute", key->runs_per_minute);
+    add_number(object, "cpu_seconds_per_day", key->cpu_seconds_per_day);
     (void) fputs(json_object_to_json_string_ext(object, JSON_C_TO_STRING_NOSLASHESCAPE), stdout);
     (void) json_object_put(object);
 }
@@ -297,6 +310,7 @@ static int rotate_key(struct key_arguments *arguments, const char *id, error *er
     int64_t until_s = 0;
     struct key_store *store = NULL;
     if ((arguments->grace && read_moment("grace", arguments->grace, &until_s, err) < 0) ||
+        (arguments->state && find_store(arguments->state, err) < 0) ||
         open_store(arguments, &store, err) < 0)
         return -1;
     int result = key_store_rotate(store, id, until_s, text, err);
@@ -312,7 +326,7 @@ static int rotate_key(struct key_arguments *arguments, const char *id, error *er
 static int revoke_key(struct key_arguments *arguments, const char *id, error *err)
 {
     struct key_store *store = NULL;
-    if (open_store(arguments, &store, err) < 0)
+    if (find_store(arguments->state, err) < 0 || open_store(arguments, &store, err) < 0)
         return -1;
     int result = key_store_revoke(store, id, err);
     if (result == 0)
@@ -353,7 +367,7 @@ static int list_keys(struct key_arguments *arguments, const char *id, error *err
     (void) id;
     struct listing listing = { .json = arguments->json };
     struct key_store *store = NULL;
-    if (open_store(arguments, &store, err) < 0)
+    if (find_store(arguments->state, err) < 0 || open_store(arguments, &store, err) < 0)
         return -1;
     (void) fputs(arguments->json ? "[" : "", stdout);
     int result = key_store_list(store, print_row, &listing, err);
@@ -378,34 +392,24 @@ static const struct action {
 int command_key(int argc, char **argv)
 {
     struct key_arguments arguments = { 0 };
-    struct words words = { argc, argv, 1 };
+    const char *given[3] = { NULL };
+    struct words words = { argc, argv, 1, given, COUNT_OF(given) };
     const struct action *action = NULL;
-    const char *id = NULL;
     error err = { 0 };
-    for (;;) {
-        int outcome = options_read(&key_option_table, &arguments, &words, &err);
-        if (outcome != OPTIONS_TAKEN)
-            return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
-        if (words.next == argc)
-            break;
-        const char *word = argv[words.next++];
-        const char *meant_verb = verb_meant("key", word);
-        if (action && action->takes_word && !id) {
-            id = word;
-            continue;
-        }
-        if (action)
-            return complain("key %s takes no '%s'; see glovebox key --help", action->name, word);
-        for_each(row, actions)
-            if (strcmp(row->name, meant_verb) == 0)
-                action = row;
-        if (!action)
-            return complain_of_verb("key", word);
-    }
+    int outcome = options_read_all(&key_option_table, &arguments, &words, &err);
+    if (outcome != OPTIONS_TAKEN)
+        return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
+    for_each(row, actions)
+        if (given[0] && strcmp(row->name, verb_meant("key", given[0])) == 0)
+            action = row;
     if (!action)
-        return complain_of_verb("key", NULL);
-    if (action->needs_it && !id)
+        return complain_of_verb("key", given[0]);
+    const char *excess = given[action->takes_word ? 2 : 1];
+    if (excess)
+        return complain("key %s takes no '%s'; see glovebox key --help", action->name, excess);
+    if (action->needs_it && !given[1])
         return complain("which key? try glovebox key %s ID; glovebox key list shows them",
                         action->name);
-    return action->take(&arguments, id, &err) < 0 ? complain_of(&err) : 0;
+    bool is_refused = options_check(&key_option_table, &words, action->name, &err) < 0;
+    return is_refused || action->take(&arguments, given[1], &err) < 0 ? complain_of(&err) : 0;
 }

@@ -52,7 +52,9 @@ static int show_record(struct looking *looking, const struct record *record, err
     if (receipt_take(record->data, record->size, &found, err) < 0)
         return under(err, "record %" PRIu64, record->index);
     looking->found++;
-    if (looking->arguments->json)
+    if (looking->arguments->json && looking->is_of_receipts)
+        (void) printf("%c%s", looking->found == 1 ? '[' : ',', bytes_text(&found.envelope.payload));
+    else if (looking->arguments->json)
         (void) printf("%s\n", bytes_text(&found.envelope.payload));
     else
         print_record_line(record->index, found.payload);
@@ -149,7 +151,12 @@ static int show_last(const struct log_arguments *arguments, int folder, bool is_
     if (segments_each(folder, first, count_record, &looking, err) < 0)
         return -1;
     looking.skipped = looking.found > count ? looking.found - count : 0;
-    return segments_each(folder, first, tail_record, &looking, err);
+    looking.found = 0;
+    if (segments_each(folder, first, tail_record, &looking, err) < 0)
+        return -1;
+    if (is_of_receipts && arguments->json)
+        (void) puts(looking.found > 0 ? "]" : "[]");
+    return 0;
 }
 
 static int tail(const struct log_arguments *arguments, int folder, error *err)

@@ -48,9 +48,7 @@ void idempotency_file_close(struct idempotency_file *file)
  * byte behind the file. `command` is F_OFD_SETLK or F_OFD_GETLK; returns the type that is found. */
 static int lock_of_waiting(const struct idempotency_file *file, int command, int type)
 {
-    struct flock lock = {
-        .l_type = (short) type, .l_whence = SEEK_SET, .l_start = WAITING_AT, .l_len = 1
-    };
+    struct flock lock = { .l_type = (short) type, .l_start = WAITING_AT, .l_len = 1 };
     return fcntl(file->fd, command, &lock) < 0 ? F_UNLCK : lock.l_type;
 }
 
