@@ -132,6 +132,12 @@ executions: all
 	@GLOVEBOX_EXECUTIONS=$(RUNS) GLOVEBOX_BUILD=$(abspath $(BUILD)) /usr/bin/python3 -B -m pytest -p no:cacheprovider -q -s \
 		tests/integration/test_every_execution.py
 
+# A template is built, broken, rolled back and removed again and again: does a run of others fail? CHANGES_SECONDS of it, beside 50 runs a
+# second and two sessions.
+CHANGES_SECONDS ?= 300
+template-changes: all
+	@/usr/bin/python3 -B tests/soak/templates.py $(BUILD) $(CHANGES_SECONDS)
+
 # Programs for data work as models write them, in the template python: at least 195 of 200 give the expected output.
 snippets: all
 	@/usr/bin/python3 -B tests/snippets/run.py $(BUILD)
