@@ -328,15 +328,12 @@ struct agent_denial {
 
 /* How code is run by a forked interpreter. A script ends the interpreter; a cell leaves its names
  * for the next one. PRIME runs harmless code of the kernel's own, without output or trace, so that
- * what comes next finds its pages copied: for the parked sandboxes that will be taken first. With
- * AGENT_EXECUTE_PAGES it copies these pages and runs nothing; no answer comes, and other code may
- * follow at once. */
+ * what comes next finds its pages copied: for the parked sandboxes that will be taken first. */
 enum agent_mode { AGENT_MODE_SCRIPT = 1, AGENT_MODE_CELL, AGENT_MODE_PRIME };
 
 enum {
     AGENT_EXECUTE_WRITE = 1, /* the code is also written to the file's path, if it has one */
     AGENT_EXECUTE_LAST = 2,  /* of a cell: the interpreter ends after it, as after a script */
-    AGENT_EXECUTE_PAGES = 4, /* of PRIME */
 };
 
 /* Followed by the strings, each ended by NUL: working folder, path of the file (both absolute,

@@ -91,7 +91,7 @@ int execute_code(struct sandbox *sandbox, uint32_t id, const unsigned char *payl
         return execute_by_driver(interpreter, payload, size, err);
     if (sendmsg(interpreter->control, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         return fail_os(err, "hand the code to the interpreter");
-    interpreter->is_busy = !(((const struct agent_execute *) payload)->flags & AGENT_EXECUTE_PAGES);
+    interpreter->is_busy = true;
     interpreter->is_left_alone = deadline_in(ALONE_MS);
     (void) sched_yield(); /* it was woken on this processor, as a rule, and our other orders can
                              wait */

@@ -19,7 +19,6 @@ import _glovebox_script
 _glovebox_cell._glovebox_script = _glovebox_script
 EXECUTE = struct.Struct("<IIHHI")  # struct inside_execute
 PRIME_MODE = struct.pack("<I", _glovebox.PRIME)
-PRIME_PAGES = struct.pack("<II", _glovebox.PRIME, _glovebox.PAGES)
 
 
 class Request:
@@ -102,7 +101,7 @@ def imager():
 def server(receive, executed, wanted, leave, image):
     """Nothing here is looked up by a name that a program could reach: whatever it has broken, an execution
     ends with EXECUTED or with the interpreter."""
-    open_channel, copy_pages, pages = _glovebox.open_channel, _glovebox.copy_pages, PAGES
+    open_channel = _glovebox.open_channel
 
     def serve(control):
         open_channel(control)
@@ -113,10 +112,6 @@ def server(receive, executed, wanted, leave, image):
                 leave(0)
             if message[0] != wanted:
                 image(message, count, control)
-                continue
-            if message[2][:8] == PRIME_PAGES:
-                for runs in pages:
-                    copy_pages(runs)
                 continue
             if message[2][:4] == PRIME_MODE:
                 prewarm(_glovebox.PRIME_WORK, is_whole=True)
@@ -138,7 +133,6 @@ def server(receive, executed, wanted, leave, image):
     return serve
 
 
-PAGES = []  # pieces of memory, as copy_pages() takes them
 # Made in the zygote: each name that a child looks up is a copied page.
 SERVE = server(_glovebox.receive, _glovebox.executed, _glovebox.EXECUTE, os._exit, imager())
 
@@ -205,8 +199,6 @@ def run_interruptibly(request, count):
 # --- prewarming: harmless code on the very path that a request will take --------------------------------
 
 PLACE = "/tmp/main.py"
-PAGE = os.sysconf("SC_PAGESIZE")
-PIECES_MAX = 4000  # as many as a pipe takes at once
 VARIABLES = (  # as many and as long as a request has (run_environment.c)
     b"PATH=/usr/local/bin:/usr/bin:/bin", b"HOME=/home/user", b"USER=user", b"LOGNAME=user", b"SHELL=/bin/bash",
     b"LANG=C.UTF-8", b"TZ=UTC", b"TMPDIR=/tmp", b"PWD=/workspace", b"PYTHONPATH=/workspace",
@@ -268,41 +260,6 @@ def prewarm_one(code, is_whole):
     gc.disable()
     os.environ.clear()
     os.unlink(PLACE)
-
-
-def learn_pages():
-    """In the zygote, when its memory lies as it will: a child is prewarmed and says which pages it has written to."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            _glovebox_fresh.reseed()
-            prewarm(_glovebox.PRIME_WORK, is_whole=True)
-            with open(writer, "wb", buffering=0) as pipe:
-                pipe.write(own_pages())
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with open(reader, "rb", buffering=0) as pipe:
-        PAGES.append(pipe.readall())
-    os.waitpid(child, 0)
-
-
-def own_pages():
-    """The pages of writable memory that no other process has, in pieces (proc(5), /proc/PID/pagemap)."""
-    present, of_file, exclusive = 1 << 63, 1 << 61, 1 << 56
-    pieces = []
-    with open("/proc/self/pagemap", "rb", buffering=0) as pagemap, open("/proc/self/maps", encoding="utf-8") as maps:
-        for begin, end in [[int(word, 16) for word in line.split()[0].split("-")] for line in maps if " rw-p " in line]:
-            bits = os.pread(pagemap.fileno(), (end - begin) // PAGE * 8, begin // PAGE * 8)
-            for number, (word,) in enumerate(struct.iter_unpack("<Q", bits)):
-                if word & (present | of_file | exclusive) == present | exclusive:
-                    start = begin + number * PAGE
-                    if pieces and sum(pieces[-1]) == start:
-                        pieces[-1][1] += PAGE
-                    else:
-                        pieces.append([start, PAGE])
-    return b"".join(struct.pack("<QQ", *piece) for piece in pieces[:PIECES_MAX])
 
 
 def spare_redraw(pyplot):

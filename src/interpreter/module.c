@@ -16,7 +16,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 
@@ -71,23 +70,6 @@ static PyObject *fill_holes(PyObject *self, PyObject *nothing)
 static PyObject *settle(PyObject *self, PyObject *nothing)
 {
     memory_settle();
-    Py_RETURN_NONE;
-}
-
-/* copy_pages(runs) copies the pages that lie in `runs`, pairs of an address and bytes, and are
- * common with other processes. Since Linux 5.14; before, nothing is copied. */
-static PyObject *copy_pages(PyObject *self, PyObject *runs)
-{
-    enum { POPULATE_WRITE = 23 }; /* madvise(2) */
-    char *bytes;
-    Py_ssize_t size;
-    if (PyBytes_AsStringAndSize(runs, &bytes, &size) < 0)
-        return NULL;
-    for (uint64_t run[2]; size >= (Py_ssize_t) sizeof run;
-         bytes += sizeof run, size -= (Py_ssize_t) sizeof run) {
-        memcpy(run, bytes, sizeof run);
-        (void) madvise((void *) (uintptr_t) run[0], run[1], POPULATE_WRITE);
-    }
     Py_RETURN_NONE;
 }
 
@@ -335,7 +317,6 @@ static PyMethodDef methods[] = {
     { "ready", ready, METH_VARARGS, "Tell the spawner that this zygote can be used." },
     { "settle", settle, METH_NOARGS, "Put the heap into huge pages." },
     { "fill_holes", fill_holes, METH_NOARGS, "Leave no free piece between live ones." },
-    { "copy_pages", copy_pages, METH_O, "Copy these pages ahead of the first write to them." },
     { "private_scratch", private_scratch, METH_NOARGS, "Mount folders that imports may write to." },
     { "has_bits", has_bits, METH_VARARGS, "Is this what a bit generator of numpy holds?" },
     { "renew_bits", renew_bits, METH_O, "Fill a bit generator of numpy from the kernel." },
@@ -360,7 +341,7 @@ static const struct {
     { "LAST", AGENT_EXECUTE_LAST },        { "VALUE", AGENT_RESULT_VALUE },
     { "DISPLAY", AGENT_RESULT_DISPLAY },   { "ERROR", AGENT_RESULT_ERROR },
     { "PAYLOAD_MOST", AGENT_PAYLOAD_MAX }, { "PRIME_PRINT", ZYGOTE_PRIME_PRINT },
-    { "PRIME_WORK", ZYGOTE_PRIME_WORK },   { "PAGES", AGENT_EXECUTE_PAGES },
+    { "PRIME_WORK", ZYGOTE_PRIME_WORK },
 };
 
 static int add_numbers(PyObject *module)

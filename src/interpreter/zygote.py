@@ -165,8 +165,6 @@ def main():
     gc.freeze()
     native.fill_holes()
     native.settle()
-    if failure is None and modules:
-        kernel.learn_pages()
     native.ready(threads, (time.monotonic_ns() - began) // 1000, failure)
     if failure is not None:
         return 1

@@ -1,4 +1,4 @@
-"""What a zygote with libraries does once for its children, and what a parked child does before its run: neither may be seen."""
+"""What a zygote with libraries does once for its children may not be seen."""
 
 import json
 import os
@@ -12,17 +12,7 @@ from conftest import BUILD, STATE, zygote_of
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="maps a block of ids, as root")
 
 MODULES = ["numpy", "pandas", "matplotlib.pyplot"]
-PRIME, PAGES = 3, 4  # of contract/agent.h
-WORK = """
-import json, resource
-def faults():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-began = faults()
-import pandas
-t = pandas.DataFrame({'k': [1, 2, 1], 'v': [0.5, 1.5, 2.5]})
-text = str(t.groupby('k').v.sum()) + str(t.describe())
-print(json.dumps([faults() - began, len(text)]))
-"""
+PRIME = 3  # of contract/agent.h
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +28,9 @@ def ran(one, code):
     return outcome["stdout"].decode()
 
 
-def fresh(rig, code, order=None):
-    """Runs it in a new interpreter, right behind the order."""
+def fresh(rig, code):
     one = rig.fork()
     assert one.os_error == 0, one.failure
-    if order is not None:
-        payload = zygote_rig.EXECUTE.pack(PRIME, order, 0, 0, 0) + b"/\0\0"
-        one.control.sendall(zygote_rig.FRAME.pack(len(payload), rig.inside["AGENT_EXECUTE"], 0, 1, 0) + payload)
     text = ran(one, code)
     one.close()
     return text
@@ -52,35 +38,6 @@ def fresh(rig, code, order=None):
 
 def test_the_contract_has_these_numbers():
     assert zygote_rig.enum_of("agent.h", "agent_mode")["AGENT_MODE_PRIME"] == PRIME
-
-
-def test_pages_are_copied_ahead_of_a_run(data):
-    plain = json.loads(fresh(data, WORK))
-    ahead = json.loads(fresh(data, WORK, PAGES))
-    assert ahead[1] == plain[1]
-    assert ahead[0] < plain[0] / 2, f"{ahead[0]} faults with the pages copied, {plain[0]} without"
-
-
-def test_the_order_to_copy_pages_is_not_answered(data):
-    """Code may follow at once: the first EXECUTED that comes is its own, and tells how many there were."""
-    one = data.fork()
-    for number in range(3):
-        payload = zygote_rig.EXECUTE.pack(PRIME, PAGES, 0, 0, 0) + b"/\0\0"
-        one.control.sendall(zygote_rig.FRAME.pack(len(payload), data.inside["AGENT_EXECUTE"], 0, number, 0) + payload)
-    outcome = one.execute("print('mine')", mode="CELL")
-    assert outcome["stdout"] == b"mine\n" and outcome["executed"]["count"] == 1, outcome
-    one.control.setblocking(False)
-    with pytest.raises(BlockingIOError):
-        one.control.recv(1)
-    one.close()
-
-
-def test_a_zygote_without_libraries_has_no_pages_to_copy():
-    rig = zygote_of("minimal", [])
-    try:
-        assert fresh(rig, "print(1)", PAGES) == "1\n"
-    finally:
-        rig.close()
 
 
 def test_every_line_is_known_to_these_libraries(data):
@@ -133,10 +90,10 @@ def test_nothing_of_it_is_seen(data):
         expected = json.loads(fresh(plain, imports + LOOK))
     finally:
         plain.close()
-    for order in (None, 0, PAGES):
-        seen = json.loads(fresh(data, LOOK, order) if order != 0 else primed(data, LOOK))
+    for way in (fresh, primed):
+        seen = json.loads(way(data, LOOK))
         for name, value in expected.items():
-            assert seen[name] == value, (order, name)
+            assert seen[name] == value, (way, name)
 
 
 def primed(rig, code):
@@ -173,8 +130,8 @@ print(random.random(), random.getstate()[1][:5], uuid.uuid4(), numpy.random.rand
 
 
 def test_two_hundred_interpreters_draw_their_own_numbers(data):
-    """Every other one has copied its pages ahead."""
-    streams = [fresh(data, STREAMS, PAGES if number % 2 else None).splitlines() for number in range(200)]
+    """Every other one has been prewarmed."""
+    streams = [(primed if number % 2 else fresh)(data, STREAMS).splitlines() for number in range(200)]
     assert {len(stream) for stream in streams} == {7}
     for row in zip(*streams):
         assert len(set(row)) == 200, row

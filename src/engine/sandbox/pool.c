@@ -217,7 +217,6 @@ int pool_open(struct pool *pool, struct spawner_link *spawner, uv_loop_t *loop, 
                                        .lost = on_lost,
                                        .gone = on_gone };
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    pool->has_processors = processors > 1;
     pool->awaited_max = AWAITED_PER_PROCESSOR * (processors > 0 ? (uint32_t) processors : 1);
     pool->spawner = spawner;
     pool->refill.data = pool->count.data = pool;
@@ -340,7 +339,7 @@ int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket 
         return POOL_FULL;
     if (pool_class) {
         pool_class_leased(pool_class, now);
-        prewarm_after_lease(pool, pool_class);
+        prewarm_when_idle(pool, pool_class);
         refill_later(pool);
     }
     if (*ret_parked)

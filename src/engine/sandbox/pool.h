@@ -63,8 +63,6 @@ struct pool {
     uv_timer_t idle_timer; /* when no request has come for a moment */
     bool is_closing;
     deadline rests_until, may_rest; /* pool_rest() */
-    deadline alone_from;            /* until then requests came close to each other */
-    bool has_processors;            /* more than one */
     void *context;
     void (*changed)(void *context); /* there may be room, or the spawner has come or gone */
 };

@@ -60,10 +60,7 @@ void pool_unlist(struct pool *pool, struct pooled *row);
 
 void prewarm_open(struct pool *pool, uv_loop_t *loop);
 
-/* Something of this shape was asked for. */
-void prewarm_after_lease(struct pool *pool, const struct pool_class *pool_class);
-
-/* Something of it has parked. */
+/* Something of this shape was asked for, or has parked. */
 void prewarm_when_idle(struct pool *pool, const struct pool_class *pool_class);
 
 /* Was this frame about prewarming? Then it has been dealt with. */

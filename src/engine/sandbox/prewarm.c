@@ -3,34 +3,24 @@
  * for IDLE_MS, so that a busy machine is not made busier. */
 #include "engine/sandbox/pool_internal.h"
 
-#include "base/table.h"
 #include "contract/agent.h"
 #include "engine/observe/log.h"
 
-enum {
-    IDLE_MS = 6,
-    ALONE_MS = 100, /* a request that is the first for so long may be the first of several: */
-    BEGUN_MS = 1,   /* so much later its run has begun, on another processor */
-};
-
-static void order(const struct pooled *row, uint32_t flags)
-{
-    struct {
-        struct agent_execute head;
-        char texts[2]; /* no folder, no file */
-    } order = { .head = { .mode = AGENT_MODE_PRIME, .flags = flags } };
-    struct iovec part = { &order, sizeof order.head + sizeof order.texts };
-    sandbox_send(row->sandbox,
-                 &(struct agent_frame){ .kind = AGENT_EXECUTE, .id = AGENT_INTERPRETER }, &part, 1);
-    sandbox_flush(row->sandbox);
-}
+enum { IDLE_MS = 6 };
 
 static void prime(struct pool_class *pool_class, struct pooled *row)
 {
+    static const struct {
+        struct agent_execute head;
+        char texts[2]; /* no folder, no file */
+    } order = { .head = { .mode = AGENT_MODE_PRIME } };
+    struct iovec part = { (void *) (uintptr_t) &order, sizeof order.head + sizeof order.texts };
     row->is_prewarmed = row->is_priming = true;
     pool_class->prewarmed++;
     pool_class->priming = true;
-    order(row, 0);
+    sandbox_send(row->sandbox,
+                 &(struct agent_frame){ .kind = AGENT_EXECUTE, .id = AGENT_INTERPRETER }, &part, 1);
+    sandbox_flush(row->sandbox);
 }
 
 static void on_idle(uv_timer_t *timer)
@@ -49,33 +39,6 @@ static void on_idle(uv_timer_t *timer)
         if (row && !row->is_prewarmed)
             prime(pool_class, row);
     }
-}
-
-/* The one that was taken was prewarmed, and the next one is not: it copies its pages while the
- * first one runs. It may be taken meanwhile. */
-static void on_begun(uv_timer_t *timer)
-{
-    struct pool *pool = timer->data;
-    for_each(pool_class, pool->pool_classes.list) {
-        const struct pooled *row = NULL;
-        if (pool_class_prewarm_target(pool_class) == 1 && pool_class->prewarmed == 0 &&
-            pool_class->idle > 0)
-            row = pool_first_to_go(pool, pool_class);
-        if (row && pool_rests_ms(pool) == 0)
-            order(row, AGENT_EXECUTE_PAGES);
-    }
-    (void) uv_timer_start(timer, on_idle, IDLE_MS, 0);
-}
-
-void prewarm_after_lease(struct pool *pool, const struct pool_class *pool_class)
-{
-    bool is_alone = deadline_has_passed(pool->alone_from);
-    pool->alone_from = deadline_in(ALONE_MS);
-    bool has_libraries = pool_class_prewarm_target(pool_class) == 1;
-    if (is_alone && pool->has_processors && has_libraries && !pool->is_closing)
-        (void) uv_timer_start(&pool->idle_timer, on_begun, BEGUN_MS, 0);
-    else
-        prewarm_when_idle(pool, pool_class);
 }
 
 void prewarm_when_idle(struct pool *pool, const struct pool_class *pool_class)
