@@ -37,6 +37,12 @@ static PyObject *raise_with_number(const error *err)
     return NULL;
 }
 
+static PyObject *give_none(void)
+{
+    Py_INCREF(Py_None);
+    return Py_None;
+}
+
 /* ready(threads, warm_us, failure) tells the spawner that the imports are done, or what failed. */
 static PyObject *ready(PyObject *self, PyObject *arguments)
 {
@@ -58,19 +64,19 @@ static PyObject *ready(PyObject *self, PyObject *arguments)
     error err;
     if (packet_send(ZYGOTE_SOCKET, ZYGOTE_READY, &message, sizeof message, NULL, 0, &err) < 0)
         return raise_error(&err);
-    Py_RETURN_NONE;
+    return give_none();
 }
 
 static PyObject *fill_holes(PyObject *self, PyObject *nothing)
 {
     memory_fill_holes();
-    Py_RETURN_NONE;
+    return give_none();
 }
 
 static PyObject *settle(PyObject *self, PyObject *nothing)
 {
     memory_settle();
-    Py_RETURN_NONE;
+    return give_none();
 }
 
 static PyObject *private_scratch(PyObject *self, PyObject *nothing)
@@ -78,7 +84,7 @@ static PyObject *private_scratch(PyObject *self, PyObject *nothing)
     error err;
     if (memory_mount_scratch(&err) < 0)
         return raise_error(&err);
-    Py_RETURN_NONE;
+    return give_none();
 }
 
 /* serve() returns (control, prime, slot, generation) in each forked interpreter, None when the
@@ -93,7 +99,7 @@ static PyObject *serve(PyObject *self, PyObject *nothing)
     if (outcome < 0)
         return raise_error(&err);
     if (outcome == ZYGOTE_ENDED)
-        Py_RETURN_NONE;
+        return give_none();
     return Py_BuildValue("(iIII)", child.control, child.prime, child.slot, child.generation);
 }
 
@@ -142,7 +148,7 @@ static PyObject *print_error(PyObject *self, PyObject *arguments)
     Py_XINCREF(traceback);
     PyErr_Restore(type, value, traceback);
     PyErr_PrintEx(1);
-    Py_RETURN_NONE;
+    return give_none();
 }
 
 static PyObject *open_channel(PyObject *self, PyObject *descriptor)
@@ -152,7 +158,7 @@ static PyObject *open_channel(PyObject *self, PyObject *descriptor)
         return NULL;
     channel_open((int) fd);
     image_remember_streams();
-    Py_RETURN_NONE;
+    return give_none();
 }
 
 /* receive() waits for (kind, id, payload, descriptor), which is -1 unless one came; None when init
@@ -175,7 +181,7 @@ static PyObject *receive(PyObject *self, PyObject *nothing)
     if (size < 0)
         return PyErr_SetFromErrno(PyExc_OSError);
     if ((size_t) size < sizeof frame.head)
-        Py_RETURN_NONE;
+        return give_none();
     return Py_BuildValue("(iIy#i)", (int) frame.head.kind, (unsigned) frame.head.id, frame.payload,
                          (Py_ssize_t) ((size_t) size - sizeof frame.head), descriptor);
 }
@@ -184,7 +190,7 @@ static PyObject *receive(PyObject *self, PyObject *nothing)
  * and the variables behind them bytes. */
 static PyObject *unpack(PyObject *self, PyObject *payload)
 {
-    struct agent_execute head;
+    struct agent_execute head = { 0 };
     char *at;
     Py_ssize_t size;
     if (PyBytes_AsStringAndSize(payload, &at, &size) < 0 || !at)
@@ -224,7 +230,7 @@ static PyObject *result(PyObject *self, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "IIy#", &id, &what, &json, &size))
         return NULL;
     channel_send_result(id, (uint16_t) what, json, (size_t) size);
-    Py_RETURN_NONE;
+    return give_none();
 }
 
 /* hold_value(id, json) */
@@ -236,7 +242,7 @@ static PyObject *hold_value(PyObject *self, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "Iy#", &id, &json, &size))
         return NULL;
     channel_hold_value(id, json, (size_t) size);
-    Py_RETURN_NONE;
+    return give_none();
 }
 
 /* executed(id, exit_code, signal, ends, count) */
@@ -250,7 +256,7 @@ static PyObject *executed(PyObject *self, PyObject *arguments)
     channel_send_executed(
         id, &(struct agent_executed){
                 .exit_code = exit_code, .signal = signal, .ends = ends ? 1U : 0U, .count = count });
-    Py_RETURN_NONE;
+    return give_none();
 }
 
 /* deafen() ends SIGINT: those that come mean nothing, those that have come raise nothing any more.
@@ -262,7 +268,7 @@ static PyObject *deafen(PyObject *self, PyObject *nothing)
     (void) sigaction(SIGINT, &ignore, NULL);
     for (unsigned round = 0; round < ROUNDS && PyErr_CheckSignals() < 0; round++)
         PyErr_Clear();
-    Py_RETURN_NONE;
+    return give_none();
 }
 
 /* What a numpy BitGenerator's capsule holds (numpy/random/bitgen.h); the first word matters. */

@@ -44,16 +44,15 @@ static int by_programs(const void *left, const void *right)
 /* glovebox_template_imports_total{template="python",module="pandas"} 3 */
 static void read_line(const char *line, const char *name, struct counts *counts)
 {
-    char template[64];
+    char template[64] = "";
     struct module module = { .set = NULL };
-    if (sscanf(line, "glovebox_template_programs_total{template=\"%63[^\"]\"} %" SCNu64, template,
-               &module.programs) == 2 &&
-        strcmp(template, name) == 0)
-        counts->programs = module.programs;
+    const char *value = strrchr(line, ' ');
+    module.programs = value ? strtoull(value + 1, NULL, 10) : 0;
+    if (sscanf(line, "glovebox_template_programs_total{template=\"%63[^\"]\"", template) == 1)
+        counts->programs = strcmp(template, name) == 0 ? module.programs : counts->programs;
     else if (sscanf(line,
-                    "glovebox_template_imports_total{template=\"%63[^\"]\",module=\"%63[^\"]\"} "
-                    "%" SCNu64,
-                    template, module.name, &module.programs) == 3 &&
+                    "glovebox_template_imports_total{template=\"%63[^\"]\",module=\"%63[^\"]\"",
+                    template, module.name) == 2 &&
              strcmp(template, name) == 0 && counts->count < MODULES_MAX)
         counts->list[counts->count++] = module;
 }

@@ -124,7 +124,7 @@ void import_counts_program(struct import_counts *counts)
 
 void import_counts_add(struct import_counts *counts, const char *name, size_t length)
 {
-    struct library wanted;
+    struct library wanted = { .programs = 0 };
     if (!counts || !is_enabled || length >= NAME_SIZE)
         return;
     (void) snprintf(wanted.name, sizeof wanted.name, "%.*s", (int) length, name);

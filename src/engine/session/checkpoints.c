@@ -333,6 +333,7 @@ int session_checkpoint_find(const struct session *session, const char *name,
 
 void session_checkpoint_write(const struct session_checkpoint *checkpoint, struct bytes *out)
 {
+    static const struct bytes nothing;
     json_open(out, '{');
     json_string_field(out, "id", checkpoint->id);
     json_string_field(out, "name", checkpoint->name[0] ? checkpoint->name : NULL);
@@ -341,7 +342,7 @@ void session_checkpoint_write(const struct session_checkpoint *checkpoint, struc
     json_moment_field(out, "created_at", checkpoint->created_ms);
     json_count_field(out, "bytes", (uint64_t) bytes_shown(checkpoint));
     json_key(out, "not_carried");
-    json_texts(out, checkpoint->is_withheld ? &(struct bytes){ 0 } : &checkpoint->not_carried);
+    json_texts(out, checkpoint->is_withheld ? &nothing : &checkpoint->not_carried);
     json_close(out, '}');
 }
 

@@ -32,8 +32,9 @@ static void write_usage(struct session *session, struct bytes *out)
 {
     if (session->sandbox)
         counters_read(sandbox_groups(session->sandbox), &session->counters);
-    const struct session_usage usage =
-        session_usage_is_withheld(session) ? (struct session_usage){ 0 } : session_usage(session);
+    struct session_usage usage = { 0 };
+    if (!session_usage_is_withheld(session))
+        usage = session_usage(session);
     json_open_field(out, "usage", '{');
     json_count_field(out, "cpu_ms", usage.cpu_us / 1000);
     json_count_field(out, "memory_peak_bytes", usage.memory_peak_bytes);
@@ -44,6 +45,7 @@ static void write_usage(struct session *session, struct bytes *out)
 
 static void write_origin(const struct session *session, struct bytes *out)
 {
+    static const struct bytes nothing;
     bool is_branch = session->parent[0] != '\0';
     json_string_field(out, "parent", is_branch ? session->parent : NULL);
     json_key(out, "branched_from");
@@ -57,8 +59,7 @@ static void write_origin(const struct session *session, struct bytes *out)
     json_string_field(out, "checkpoint",
                       session->parent_checkpoint[0] ? session->parent_checkpoint : NULL);
     json_key(out, "not_carried");
-    json_texts(out,
-               session_usage_is_withheld(session) ? &(struct bytes){ 0 } : &session->not_carried);
+    json_texts(out, session_usage_is_withheld(session) ? &nothing : &session->not_carried);
     json_close(out, '}');
 }
 
