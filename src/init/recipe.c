@@ -10,6 +10,7 @@
 #include "base/table.h"
 #include "model/ids.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
 #include <sched.h>
@@ -90,6 +91,8 @@ static int mount_processes(struct sandbox *sandbox, error *err)
 {
     /* The fork server's: ours has none. Where there is none either, -1, kill(-1) does. */
     sandbox->last_pid = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    if (sandbox->last_pid < 0 && errno != ENOENT)
+        return fail_os(err, "open '/proc/loadavg'");
     if (sandbox->spec.groups == 0 && keep_processes(sandbox, err) < 0)
         return -1;
     if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
