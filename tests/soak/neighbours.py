@@ -39,19 +39,10 @@ QUIET_EVERY = 10  # kinds
 QUIET_MS = 20  # a quiet 99th percentile beyond that is of a machine with other work: the ratios say nothing then
 
 # What is known to exceed MOST, how many times quiet it may be, and why. On a virtual machine with two processors and control
-# groups v1, of windows of 6 s; a bound is two to four times what one run had (timers: a guess), since so short a window has few runs.
+# groups v1, of windows of 4 to 8 s; a bound is two to four times what one run had, since so short a window has few runs.
 KNOWN = {
     "threads": (40, "the kernel favours tasks that are new (decision 151)"),
-    "new artifacts": (40, "a new file costs what the file system takes, and at times gloveboxd waits for its journal"),
-    "timers": (30, "timers of 10 us stop a whole nested virtual machine, gloveboxd with it: the kernel's"),
-    "connections": (30, "sandboxes are built one after the other, for 200 clients"),
-    "programs": (25, "the kernel favours tasks that are new (decision 151)"),
-    "transfers": (20, "gloveboxd, both clients and glovebox-init move the bytes, and the polite run waits for a processor"),
-    "listings": (20, "as transfers: the answers are some MiB of JSON"),
-    "output": (18, "glovebox-init, which has more weight than programs, passes on one word after the other (decision 151)"),
-    "large bodies": (18, "the client's 4 MiB and their digests take a processor"),
-    "sessions": (15, "sandboxes are built one after the other by the spawner"),
-    "words": (15, "as output"),
+    "new artifacts": (20, "a new file costs what the file system takes, and at times gloveboxd waits for its journal"),
 }
 
 
