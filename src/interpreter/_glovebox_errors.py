@@ -66,7 +66,7 @@ TEXT_MOST = 10_000
 NAME_MOST = 100
 NETWORK = ("glovebox: a sandbox reaches the hosts that its policy allows, often none: the denials of the result say which; "
            "data is sent along as files (run --file)")
-SERVER = "glovebox: a server inside, and who asks it, need a policy with a loopback of its own, as server; under others there is none"
+SERVER = "glovebox: a server in a sandbox, and its clients, need a policy with a loopback interface, such as server; others have none"
 
 
 def tell(error, send):

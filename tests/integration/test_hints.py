@@ -29,7 +29,7 @@ OTHERS = ["import json.nowhere", "raise ModuleNotFoundError('mine')", "raise Mod
 
 REACHED = ("glovebox: a sandbox reaches the hosts that its policy allows, often none: the denials of the result say which; "
            "data is sent along as files (run --file)\n")
-LISTENS = "need a policy with a loopback of its own, as server; under others there is none\n"
+LISTENS = "need a policy with a loopback interface, such as server; others have none\n"
 NETWORK = [
     ("import urllib.request; urllib.request.urlopen('http://example.com/', timeout=2)", REACHED),
     ("import socket; socket.create_connection(('192.0.2.1', 80), 2)", REACHED),

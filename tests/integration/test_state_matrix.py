@@ -177,7 +177,7 @@ def of_no_ids(service, name, have):
 
 
 def told(service, method, path, body, have, key):
-    """An answer without what names the one who asks, and the ids."""
+    """An answer without the names of its caller, and without ids."""
     answer = answer_of(service, method, place_of(path, have), body, key)
     text = re.sub(r'"request_id":"\w+"', "", answer.body.decode())
     for name, value in have.items():
