@@ -101,24 +101,20 @@ static void refill_later(struct pool *pool)
         (void) uv_timer_start(&pool->refill, refill, REFILL_LATER_MS, 0);
 }
 
-/* The primed one, or else the oldest. */
-static struct pooled *next_to_take(const struct pool *pool, const struct pool_class *pool_class)
-{
-    struct pooled *found = NULL; /* rows are added in front */
-    for (struct pooled *row = pool->all; row; row = row->next)
-        if (row->is_idle && !row->is_priming && row->pool_class == pool_class &&
-            (!found || row->is_prewarmed || !found->is_prewarmed))
-            found = row;
-    return found;
-}
-
-struct pooled *pool_first_to_go(const struct pool *pool, const struct pool_class *pool_class)
+/* Rows are added in front: those in use are not walked over. */
+struct pooled *pool_idle(const struct pool *pool, const struct pool_class *pool_class,
+                         bool prewarmed)
 {
     struct pooled *found = NULL;
-    for (struct pooled *row = pool->all; row; row = row->next)
-        if (row->is_idle && (!pool_class || row->pool_class == pool_class) &&
-            (!found || !row->is_prewarmed || found->is_prewarmed))
+    uint32_t left = pool_class ? pool_class->idle : pool->idle;
+    for (struct pooled *row = pool->all; row && left > 0; row = row->next) {
+        if (!row->is_idle || (pool_class && row->pool_class != pool_class))
+            continue;
+        left--;
+        if (!(prewarmed && row->is_priming) &&
+            (!found || row->is_prewarmed == prewarmed || found->is_prewarmed != prewarmed))
             found = row;
+    }
     return found;
 }
 
@@ -132,7 +128,7 @@ static void count(uv_timer_t *timer)
         struct pool_class *pool_class = &pool->pool_classes.list[i];
         const struct pooled *row = NULL;
         if (pool_class->idle > pool_class_target(&pool->pool_classes, pool_class, now))
-            row = pool_first_to_go(pool, pool_class);
+            row = pool_idle(pool, pool_class, false);
         if (row)
             pool_return(pool, row->sandbox);
     }
@@ -237,7 +233,7 @@ void pool_close(struct pool *pool)
     uv_close((uv_handle_t *) &pool->refill, NULL);
     uv_close((uv_handle_t *) &pool->count, NULL);
     uv_close((uv_handle_t *) &pool->idle_timer, NULL);
-    for (const struct pooled *row; (row = pool_first_to_go(pool, NULL)) != NULL;)
+    for (const struct pooled *row; (row = pool_idle(pool, NULL, false)) != NULL;)
         pool_return(pool, row->sandbox);
     close_returned(pool);
     pool_end_builds(pool);
@@ -285,7 +281,7 @@ uint32_t pool_forget(struct pool *pool, uint32_t template)
             continue;
         pool_class->is_kept = false;
         pool_class->last_ms = 0;
-        for (const struct pooled *row; (row = pool_first_to_go(pool, pool_class)) != NULL;)
+        for (const struct pooled *row; (row = pool_idle(pool, pool_class, false)) != NULL;)
             pool_return(pool, row->sandbox);
         left += pool_class->building;
         pool_class->is_used = pool_class->building > 0;
@@ -297,7 +293,7 @@ uint32_t pool_forget(struct pool *pool, uint32_t template)
 
 static struct sandbox *take_parked(struct pool *pool, const struct pool_class *pool_class)
 {
-    struct pooled *row = pool_class && pool_class->idle > 0 ? next_to_take(pool, pool_class) : NULL;
+    struct pooled *row = pool_class ? pool_idle(pool, pool_class, true) : NULL;
     if (!row)
         return NULL;
     pool_leave_parking(pool, row);
@@ -307,7 +303,7 @@ static struct sandbox *take_parked(struct pool *pool, const struct pool_class *p
 /* One that only waits, for another shape, goes: its slot is free in a moment. */
 static void make_room(struct pool *pool)
 {
-    const struct pooled *other = pool->draining == 0 ? pool_first_to_go(pool, NULL) : NULL;
+    const struct pooled *other = pool->draining == 0 ? pool_idle(pool, NULL, false) : NULL;
     if (other)
         pool_return(pool, other->sandbox);
 }

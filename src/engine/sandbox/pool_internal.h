@@ -34,8 +34,10 @@ struct pooled {
 
 /* --- pool.c ----------------------------------------------------------------------------------- */
 
-/* The oldest; one that is primed only if there is no other. Of any shape, if none is named. */
-struct pooled *pool_first_to_go(const struct pool *pool, const struct pool_class *pool_class);
+/* The oldest that is prewarmed, or that is not; of the others, where there is none. Of any shape,
+ * if none is named. */
+struct pooled *pool_idle(const struct pool *pool, const struct pool_class *pool_class,
+                         bool prewarmed);
 
 /* Looks in a moment whether sandboxes are to be parked. */
 void pool_refill_soon(struct pool *pool);

@@ -35,7 +35,7 @@ static void on_idle(uv_timer_t *timer)
         struct pooled *row = NULL;
         if (pool_class->prewarmed < pool_class_prewarm_target(pool_class) && pool_class->idle > 1 &&
             !pool_class->priming)
-            row = pool_first_to_go(pool, pool_class);
+            row = pool_idle(pool, pool_class, false);
         if (row && !row->is_prewarmed)
             prime(pool_class, row);
     }

@@ -24,6 +24,7 @@ static unsigned wakes;
 
 static struct policy fake_policy;
 static struct session fake_session;
+static struct sessions fake_sessions;
 static const struct service fake_service;
 static const struct caller fake_caller;
 
@@ -96,6 +97,7 @@ static inline void fake_session_begin(void)
     (void) snprintf(fake_policy.name, sizeof fake_policy.name, "fake");
     (void) snprintf(fake_session.id, sizeof fake_session.id, "ses_fake");
     fake_session.state = SESSION_RUNNING;
+    fake_session.sessions = &fake_sessions;
     fake_session.plan.policy = &fake_policy;
     sent_count = wakes = 0;
     is_jammed = tells_of_room = false;

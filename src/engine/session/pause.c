@@ -101,6 +101,7 @@ int session_pause(struct session *session, bool files_only, error *err)
     session->paused_at = now_ms();
     session->pause_ends = deadline_in(max_ms != 0 ? (int64_t) max_ms : PAUSE_MAX_MS);
     session->cpu_when_paused_us = UINT64_MAX;
+    sessions_wake(session->sessions);
     for (const struct session_operation *operation = session->operations, *next; operation;
          operation = next) {
         next = operation->next;

@@ -159,6 +159,7 @@ static int lease(struct rollback *rollback, error *err)
     wanted.context = rollback;
     int leased = pool_lease(session->sessions->pool, &wanted, &rollback->pending_lease, &idle, err);
     rollback->waits_for_room = leased == POOL_FULL;
+    session->sessions->lacks_slot |= leased == POOL_FULL;
     if (leased == POOL_LEASED && idle)
         on_leased(rollback, idle, START_PARKED, NULL);
     return leased;

@@ -81,6 +81,7 @@ void session_list(struct session *session, struct session_operation *operation)
     operation->next = session->operations;
     session->operations = operation;
     session->operation_count++;
+    session->was_used = true;
 }
 
 void session_done(struct session *session, struct session_operation *operation)
@@ -188,6 +189,7 @@ static void on_broken(void *context, const error *cause)
 void session_touch(struct session *session)
 {
     session->idle_ends = deadline_in((int64_t) session->idle_ms);
+    sessions_wake(session->sessions);
 }
 
 void session_hold(struct session *session)
@@ -319,6 +321,7 @@ int session_lease(struct session *session, error *err)
     struct sandbox *idle = NULL;
     int leased = pool_lease(session->sessions->pool, &lease, &session->pending_lease, &idle, err);
     session->waits_for_room = leased == POOL_FULL;
+    session->sessions->lacks_slot |= leased == POOL_FULL;
     if (leased == POOL_FULL)
         return 0;
     if (leased == POOL_LEASED && idle)

@@ -2,38 +2,45 @@
  * time. */
 #include "engine/session/session_internal.h"
 
-enum { LOOK_MS = 1000, UNUSED_LOOKS = 5, CHARGE_MS = 10000, CHARGE_IDLE_MS = 80000 };
+enum { REST_MS = 5000, CHARGE_MS = 10000, CHARGE_IDLE_MS = 80000 };
 
 static bool has_day(const struct session *session)
 {
     return session->account && account_has_day(session->sessions->runs->accounts, session->account);
 }
 
+/* At most REST_MS until one of its deadlines. */
+static int64_t left_ms(const struct session *session, int64_t now)
+{
+    int64_t left = REST_MS, age = session->age_ends.at_ms, idle = session->idle_ends.at_ms;
+    if (session->state != SESSION_RUNNING)
+        return left;
+    left = age != 0 && age - now < left ? age - now : left;
+    left = session->holds == 0 && idle != 0 && idle - now < left ? idle - now : left;
+    if (left < SESSION_LOOK_MS && (session_holds(session) & SESSION_MUST_LIVE))
+        return SESSION_LOOK_MS; /* until its branch is done */
+    return left > 0 ? left : 0;
+}
+
 /* Nothing has used it since the last look, and it waits for nothing but its own end: it is looked
- * at with every fifth of these calls. A machine has a thousand of them. */
-static bool is_unused(struct session *session)
+ * at every fifth second. A machine has a thousand of them. */
+static bool is_unused(struct session *session, int64_t left)
 {
     bool is_touched = session->idle_ends.at_ms != session->looked_at_ms;
     session->looked_at_ms = session->idle_ends.at_ms;
-    bool is_plain = session->state == SESSION_RUNNING && session->holds == 0 &&
-                    !session->delete_pending && !session->rollback && !session->checkpoints &&
-                    !session->injected && session->sessions->branching == 0;
-    session->unused_looks =
-        is_touched || !is_plain || session->idle_ends.at_ms == 0 ||
-                deadline_has_passed(session->idle_ends) ||
-                (session->age_ends.at_ms != 0 && deadline_has_passed(session->age_ends)) ||
-                has_day(session)
-            ? 0
-            : (session->unused_looks + 1) % UNUSED_LOOKS;
-    return session->unused_looks > 0;
+    return !is_touched && session->state == SESSION_RUNNING && session->holds == 0 &&
+           !session->delete_pending && !session->rollback && !session->checkpoints &&
+           !session->injected && session->sessions->branching == 0 && left > 0 &&
+           session->idle_ends.at_ms != 0 && !has_day(session);
 }
 
 /* Processor time between cells: a counter of the kernel is read for it. Where a key has a bound of
  * a day, its sessions are paused within a second of it; else it is a figure of /metrics, and a
- * session that uses none is looked at more and more seldom. */
+ * session that uses none is looked at more and more seldom, and not at all before anything of its
+ * client has run in it. */
 static void look_at_charge(struct session *session)
 {
-    if (!has_day(session) && !deadline_has_passed(session->charge_due))
+    if (!session->was_used || (!has_day(session) && !deadline_has_passed(session->charge_due)))
         return;
     uint64_t before_us = session->charged_us;
     session_charge(session);
@@ -103,42 +110,36 @@ static void look_at_deadlines(struct session *session)
     }
 }
 
-/* At most LOOK_MS: deadlines move at every use, and the timer need not be told. */
-static int64_t left_ms(const struct session *session)
-{
-    int64_t left = LOOK_MS;
-    if (session->state != SESSION_RUNNING)
-        return left;
-    int64_t age_ms = session->age_ends.at_ms ? deadline_left_ms(session->age_ends) : left;
-    int64_t idle_ms = session->holds == 0 && session->idle_ends.at_ms
-                          ? deadline_left_ms(session->idle_ends)
-                          : left;
-    left = age_ms < left ? age_ms : left;
-    left = idle_ms < left ? idle_ms : left;
-    bool must_live = left < LOOK_MS && (session_holds(session) & SESSION_MUST_LIVE);
-    return must_live ? LOOK_MS : left; /* until its branch is done */
-}
-
 static void on_timer(uv_timer_t *timer)
 {
     struct sessions *sessions = timer->data;
-    int64_t left = LOOK_MS;
+    int64_t now = now_ms();
+    bool looks_at_all = now >= sessions->look_at_all.at_ms;
+    if (looks_at_all)
+        sessions->look_at_all.at_ms = now + REST_MS;
+    int64_t next = sessions->look_at_all.at_ms - now;
     for (struct session *session = sessions->newest, *older; session; session = older) {
         older = session->older;
-        int64_t its = left_ms(session); /* what is over ends below, and may be gone then */
-        left = its < left ? its : left;
-        if (!is_unused(session))
+        if (session->state == SESSION_ENDED)
+            continue;
+        int64_t left = left_ms(session, now); /* what is over ends below, and may be gone then */
+        bool rests = is_unused(session, left);
+        int64_t its = rests || left < SESSION_LOOK_MS ? left : SESSION_LOOK_MS;
+        next = its < next ? its : next;
+        if (looks_at_all || !rests)
             look_at_deadlines(session);
     }
-    if (sessions->alive > 0)
-        (void) uv_timer_start(timer, on_timer, (uint64_t) left, 0);
+    sessions->are_unused = next > SESSION_LOOK_MS;
+    (void) (sessions->alive > 0 ? uv_timer_start(timer, on_timer, (uint64_t) next, SESSION_LOOK_MS)
+                                : uv_timer_stop(timer));
 }
 
-/* Others are looked at when they were to be: a session that begins costs no walk over all. */
+/* Others are looked at when they were to be: a session that is used costs no walk over all. */
 void sessions_look_in_time(const struct session *session)
 {
     uv_timer_t *timer = &session->sessions->timer;
-    uint64_t left = (uint64_t) left_ms(session);
-    if (!uv_is_active((const uv_handle_t *) timer) || uv_timer_get_due_in(timer) > left)
-        (void) uv_timer_start(timer, on_timer, left, 0);
+    int64_t left = left_ms(session, now_ms());
+    uint64_t due = (uint64_t) (left < SESSION_LOOK_MS ? left : SESSION_LOOK_MS);
+    if (!uv_is_active((const uv_handle_t *) timer) || uv_timer_get_due_in(timer) > due)
+        (void) uv_timer_start(timer, on_timer, due, SESSION_LOOK_MS);
 }

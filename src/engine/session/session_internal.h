@@ -12,7 +12,7 @@ struct session {
     struct account *account; /* whose it is: accounts.h */
     enum session_state state;
     unsigned holds;
-    unsigned unused_looks;
+    bool was_used;       /* an operation has begun: before, nothing of its client runs in it */
     bool delete_pending; /* it ends as soon as no branch reads it any more */
     deadline idle_ends, age_ends;
     int64_t looked_at_ms;     /* its idle_ends when it was looked at last: moved, it was used */
@@ -86,7 +86,15 @@ struct session {
     struct session_listener *listeners;
 };
 
-enum { SESSION_START_MS = 60000 };
+enum { SESSION_START_MS = 60000, SESSION_LOOK_MS = 1000 };
+
+/* One of them is used: the next look comes within SESSION_LOOK_MS. */
+static inline void sessions_wake(struct sessions *sessions)
+{
+    if (sessions->are_unused && uv_timer_get_due_in(&sessions->timer) > SESSION_LOOK_MS)
+        (void) uv_timer_again(&sessions->timer);
+    sessions->are_unused = false;
+}
 
 void sessions_look_in_time(const struct session *session); /* at its next deadline */
 void session_forget(struct sessions *sessions, struct session *session);

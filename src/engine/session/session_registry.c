@@ -257,6 +257,9 @@ void sessions_leave(struct sessions *sessions)
 void sessions_proceed(struct sessions *sessions)
 {
     error why;
+    if (!sessions->lacks_slot)
+        return;
+    sessions->lacks_slot = false; /* until one of them is told again that there is none */
     for (struct session *session = sessions->oldest, *next; session; session = next) {
         next = session->newer;
         for_each_activity(activity, sessions)

@@ -95,7 +95,10 @@ struct sessions {
     unsigned alive, ended;
     unsigned branching; /* that begin from another one */
     struct session *newest, *oldest;
-    uv_timer_t timer; /* for the next deadline */
+    uv_timer_t timer;     /* for the next deadline */
+    deadline look_at_all; /* those too that nothing uses */
+    bool are_unused;      /* all: the timer rests for longer than a second */
+    bool lacks_slot;      /* one of them may wait for a slot */
     struct tombstones tombstones;
     uint64_t session_checkpoint_bytes,
         session_checkpoint_bytes_max; /* of checkpoints of all sessions */

@@ -236,7 +236,14 @@ TEST(a_session_waits_for_a_slot)
     session_end(all[2], END_DELETED, &why);
     fake_pass(100);
     expect(all[FAKE_SLOTS]->state == SESSION_RUNNING, "it is in state %u", all[FAKE_SLOTS]->state);
-    struct session *late = fake_session("{}");
+    struct session *late = fake_session("{}"), *later = fake_session("{}");
+    session_end(all[3], END_DELETED, &why);
+    fake_pass(100);
+    expect(late->state == SESSION_RUNNING && later->waits_for_room, "the first of two");
+    session_end(all[4], END_DELETED, &why);
+    fake_pass(100);
+    expect(later->state == SESSION_RUNNING, "and then the second: state %u", later->state);
+    late = fake_session("{}");
     fake_pass(59000);
     expect(late->state == SESSION_STARTING, "it is in state %u after 59 s", late->state);
     fake_pass(2000);
@@ -275,7 +282,13 @@ static int seconds_until(uint64_t charged_ms, int most)
 
 TEST(what_runs_between_cells_is_charged_also_after_a_long_rest)
 {
+    struct session_operation one = operation();
+    error err;
     begin("{\"idle_seconds\":3600,\"ttl_seconds\":7200}");
+    fake_use_cpu(4000);
+    expect(seconds_until(4, 100) < 0, "nothing of its client has run yet");
+    require(session_begin(session, &one, &err) == 0, "%s", err.text);
+    session_done(session, &one);
     fake_use_cpu(5000);
     expect(seconds_until(5, 15) >= 0, "a program that goes on at once is not charged in 15 s");
     for (int i = 0; i < 600; i++)
@@ -298,6 +311,42 @@ TEST(an_unused_session_ends_on_time)
     expect(session->state == SESSION_RUNNING, "it ended a second too soon");
     fake_pass(1001);
     expect(session->state == SESSION_ENDED && session->end == END_IDLE, "end %u", session->end);
+    end();
+}
+
+static uint64_t next_look_ms(void)
+{
+    uv_update_time(&fake.loop);
+    return uv_timer_get_due_in(&engine.sessions.timer);
+}
+
+TEST(sessions_that_nothing_uses_are_looked_at_every_fifth_second)
+{
+    error err;
+    begin("{\"idle_seconds\":100,\"ttl_seconds\":7200}");
+    expect(next_look_ms() <= 1000, "it has just begun: %llu ms",
+           (unsigned long long) next_look_ms());
+    for (int i = 0; i < 7; i++)
+        fake_pass(1000);
+    expect(next_look_ms() > 1000, "nothing uses it: %llu ms", (unsigned long long) next_look_ms());
+    session_touch(session);
+    expect(next_look_ms() <= 1000, "it is used: %llu ms", (unsigned long long) next_look_ms());
+    for (int i = 0; i < 7; i++)
+        fake_pass(1000);
+    expect(next_look_ms() > 1000, "and rests: %llu ms", (unsigned long long) next_look_ms());
+    require(session_pause(session, false, &err) == 0, "%s", err.text);
+    expect(next_look_ms() <= 1000, "what is paused is watched: %llu ms",
+           (unsigned long long) next_look_ms());
+    end();
+    begin("{\"idle_seconds\":100,\"ttl_seconds\":7200}");
+    engine.accounts.local.key.id[0] = 'k'; /* who has no key has no bound */
+    engine.accounts.defaults.cpu_seconds_per_day = 100;
+    for (int i = 0; i < 7; i++)
+        fake_pass(1000);
+    expect(next_look_ms() <= 1000, "with a bound of the day: %llu ms",
+           (unsigned long long) next_look_ms());
+    engine.accounts.local.key.id[0] = '\0';
+    engine.accounts.defaults.cpu_seconds_per_day = 0;
     end();
 }
 
@@ -337,4 +386,5 @@ TESTS(CASE(a_session_keeps_its_sandbox_until_it_ends),
       CASE(processor_time_is_charged_once_in_whole_milliseconds),
       CASE(what_runs_between_cells_is_charged_also_after_a_long_rest),
       CASE(an_unused_session_ends_on_time),
+      CASE(sessions_that_nothing_uses_are_looked_at_every_fifth_second),
       CASE(a_session_in_another_sandbox_is_charged_what_it_uses_there))
