@@ -55,6 +55,7 @@ SAID = [  # what libraries say, and what to do here
     (re.compile(r"The function is not implemented\. Rebuild|no display name|could not connect to display|cannot open display"),
      "there is no screen here; a figure, or PIL.Image.fromarray(…) as the last line, is shown"),
     (re.compile(r"^name '__file__' is not defined"), "a cell has no file; the working folder is os.getcwd(), /workspace"),
+    (re.compile(r"no attribute 'grouped_bar'"), "matplotlib 3.11 has it, 3.10 is here; draw each group with ax.bar() and an offset"),
     (re.compile(r"unsupported locale setting"), "the locales here are C and C.UTF-8; format numbers with f\"{n:,.2f}\""),
     (re.compile(r"^cannot open resource"),
      "the fonts here are in /usr/share/fonts; ImageFont.truetype(\"DejaVuSans.ttf\", 24) is one, "

@@ -68,6 +68,7 @@ SAID = [
     ("import matplotlib.pyplot as plt; plt.rcParams['text.usetex'] = True; plt.title('x'); plt.savefig('a.png')",
      "without text.usetex matplotlib draws $…$ itself\n"),
     ("import locale; locale.setlocale(locale.LC_ALL, 'de_DE.UTF-8')", "format numbers with f\"{n:,.2f}\"\n"),
+    ("import matplotlib.pyplot as plt; plt.subplots()[1].grouped_bar({'a': [1, 2]})", "draw each group with ax.bar() and an offset\n"),
     ("from PIL import ImageFont; ImageFont.truetype('Papyrus.ttf')", "ImageFont.load_default(24) another\n"),
     ("open('/mnt/data/a.csv')", "glovebox: /mnt/data is not of this sandbox; files that were sent along lie in /workspace, the "
                                 "working folder\n"),
