@@ -40,11 +40,10 @@ static void print_usage(FILE *out)
             (void) fprintf(out, "  %-11s %s\n", command->name, command->text);
     }
     (void) fputs(
-        "\nEverywhere ls, rm and new mean list, remove and create; a noun without verb lists what "
-        "there is.\n"
-        "glovebox help VERB explains a verb, examples first. Variables: GLOVEBOX_SOCKET is the "
-        "daemon to use\n(a socket or HOST:PORT), GLOVEBOX_API_KEY its key, GLOVEBOX_STATE "
-        "where templates are kept.\n",
+        "\nEverywhere ls, rm and new mean list, remove and create; a noun without verb lists\n"
+        "what there is. glovebox help VERB explains a verb, examples first. Variables:\n"
+        "GLOVEBOX_SOCKET is the daemon to use (a socket or HOST:PORT), GLOVEBOX_API_KEY\n"
+        "its key, GLOVEBOX_STATE where templates are kept.\n",
         out);
 }
 

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 enum { NAMES_MAX = 96 };
 
@@ -171,6 +172,24 @@ int options_check(const struct option_table *table, const struct words *words, c
     return 0;
 }
 
+/* Beside the flags, folded at the width of the terminal. */
+static void print_text(FILE *out, const char *text)
+{
+    enum { BEGIN = 33, ROOM_MIN = 24 };
+    struct winsize size = { 0 };
+    (void) ioctl(fileno(out), TIOCGWINSZ, &size);
+    size_t room = size.ws_col < BEGIN + ROOM_MIN ? SIZE_MAX : (size_t) size.ws_col - BEGIN;
+    while (strlen(text) > room) {
+        size_t cut = room;
+        while (cut > 0 && text[cut] != ' ')
+            cut--;
+        cut = cut > 0 ? cut : strcspn(text, " ");
+        (void) fprintf(out, "%.*s\n%*s", (int) cut, text, BEGIN, "");
+        text += cut + strspn(text + cut, " ");
+    }
+    (void) fprintf(out, "%s\n", text);
+}
+
 void options_print_help(const struct option_table *table, FILE *out)
 {
     (void) fprintf(out, "%s\nUsage: glovebox %s %s\n\n", table->examples, table->verb,
@@ -188,7 +207,8 @@ void options_print_help(const struct option_table *table, FILE *out)
         int width = 30; /* printf counts bytes, and "…" has three */
         for (const char *at = flag; *at; at++)
             width += (*at & 0xC0) == 0x80;
-        (void) fprintf(out, "  %-*s %s\n", width, flag, row->text);
+        (void) fprintf(out, "  %-*s ", width, flag);
+        print_text(out, row->text);
     }
     (void) fprintf(out, "  %-30s %s\n", "-h, --help", "print this");
     if (table->more)

@@ -63,12 +63,15 @@ int session_path(char *path, size_t size, const char *session, const char *rest,
     return 0;
 }
 
-/* A request without a body. */
-static int32_t ask(struct glb_client *client, const char *method, const char *path, char **ret_json,
-                   error *err)
+int32_t session_ask(struct glb_client *client, const char *method, const char *session,
+                    const char *rest, char **ret_json)
 {
+    error err = { 0 };
+    char path[512];
     struct http_request request = { .method = method, .path = path, .accept = "application/json" };
-    return client_ask(client, &request, ret_json, err) < 0 ? report(err) : GLB_OK;
+    bool is_done = session_path(path, sizeof path, session, rest, &err) == 0 &&
+                   client_ask(client, &request, ret_json, &err) == 0;
+    return is_done ? GLB_OK : report(&err);
 }
 
 /* ---- life ---- */
@@ -94,11 +97,7 @@ int32_t glb_session_new(glb_client *client, const glb_session_options *options, 
 {
     error err = { 0 };
     glb_session_options ours;
-    struct http_request request = { .method = "POST",
-                                    .path = "/v1/sessions",
-                                    .accept = "application/json",
-                                    .write_body = write_session,
-                                    .what = &ours };
+    struct http_request request = json_post("/v1/sessions", write_session, &ours);
     int result = take_options(&ours, sizeof ours, options, options_size) < 0 ? too_new(&err) : 0;
     const char *const texts[] = { ours.policy ? ours.policy : "",
                                   ours.template_name ? ours.template_name : "",
@@ -116,6 +115,7 @@ int32_t glb_session_list(glb_client *client, const char *state, const char *curs
 {
     error err = { 0 };
     char path[256];
+    struct http_request request = { .method = "GET", .path = path, .accept = "application/json" };
     if ((state && !id_is_plain(state)) || (cursor && !id_is_plain(cursor)) ||
         (size_t) snprintf(path, sizeof path, "/v1/sessions?limit=1000%s%s%s%s",
                           state ? "&state=" : "", state ? state : "", cursor ? "&cursor=" : "",
@@ -124,16 +124,12 @@ int32_t glb_session_list(glb_client *client, const char *state, const char *curs
                     state ? state : cursor);
         return report(&err);
     }
-    return ask(client, "GET", path, ret_json, &err);
+    return client_ask(client, &request, ret_json, &err) < 0 ? report(&err) : GLB_OK;
 }
 
 int32_t glb_session_get(glb_client *client, const char *session, char **ret_json)
 {
-    error err = { 0 };
-    char path[256];
-    if (session_path(path, sizeof path, session, "", &err) < 0)
-        return report(&err);
-    return ask(client, "GET", path, ret_json, &err);
+    return session_ask(client, "GET", session, "", ret_json);
 }
 
 static void write_nothing(struct sink *sink, const void *what)
@@ -157,31 +153,19 @@ int32_t glb_session_touch(glb_client *client, const char *session, char **ret_js
 
 int32_t glb_session_kill(glb_client *client, const char *session, char **ret_json)
 {
-    error err = { 0 };
-    char path[256];
-    if (session_path(path, sizeof path, session, "", &err) < 0)
-        return report(&err);
-    return ask(client, "DELETE", path, ret_json, &err);
+    return session_ask(client, "DELETE", session, "", ret_json);
 }
 
 int32_t glb_session_pause(glb_client *client, const char *session, int32_t files_only,
                           char **ret_json)
 {
-    error err = { 0 };
-    char path[256];
-    if (session_path(path, sizeof path, session, files_only ? "/pause?keep=files" : "/pause",
-                     &err) < 0)
-        return report(&err);
-    return ask(client, "POST", path, ret_json, &err);
+    const char *rest = files_only ? "/pause?keep=files" : "/pause";
+    return session_ask(client, "POST", session, rest, ret_json);
 }
 
 int32_t glb_session_resume(glb_client *client, const char *session, char **ret_json)
 {
-    error err = { 0 };
-    char path[256];
-    if (session_path(path, sizeof path, session, "/resume", &err) < 0)
-        return report(&err);
-    return ask(client, "POST", path, ret_json, &err);
+    return session_ask(client, "POST", session, "/resume", ret_json);
 }
 
 /* ---- cells ---- */
@@ -245,12 +229,8 @@ int32_t glb_session_run(glb_client *client, const char *session, const glb_cell_
 int32_t glb_session_processes(glb_client *client, const char *session, int32_t has_ended,
                               char **ret_json)
 {
-    error err = { 0 };
-    char path[256];
     const char *rest = has_ended ? "/processes?all=1" : "/processes";
-    if (session_path(path, sizeof path, session, rest, &err) < 0)
-        return report(&err);
-    return ask(client, "GET", path, ret_json, &err);
+    return session_ask(client, "GET", session, rest, ret_json);
 }
 
 /* ---- files ---- */
@@ -326,11 +306,7 @@ int32_t glb_session_files(glb_client *client, const char *session, const char *p
     error err = { 0 };
     char address[256];
     struct listing listing = { path ? path : "/workspace", depth };
-    struct http_request request = { .method = "POST",
-                                    .path = address,
-                                    .accept = "application/json",
-                                    .write_body = write_listing,
-                                    .what = &listing };
+    struct http_request request = json_post(address, write_listing, &listing);
     if (session_path(address, sizeof address, session, "/files:list", &err) < 0 ||
         check_text("the path", listing.path, strlen(listing.path), &err) < 0 ||
         client_ask(client, &request, ret_json, &err) < 0)

@@ -6,42 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Two members of a body, either of which may be left out. */
-struct wishes {
-    const char *names[2], *values[2];
-};
-
-static void write_wishes(struct sink *sink, const void *what)
+static void write_checkpoint(struct sink *sink, const void *what)
 {
-    const struct wishes *wishes = what;
+    const char *const *names = what;
     struct body body = { .sink = sink };
     sink_text(sink, "{");
-    for (unsigned i = 0; i < 2; i++)
-        body_text(&body, wishes->names[i], wishes->values[i]);
+    body_text(&body, "name", names[0]);
+    body_text(&body, "context", names[1]);
     sink_text(sink, "}");
-}
-
-static int32_t wish(struct glb_client *client, const char *path, const struct wishes *wishes,
-                    char **ret_json)
-{
-    error err = { 0 };
-    struct http_request request = { .method = "POST",
-                                    .path = path,
-                                    .accept = "application/json",
-                                    .write_body = write_wishes,
-                                    .what = wishes };
-    const char *const texts[] = { wishes->values[0] ? wishes->values[0] : "",
-                                  wishes->values[1] ? wishes->values[1] : "", NULL };
-    if (check_texts("a name", texts, &err) < 0 || client_ask(client, &request, ret_json, &err) < 0)
-        return report(&err);
-    return GLB_OK;
-}
-
-static int32_t ask(struct glb_client *client, const char *method, const char *path, char **ret_json)
-{
-    error err = { 0 };
-    struct http_request request = { .method = method, .path = path, .accept = "application/json" };
-    return client_ask(client, &request, ret_json, &err) < 0 ? report(&err) : GLB_OK;
 }
 
 static void write_branch(struct sink *sink, const void *what)
@@ -64,11 +36,7 @@ int32_t glb_session_branch_with(glb_client *client, const char *session,
     error err = { 0 };
     char path[256];
     glb_branch_options ours;
-    struct http_request request = { .method = "POST",
-                                    .path = path,
-                                    .accept = "application/json",
-                                    .write_body = write_branch,
-                                    .what = &ours };
+    struct http_request request = json_post(path, write_branch, &ours);
     int taken = take_options(&ours, sizeof ours, options, options_size) < 0 ? too_new(&err) : 0;
     const char *const texts[] = { ours.context ? ours.context : "",
                                   ours.checkpoint ? ours.checkpoint : "", NULL };
@@ -92,19 +60,18 @@ int32_t glb_session_checkpoint(glb_client *client, const char *session, const ch
 {
     error err = { 0 };
     char path[256];
-    struct wishes wishes = { { "name", "context" }, { name, context } };
-    if (session_path(path, sizeof path, session, "/checkpoints", &err) < 0)
+    const char *const names[] = { name, context };
+    const char *const texts[] = { name ? name : "", context ? context : "", NULL };
+    struct http_request request = json_post(path, write_checkpoint, names);
+    if (session_path(path, sizeof path, session, "/checkpoints", &err) < 0 ||
+        check_texts("a name", texts, &err) < 0 || client_ask(client, &request, ret_json, &err) < 0)
         return report(&err);
-    return wish(client, path, &wishes, ret_json);
+    return GLB_OK;
 }
 
 int32_t glb_session_checkpoints(glb_client *client, const char *session, char **ret_json)
 {
-    error err = { 0 };
-    char path[256];
-    if (session_path(path, sizeof path, session, "/checkpoints", &err) < 0)
-        return report(&err);
-    return ask(client, "GET", path, ret_json);
+    return session_ask(client, "GET", session, "/checkpoints", ret_json);
 }
 
 enum { MARK_MAX = 200 };
@@ -123,11 +90,9 @@ int32_t glb_session_checkpoint_remove(glb_client *client, const char *session,
 {
     error err = { 0 };
     char place[MARK_MAX];
-    char path[512];
-    if (mark_place(place, checkpoint, "", &err) < 0 ||
-        session_path(path, sizeof path, session, place, &err) < 0)
+    if (mark_place(place, checkpoint, "", &err) < 0)
         return report(&err);
-    return ask(client, "DELETE", path, ret_json);
+    return session_ask(client, "DELETE", session, place, ret_json);
 }
 
 int32_t glb_session_rollback(glb_client *client, const char *session, const char *checkpoint,
@@ -135,9 +100,7 @@ int32_t glb_session_rollback(glb_client *client, const char *session, const char
 {
     error err = { 0 };
     char place[MARK_MAX];
-    char path[512];
-    if (mark_place(place, checkpoint, "/rollback", &err) < 0 ||
-        session_path(path, sizeof path, session, place, &err) < 0)
+    if (mark_place(place, checkpoint, "/rollback", &err) < 0)
         return report(&err);
-    return ask(client, "POST", path, ret_json);
+    return session_ask(client, "POST", session, place, ret_json);
 }

@@ -64,11 +64,7 @@ static int send_order(struct execution *execution, const char *name, const void 
     struct http *http = NULL;
     char rest[128], path[256];
     struct order order = { name, data, size, execution };
-    struct http_request request = { .method = "POST",
-                                    .path = path,
-                                    .accept = "application/json",
-                                    .write_body = write_order,
-                                    .what = &order };
+    struct http_request request = json_post(path, write_order, &order);
     if (!execution->process[0] || execution->has_ended)
         return 0;
     (void) snprintf(rest, sizeof rest, "/processes/%s/%s", execution->process, name);

@@ -266,10 +266,46 @@ def test_what_would_be_passed_over_is_refused(tmp_path, words, says):
 def test_a_session_is_paused_and_resumed(cli, session):
     cli("run", session, "-c", "x = 7")
     assert cli("pause", session).returncode == 0 and b"paused" in cli("list").stdout
-    assert b"is paused; resume it" in cli("run", session, "-c", "x").stderr
+    assert f"is paused; resume it: glovebox session resume {session}, or POST" in cli("run", session, "-c", "x").stderr.decode()
     assert cli("resume", session).returncode == 0 and cli("run", session, "-c", "x").stdout == b"7\n"
     assert cli("pause", "--files-only", session).returncode == 0 and cli("resume", session).returncode == 0
     assert b"NameError" in cli("run", session, "-c", "x").stderr
+
+
+def test_every_verb_has_an_answer_for_programs(cli, session):
+    """What changes a session prints nothing for people, and the daemon's answer with --json: one document in one line."""
+    def told(*words):
+        assert not cli(*words).stdout
+        lines = cli(*words[:1], "--json", *words[1:]).stdout.decode().splitlines()
+        assert len(lines) == 1, lines
+        return json.loads(lines[0])
+    assert (told("pause", session)["state"], told("resume", session)["state"]) == ("paused", "running")
+    assert cli("checkpoint", session, "before").returncode == 0 and told("rollback", session, "before")["id"] == session
+    assert json.loads(cli("checkpoint", "rm", "--json", session, "before").stdout)["name"] == "before"
+    assert [len(cli(verb, "--json", *of).stdout.splitlines()) for verb, of in (("new", ()), ("branch", (session,)))] == [1, 1]
+
+
+def test_checkpoints_are_listed_and_removed_as_other_things_are(cli, session):
+    assert cli("checkpoint", "create", session, "one").returncode == cli("checkpoint", session, "two").returncode == 0
+    rows = cli("checkpoint", "list", session).stdout
+    assert rows == cli("checkpoints", session).stdout and len(rows.splitlines()) == 2
+    assert cli("checkpoint", "rm", session, "one").returncode == cli("checkpoint", "remove", session, "two").returncode == 0
+    assert cli("checkpoint", "ls", session).stdout == b""
+    assert b"needs the id of a session, and a checkpoint" in cli("checkpoint", "rm", session).stderr
+
+
+def test_kill_goes_on_where_one_is_not_there(cli):
+    made = cli("new", "--policy", "data").stdout.decode().strip()
+    done = cli("kill", "ffff", made)
+    assert done.returncode == 125 and b"begins with 'ffff'" in done.stderr
+    assert made.encode() not in cli("list").stdout
+
+
+def test_a_limit_names_the_option_that_a_session_has(cli, session):
+    done = cli("run", "--limit", "wall=300ms", session, "-c", "while True: pass")
+    assert done.returncode == 124 and b"ask for more with --limit wall=VALUE, up to" in done.stderr, done
+    done = cli("run", session, "-c", "a = bytearray(4 << 30)")
+    assert b"ask for more with session new --limit memory=VALUE, up to" in done.stderr, done
 
 
 def test_a_name_makes_no_line_of_its_own(cli, session):

@@ -1,11 +1,16 @@
 """What the CLI says about itself: help, completion, version, and what it says to slips of the finger."""
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
 import re
 import shutil
 import socket
+import struct
 import subprocess
+import termios
 import threading
 
 import pytest
@@ -421,3 +426,24 @@ def test_completion_scripts_are_well_formed(glovebox, tmp_path, shell):
         pytest.skip(f"{shell} is not installed")
     (tmp_path / "script").write_bytes(script)
     subprocess.run([shell, "-n", tmp_path / "script"], check=True)
+
+
+def test_help_is_folded_at_the_width_of_a_terminal(glovebox):
+    """Sentences of options go on below their beginning; a pipe gets them whole."""
+    def shown(verb, columns):
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        with subprocess.Popen([str(BUILD / "glovebox"), verb, "--help"], stdout=slave, stdin=subprocess.DEVNULL) as program:
+            os.close(slave)
+            text = b""
+            with contextlib.suppress(OSError):
+                while block := os.read(master, 65536):
+                    text += block
+        os.close(master)
+        assert program.returncode == 0
+        return text.decode().replace("\r", "")
+    for verb in ("run", "session", "repl"):
+        whole, folded = glovebox(verb, "--help").stdout.decode(), shown(verb, 80)
+        assert max(map(len, folded.splitlines())) <= 80 < max(map(len, whole.splitlines())), verb
+        assert re.sub(r"\n {33}(?=\S)", " ", folded) == re.sub(r"\n {33}(?=\S)", " ", whole), verb
+        assert shown(verb, 200) == whole and shown(verb, 40) == whole, verb

@@ -64,6 +64,12 @@ def test_death_by_memory_is_no_signal(glovebox):
         assert len(lines_of(done)) == 1 and "ran out of memory" in lines_of(done)[0]
 
 
+def test_stdin_that_was_not_passed_on(glovebox):
+    says = ["glovebox: the program reads stdin, and was given none; pass yours on with --stdin"]
+    assert lines_of(glovebox.run("-c", "input('? ')")) == says
+    assert lines_of(glovebox.run("--stdin", "-c", "input(); input()", stdin=b"one\n")) == []
+
+
 def test_unexpected_output_files(glovebox, tmp_path):
     code = "for name in ('a.txt', 'b.txt'): open(name, 'w').write('hi')"
     done = glovebox.run("-c", code)

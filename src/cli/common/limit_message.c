@@ -10,7 +10,7 @@
 
 /* The end of limit_sentence(): "…; ask for limits.memory_bytes up to 4294967296 or a wider policy".
  */
-void limit_message_print(const glb_limit_reached *limit)
+void limit_message_print(const glb_limit_reached *limit, const char *before, const char *after)
 {
     static const char ask[] = "; ask for limits.", up_to[] = " up to ";
     enum limit_id id = limit_find(limit->name);
@@ -26,6 +26,7 @@ void limit_message_print(const glb_limit_reached *limit)
         (void) snprintf(maximum, sizeof maximum, "%.*s", (int) strcspn(number, " "), number);
     else
         limit_print(id, strtoull(number, NULL, 10), maximum, sizeof maximum);
-    (void) complain("%.*s; ask for more with --%s, up to %s, or a wider policy",
-                    (int) (end - limit->message), limit->message, limit->name, maximum);
+    (void) complain("%.*s; ask for more with %s%s%s, up to %s, or a wider policy",
+                    (int) (end - limit->message), limit->message, before, limit->name, after,
+                    maximum);
 }

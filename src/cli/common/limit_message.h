@@ -4,4 +4,5 @@
 
 #include "glovebox.h"
 
-void limit_message_print(const glb_limit_reached *limit); /* one line on stderr */
+/* One line on stderr. The option is `before`, the name of the limit and `after`. */
+void limit_message_print(const glb_limit_reached *limit, const char *before, const char *after);

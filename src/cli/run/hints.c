@@ -90,6 +90,8 @@ static void tell_missing_file(const struct hints *hints, const struct run_argume
         (void) complain("the template has no module %s; its operator can add it: glovebox libs "
                         "request %s",
                         name, name);
+    else if (!arguments->pass_stdin && strstr(hints->tail, "\nEOFError: EOF when reading a line\n"))
+        (void) complain("the program reads stdin, and was given none; pass yours on with --stdin");
 }
 
 /* ---- how it ended, what it made ---- */

@@ -226,7 +226,7 @@ static void tell_what_happened(const glb_outcome *outcome)
                             ? lost.value
                             : "gloveboxd does not say why");
     else if (!is_told && glb_outcome_limit(outcome, &limit, sizeof limit) == GLB_OK)
-        limit_message_print(&limit);
+        limit_message_print(&limit, "--", "");
     else if (!is_told && glb_outcome_limit_hit(outcome, 0, &hit, sizeof hit) == GLB_OK)
         (void) complain("limit %s was reached %" PRIu64 " time%s; raise it with --%s", hit.name,
                         hit.count, hit.count == 1 ? "" : "s", hit.name);

@@ -124,11 +124,12 @@ static const struct option_row *all_rows(void)
     return rows;
 }
 
-#define ENDINGS                                                                                 \
-    "SIZE is a number with K, M or G (MB is MiB); TIME with ms, s, m or h.\n"                   \
-    "The program's exit status passes through. 124: ended for a time or output limit;\n"        \
-    "137: out of memory; 126: denied by policy, or a limit that cannot be had; 125: glovebox\n" \
-    "could not run it; 65: it ended with 0, and its output is not what --expect says.\n"
+#define ENDINGS                                                                          \
+    "SIZE is a number with K, M or G (MB is MiB); TIME with ms, s, m or h.\n"            \
+    "The program's exit status passes through. 124: ended for a time or output limit;\n" \
+    "137: out of memory; 126: denied by policy, or a limit that cannot be had;\n"        \
+    "125: glovebox could not run it; 65: it ended with 0, and its output is not what\n"  \
+    "--expect says.\n"
 
 const struct option_table *run_option_table(void)
 {

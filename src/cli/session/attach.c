@@ -2,11 +2,9 @@
 #include "cli/session/session.h"
 
 #include "cli/commands.h"
-#include "cli/tty/output_filter.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Calls `each` for every process that runs, with those that have ended if `all`. */
 static int list_processes(const struct session_arguments *arguments, const char *session,
@@ -46,33 +44,25 @@ static void command_of(json_object *process, char *line, size_t size)
 }
 
 /* A process says itself what it is called: a terminal is not to obey it. */
-static void print_process(struct terminal *terminal, json_object *process)
+static void print_process(json_object *process)
 {
     char command[160], line[320], shown[1300];
     command_of(process, command, sizeof command);
     (void) snprintf(line, sizeof line, "%-37s  %6d  %-8s  %-8s  %s", answer_text(process, "id"),
                     json_object_get_int(json_member(process, "pid")), answer_text(process, "state"),
                     flag_of(process, "terminal") ? "yes" : "-", command);
-    size_t used = line_add_harmless(shown, 0, sizeof shown - 1, line);
-    shown[used++] = '\n';
-    terminal_write(terminal, shown, used);
+    shown[line_add_harmless(shown, 0, sizeof shown - 1, line)] = '\0';
+    print_filtered(shown);
 }
 
 int session_processes(struct session_arguments *arguments, error *err)
 {
     json_object *root = NULL, *list = NULL;
-    struct terminal terminal;
     if (list_processes(arguments, arguments->session, &root, &list, err) < 0)
         return -1;
-    if (arguments->json)
-        print_json_line(list);
-    else
+    if (!arguments->json)
         (void) printf("%-37s  %6s  %-8s  %-8s  %s\n", "ID", "PID", "STATE", "TERMINAL", "COMMAND");
-    (void) fflush(stdout);
-    terminal_init(&terminal, STDOUT_FILENO);
-    for (size_t at = 0; !arguments->json && at < json_object_array_length(list); at++)
-        print_process(&terminal, json_object_array_get_idx(list, at));
-    terminal_done(&terminal);
+    session_print_list(arguments, list, print_process);
     (void) json_object_put(root);
     return 0;
 }

@@ -4,15 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The id alone, for scripts, or all of it. */
-static void print_id(const struct session_arguments *arguments, char *json)
-{
-    json_object *root = json_tokener_parse(json);
-    (void) puts(arguments->json ? json : answer_text(root, "id"));
-    (void) json_object_put(root);
-    glb_text_free(json);
-}
-
 /* The answer for a branch comes before its memory has been read; the command line waits for the
  * memory, too. Gives the session as it is then, in place of what there was. */
 static int32_t wait_until_it_stands(const struct session_arguments *arguments, char **json)
@@ -57,8 +48,7 @@ int session_branch(struct session_arguments *arguments, error *err)
         glb_text_free(json);
         return -1;
     }
-    print_id(arguments, json);
-    return 0;
+    return session_answered(arguments, GLB_OK, json, true, err);
 }
 
 int session_checkpoint(struct session_arguments *arguments, error *err)
@@ -67,10 +57,7 @@ int session_checkpoint(struct session_arguments *arguments, error *err)
     int32_t code = glb_session_checkpoint(arguments->client, arguments->session,
                                           arguments->count > 1 ? arguments->words[1] : NULL,
                                           arguments->in, &json);
-    if (code != GLB_OK)
-        return library_failed(code, err);
-    print_id(arguments, json);
-    return 0;
+    return session_answered(arguments, code, json, true, err);
 }
 
 static void print_checkpoint(json_object *checkpoint)
@@ -89,12 +76,7 @@ int session_checkpoints(struct session_arguments *arguments, error *err)
     if (code != GLB_OK)
         return library_failed(code, err);
     json_object *root = json_tokener_parse(json);
-    json_object *list = list_of(root, "checkpoints");
-    if (arguments->json)
-        print_json_line(list);
-    else
-        for (size_t at = 0; list && at < json_object_array_length(list); at++)
-            print_checkpoint(json_object_array_get_idx(list, at));
+    session_print_list(arguments, list_of(root, "checkpoints"), print_checkpoint);
     (void) json_object_put(root);
     glb_text_free(json);
     return 0;
@@ -102,14 +84,16 @@ int session_checkpoints(struct session_arguments *arguments, error *err)
 
 int session_checkpoint_remove(struct session_arguments *arguments, error *err)
 {
-    return library_failed(glb_session_checkpoint_remove(arguments->client, arguments->session,
-                                                        arguments->words[1], NULL),
-                          err);
+    char *json = NULL;
+    int32_t code = glb_session_checkpoint_remove(arguments->client, arguments->session,
+                                                 arguments->words[1], &json);
+    return session_answered(arguments, code, json, false, err);
 }
 
 int session_rollback(struct session_arguments *arguments, error *err)
 {
-    return library_failed(
-        glb_session_rollback(arguments->client, arguments->session, arguments->words[1], NULL),
-        err);
+    char *json = NULL;
+    int32_t code =
+        glb_session_rollback(arguments->client, arguments->session, arguments->words[1], &json);
+    return session_answered(arguments, code, json, false, err);
 }

@@ -141,6 +141,12 @@ static int32_t send_cell(void *context)
     return code;
 }
 
+/* The others belong to the session, from its beginning. */
+static bool is_of_cell(const char *limit)
+{
+    return strcmp(limit, "wall") == 0 || strcmp(limit, "cpu") == 0 || strcmp(limit, "output") == 0;
+}
+
 /* Returns as decision_await(); an interrupt goes on, and the cell stays undecided. */
 static int await(struct sending *sending, error *err)
 {
@@ -176,7 +182,8 @@ int cell_run(const struct session_arguments *arguments, const char *session, str
         decision_tell_given_up(cell->outcome, "cell");
     else if (!decision_tell(cell->outcome) && !arguments->json &&
              glb_outcome_limit(cell->outcome, &limit, sizeof limit) == GLB_OK)
-        limit_message_print(&limit);
+        limit_message_print(&limit, is_of_cell(limit.name) ? "--limit " : "session new --limit ",
+                            "=VALUE");
     if (!cell->is_given_up)
         output_check_tell(cell->outcome, false);
     return 0;

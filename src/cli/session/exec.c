@@ -190,6 +190,7 @@ int session_shell(struct session_arguments *arguments, error *err)
         return library_failed(code, err);
     int status = json ? status_of(json, process) : EXIT_OWN_FAILURE;
     if (shell.is_left) {
+        (void) fputc('\n', stderr); /* behind the prompt inside */
         (void) complain("left; it runs on: glovebox session attach %s %s", arguments->session,
                         process);
         status = 0;

@@ -2,22 +2,19 @@
 #include "cli/session/session.h"
 
 #include "cli/commands.h"
-#include "cli/tty/output_filter.h"
 
-#include <json.h>
 #include <stdio.h>
-#include <unistd.h>
 
 /* Names are the sandbox's: a terminal is not to obey them, and none makes a line of its own. */
-static void print_entry(struct terminal *terminal, json_object *entry)
+static void print_entry(json_object *entry)
 {
     char line[8192];
     int length = snprintf(line, sizeof line, "%-7s %12lld  ", answer_text(entry, "type"),
                           (long long) json_object_get_int64(json_member(entry, "bytes")));
     size_t used =
         line_add_harmless(line, (size_t) length, sizeof line - 1, answer_text(entry, "path"));
-    line[used++] = '\n';
-    terminal_write(terminal, line, used);
+    line[used] = '\0';
+    print_filtered(line);
 }
 
 int session_files(struct session_arguments *arguments, error *err)
@@ -28,15 +25,7 @@ int session_files(struct session_arguments *arguments, error *err)
     if (code != GLB_OK)
         return library_failed(code, err);
     json_object *root = json_tokener_parse(json);
-    json_object *entries = list_of(root, "entries");
-    struct terminal terminal;
-    terminal_init(&terminal, STDOUT_FILENO);
-    if (arguments->json)
-        print_json_line(entries);
-    else
-        for (size_t at = 0; entries && at < json_object_array_length(entries); at++)
-            print_entry(&terminal, json_object_array_get_idx(entries, at));
-    terminal_done(&terminal);
+    session_print_list(arguments, list_of(root, "entries"), print_entry);
     (void) json_object_put(root);
     glb_text_free(json);
     return 0;

@@ -91,11 +91,7 @@ int session_new(struct session_arguments *arguments, error *err)
     char *json = NULL;
     if (session_begin(arguments, &json, err) < 0)
         return -1;
-    json_object *root = json_tokener_parse(json);
-    (void) puts(arguments->json ? json : answer_text(root, "id"));
-    (void) json_object_put(root);
-    glb_text_free(json);
-    return 0;
+    return session_answered(arguments, GLB_OK, json, true, err);
 }
 
 /* "9 min": until an unused session ends, "-" where it does not. */
@@ -211,30 +207,35 @@ int session_show(struct session_arguments *arguments, error *err)
 
 int session_pause(struct session_arguments *arguments, error *err)
 {
-    return library_failed(
-        glb_session_pause(arguments->client, arguments->session, arguments->files_only, NULL), err);
+    char *json = NULL;
+    int32_t code =
+        glb_session_pause(arguments->client, arguments->session, arguments->files_only, &json);
+    return session_answered(arguments, code, json, false, err);
 }
 
 int session_resume(struct session_arguments *arguments, error *err)
 {
-    return library_failed(glb_session_resume(arguments->client, arguments->session, NULL), err);
+    char *json = NULL;
+    int32_t code = glb_session_resume(arguments->client, arguments->session, &json);
+    return session_answered(arguments, code, json, false, err);
 }
 
+/* As rm does, it goes on with the others where one is not there. */
 int session_kill(struct session_arguments *arguments, error *err)
 {
-    int result = 0;
+    int status = 0;
     json_object *ended = json_object_new_array();
-    for (int at = 0; result == 0 && at < arguments->count; at++) {
+    for (int at = 0; at < arguments->count; at++) {
         char name[SESSION_NAME_SIZE], *json = NULL;
-        result = session_named(arguments, arguments->words[at], name, err);
-        if (result == 0)
-            result = library_failed(glb_session_kill(arguments->client, name, &json), err);
-        if (result == 0)
+        if (session_named(arguments, arguments->words[at], name, err) < 0 ||
+            library_failed(glb_session_kill(arguments->client, name, &json), err) < 0)
+            status = complain_of(err);
+        else
             (void) json_object_array_add(ended, json_tokener_parse(json));
         glb_text_free(json);
     }
     if (arguments->json)
         print_json_line(ended);
     (void) json_object_put(ended);
-    return result;
+    return status;
 }

@@ -46,11 +46,11 @@ static const struct option_row rows[] = {
 
 const struct option_table repl_option_table = {
     .verb = "repl",
-    .examples = "  glovebox repl                       python in a session of its own, which ends with it\n"
-                "  glovebox repl -l bash               another language that it has\n"
-                "  glovebox repl ses_2f1               in a session that is there, and stays\n",
+    .examples = "  glovebox repl            python in a session of its own, which ends with it\n"
+                "  glovebox repl -l bash    another language that it has\n"
+                "  glovebox repl ses_2f1    in a session that is there, and stays\n",
     .usage = "[OPTIONS] [SESSION]",
-    .more = "An entry that is not finished goes on in the next line: as python's do, where an empty line ends a\nblock; in bash, javascript and r with what is open, or two empty lines. The history has entries\nwhole, with ↵ between their lines; Tab goes on with a word of it. Ctrl-C interrupts a cell, Ctrl-D or exit ends. Needs a daemon:\nglovebox serve.\n",
+    .more = "An entry that is not finished goes on in the next line: as python's do, where an\nempty line ends a block; in bash, javascript and r with what is open, or two\nempty lines. The history has entries whole, with ↵ between their lines; Tab goes\non with a word of it. A cell has no stdin for input(): set values in the code.\nCtrl-C interrupts a cell, Ctrl-D or exit ends. Needs a daemon: glovebox serve.\n",
     .rows = rows,
     .count = COUNT_OF(rows),
 };

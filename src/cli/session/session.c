@@ -42,28 +42,18 @@ static int take_limit(void *into, const struct option_row *row, const char *valu
     return limit_parse(id, equals + 1, &limit->value, err);
 }
 
-static int take_pair(const char **list, size_t *count, const struct option_row *row,
-                     const char *value, error *err)
+static int take_pair(void *into, const struct option_row *row, const char *value, error *err)
 {
+    struct session_arguments *arguments = into;
+    bool is_label = row->field == FIELD(label_count);
+    size_t *count = is_label ? &arguments->label_count : &arguments->variable_count;
     if (!strchr(value, '=') || *value == '=')
         return fail(err, ERR_BAD_REQUEST, "--%s takes NAME=VALUE, not '%.40s'", row->name, value);
     if (*count == SESSION_LISTS_MAX)
         return fail(err, ERR_TOO_LARGE, "--%s is given more than %d times", row->name,
                     SESSION_LISTS_MAX);
-    list[(*count)++] = value;
+    (is_label ? arguments->labels : arguments->variables)[(*count)++] = value;
     return 0;
-}
-
-static int take_variable(void *into, const struct option_row *row, const char *value, error *err)
-{
-    struct session_arguments *arguments = into;
-    return take_pair(arguments->variables, &arguments->variable_count, row, value, err);
-}
-
-static int take_label(void *into, const struct option_row *row, const char *value, error *err)
-{
-    struct session_arguments *arguments = into;
-    return take_pair(arguments->labels, &arguments->label_count, row, value, err);
 }
 
 /* clang-format off */
@@ -73,8 +63,8 @@ static const struct option_row rows[] = {
     { "idle",     0,   "TIME",       VALUES_NONE,   "new, branch: it ends when it was not used for so long; default: 10m, as its parent", take_time, FIELD(idle_ms) },
     { "ttl",      0,   "TIME",       VALUES_NONE,   "new, branch: it ends after so long in any case; default: 24h", take_time,     FIELD(lifetime_ms) },
     { "limit",    0,   "NAME=VALUE", VALUES_NONE,   "new, run: a limit, such as memory=1GiB or wall=5s",      take_limit,    FIELD(limit_count) },
-    { "env",      'e', "NAME=VALUE", VALUES_NONE,   "new, exec, shell: an environment variable",              take_variable, FIELD(variable_count) },
-    { "label",    0,   "NAME=VALUE", VALUES_NONE,   "new, branch, list: metadata, which list shows; default: that of the parent; of list, those that have it", take_label,    FIELD(label_count) },
+    { "env",      'e', "NAME=VALUE", VALUES_NONE,   "new, exec, shell: an environment variable",              take_pair,     FIELD(variable_count) },
+    { "label",    0,   "NAME=VALUE", VALUES_NONE,   "new, branch, list: metadata, which list shows; default: that of the parent; of list, those that have it", take_pair,     FIELD(label_count) },
     { "cwd",      0,   "FOLDER",     VALUES_NONE,   "new, exec, shell: working folder inside",                store_text,    FIELD(folder) },
     { "code",     'c', "CODE",       VALUES_NONE,   "run: this text",                                         store_text,    FIELD(code) },
     { "context",  0,   "NAME",       VALUES_NONE,   "run, branch, checkpoint: a language, or the id of a context; default: python", store_text,  FIELD(in) },
@@ -102,7 +92,7 @@ const struct option_table session_option_table = {
         "  glovebox session shell $id                    a terminal inside\n"
         "  glovebox session attach $id                   what runs there already\n"
         "  glovebox session checkpoint $id before; glovebox session rollback $id before\n"
-        "  other=$(glovebox session branch $id)          one more, with its names and files\n"
+        "  other=$(glovebox session branch $id)   one more, with its names and files\n"
         "  glovebox session kill $id\n",
     .usage = "new|create [OPTIONS]\n"
              "       glovebox session list|ls|show [OPTIONS] [ID]\n"
@@ -110,17 +100,19 @@ const struct option_table session_option_table = {
              "       glovebox session exec|shell [OPTIONS] ID [-- COMMAND]\n"
              "       glovebox session ps ID\n"
              "       glovebox session attach ID [PROCESS]\n"
-             "       glovebox session cp [-r] FILE… ID:PATH  or  ID:PATH… FILE; - is stdin or stdout\n"
-             "       glovebox session cp --tar ID:FOLDER FILE|-  or  FILE|- ID:FOLDER\n"
+             "       glovebox session cp [-r] FILE… ID:PATH | ID:PATH… FILE; - is stdin/stdout\n"
+             "       glovebox session cp --tar ID:FOLDER FILE|- | FILE|- ID:FOLDER\n"
              "       glovebox session files ID [FOLDER]\n"
              "       glovebox session pause [--files-only] ID\n"
              "       glovebox session resume ID\n"
-             "       glovebox session branch [--context NAME | --checkpoint CHECKPOINT] [--label NAME=VALUE] [--idle TIME] [--ttl TIME] ID\n"
+             "       glovebox session branch [--context NAME | --checkpoint CHECKPOINT]\n"
+             "               [--label NAME=VALUE] [--idle TIME] [--ttl TIME] ID\n"
              "       glovebox session checkpoint ID [NAME]\n"
-             "       glovebox session checkpoints ID\n"
-             "       glovebox session rollback|checkpoint-rm ID CHECKPOINT\n"
+             "       glovebox session checkpoints ID, or checkpoint list ID\n"
+             "       glovebox session checkpoint-rm ID CHECKPOINT, or checkpoint rm ID …\n"
+             "       glovebox session rollback ID CHECKPOINT\n"
              "       glovebox session kill|rm ID…",
-    .more = "An ID may be shortened to a beginning that only one session has. Needs a daemon: glovebox serve.\nIn a shell, Enter ~ . leaves the program running; come back with attach.\n",
+    .more = "An ID may be shortened to a beginning that only one session has.\nNeeds a daemon: glovebox serve.\nIn a shell, Enter ~ . leaves the program running; come back with attach.\n",
     .rows = rows,
     .count = COUNT_OF(rows),
 };
@@ -131,6 +123,28 @@ int library_failed(int32_t code, error *err)
     if (code == GLB_OK)
         return 0;
     return fail(err, (enum error_code) code, "%s", glb_error_text());
+}
+
+int session_answered(const struct session_arguments *arguments, int32_t code, char *json,
+                     bool is_id_wanted, error *err)
+{
+    json_object *root = json ? json_tokener_parse(json) : NULL;
+    if (root && arguments->json)
+        print_json_line(root);
+    else if (root && is_id_wanted)
+        (void) puts(answer_text(root, "id"));
+    (void) json_object_put(root);
+    glb_text_free(json);
+    return library_failed(code, err);
+}
+
+void session_print_list(const struct session_arguments *arguments, json_object *list,
+                        void (*print)(json_object *one))
+{
+    if (arguments->json)
+        print_json_line(list);
+    for (size_t at = 0; !arguments->json && list && at < json_object_array_length(list); at++)
+        print(json_object_array_get_idx(list, at));
 }
 
 /* --- dispatch --------------------------------------------------------------------------------- */
@@ -164,6 +178,31 @@ static const struct verb {
     { "kill",     1, WORDS_ANY, session_kill },
     /* clang-format on */
 };
+
+static const struct verb *verb_named(const char *name)
+{
+    for_each(row, verbs)
+        if (strcmp(row->name, name) == 0)
+            return row;
+    return NULL;
+}
+
+/* "checkpoint rm ID NAME" and "checkpoint list ID", as of other nouns: no id is such a word. */
+static const struct verb *inner_verb(const struct verb *verb, struct session_arguments *arguments)
+{
+    static const char *const inner[][2] = {
+        { "list", "checkpoints" },     { "ls", "checkpoints" },    { "rm", "checkpoint-rm" },
+        { "remove", "checkpoint-rm" }, { "create", "checkpoint" }, { "new", "checkpoint" },
+    };
+    for_each(row, inner)
+        if (verb->take == session_checkpoint && arguments->count > 0 &&
+            strcmp((*row)[0], arguments->words[0]) == 0) {
+            memmove(arguments->words, arguments->words + 1,
+                    (size_t) --arguments->count * sizeof *arguments->words);
+            return verb_named((*row)[1]);
+        }
+    return verb;
+}
 
 /* Options may stand before and after the id; what follows "--", or a command, is left alone. */
 static int read_words(struct session_arguments *arguments, struct words *words, const char *verb,
@@ -219,15 +258,12 @@ int command_session(int argc, char **argv)
 {
     struct session_arguments arguments = { 0 };
     struct words words = { argc, argv, 1 };
-    const struct verb *verb = NULL;
     error err = { 0 };
     int outcome = options_read(&session_option_table, &arguments, &words, &err);
     if (outcome != OPTIONS_TAKEN)
         return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
     const char *word = words.next < argc ? verb_meant("session", argv[words.next++]) : "";
-    for_each(row, verbs)
-        if (strcmp(row->name, word) == 0)
-            verb = row;
+    const struct verb *verb = verb_named(word);
     if (!verb)
         return complain_of_verb("session", word);
     arguments.words = calloc((size_t) argc + 1, sizeof *arguments.words);
@@ -235,6 +271,7 @@ int command_session(int argc, char **argv)
         return complain("out of memory");
     int status = 0;
     outcome = read_words(&arguments, &words, verb->name, &err);
+    verb = inner_verb(verb, &arguments);
     if (outcome == OPTIONS_TAKEN)
         outcome = options_check(&session_option_table, &words, verb->name, &err);
     if (outcome == OPTIONS_TAKEN)

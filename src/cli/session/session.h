@@ -36,6 +36,15 @@ int session_named(const struct session_arguments *arguments, const char *word,
 /* Why the library's last call failed, as it returned `code`. Returns -1; 0 if it did not fail. */
 int library_failed(int32_t code, error *err);
 
+/* The end of a verb whose call returned `code`: its answer is printed with --json, else the id in
+ * it if that is wanted, and freed. Returns as library_failed(). */
+int session_answered(const struct session_arguments *arguments, int32_t code, char *json,
+                     bool is_id_wanted, error *err);
+
+/* What there are, a line each, or one array with --json. */
+void session_print_list(const struct session_arguments *arguments, json_object *list,
+                        void (*print)(json_object *one));
+
 /* One cell: what it shows goes to the terminal, or nowhere with --json.
  * Gives  cell->outcome, freed with glb_outcome_free(). */
 struct cell {

@@ -56,7 +56,10 @@ int session_check_running(const struct session *session, error *err)
                     "the session is paused: its key has used up its processor time of the day "
                     "(cpu_seconds_per_day); resume it when the next day (UTC) begins");
     if (session->state == SESSION_PAUSED)
-        return fail(err, ERR_CONFLICT, "the session is paused; resume it");
+        return fail(
+            err, ERR_CONFLICT,
+            "the session is paused; resume it: glovebox session resume %s, or POST …/resume",
+            session->id);
     if (session->state == SESSION_ENDED)
         return fail(err, ERR_CONFLICT, "the session has ended: %s", session->why.text);
     return fail(err, ERR_CONFLICT, "the session has not begun yet; try again in a moment");
