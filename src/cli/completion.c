@@ -15,6 +15,8 @@
  * takes them. */
 #define NAMES(listing, word) \
     "glovebox " listing " 2>/dev/null | sed -n \"s/^\\(" word "\\) .*/\\1/p\" | sed \"s/.* //\""
+#define OFFER_PATHS(kind) /* a line each: they may have blanks */ \
+    "compopt -o filenames; local IFS=$'\\n'; COMPREPLY=($(compgen " kind " -- \"$cur\"))"
 #define OFFER_WORDS(words)                                                                     \
     {                                                                                          \
         "COMPREPLY=($(compgen -W '" words "' -- \"$cur\"))", "(" words ")", " -a '" words "'", \
@@ -32,10 +34,8 @@ static const struct {
     const char *names; /* the command alone; NULL: there is none */
 } offers[] = {
     [VALUES_NONE] = { ":", " ", "" },
-    [VALUES_FILE] = { "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\"))", "_files",
-                      " -F" },
-    [VALUES_FOLDER] = { "compopt -o filenames; COMPREPLY=($(compgen -d -- \"$cur\"))", "_files -/",
-                        " -a '(__fish_complete_directories)'" },
+    [VALUES_FILE] = { OFFER_PATHS("-f"), "_files", " -F" },
+    [VALUES_FOLDER] = { OFFER_PATHS("-d"), "_files -/", " -a '(__fish_complete_directories)'" },
     [VALUES_LANGUAGE] = OFFER_WORDS("python bash node r c cpp perl"),
     [VALUES_SCOPE] = OFFER_WORDS("run sessions approve audit admin"),
     [VALUES_FORMAT] = OFFER_WORDS("openai anthropic mcp openapi"),
@@ -144,8 +144,10 @@ static void print_bash(void)
     (void) puts("    esac\n"
                 "    case $cur in\n"
                 "    -*) COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\")) ;;\n"
-                "    *)  compopt -o filenames\n"
-                "        COMPREPLY=($(compgen -W \"$words $ids\" -- \"$cur\") "
+                "    *)  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+                "        [ -z \"$words\" ] || [ \"$COMP_CWORD\" -gt 2 ] || return\n"
+                "        local IFS=$'\\n'; compopt -o filenames\n"
+                "        COMPREPLY=($(compgen -W \"$ids\" -- \"$cur\") "
                 "$(compgen -f -- \"$cur\")) ;;\n"
                 "    esac\n"
                 "}\n"

@@ -94,16 +94,20 @@ def ask(plain_input):
 
 
 def mend_streams():
-    """A cell that closed or lost sys.stdout has not taken it from the next."""
-    for number, name in ((1, "stdout"), (2, "stderr")):
+    """A cell that closed or lost sys.stdout has not taken it from the next; exit() closes sys.stdin."""
+    for number, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
         stream = getattr(sys, name, None)
         if stream is not None and not getattr(stream, "closed", False):
             continue
         stream = getattr(sys, f"__{name}__", None)
         if stream is None or stream.closed:
-            raw = io.FileIO(number, "w", closefd=False)
-            stream = io.TextIOWrapper(raw, "utf-8", "backslashreplace" if number == 2 else "surrogateescape", "\n",
-                                      line_buffering=number == 2, write_through=True)
+            try:
+                raw = io.FileIO(number, "w" if number else "r", closefd=False)
+            except OSError:  # its descriptor is gone as well
+                continue
+            stream = io.TextIOWrapper(raw if number else io.BufferedReader(raw), "utf-8",
+                                      "backslashreplace" if number == 2 else "surrogateescape", "\n",
+                                      line_buffering=number == 2, write_through=number > 0)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
 

@@ -211,7 +211,7 @@ def bash_offers(glovebox, *words, env=None):
     script += "_glovebox; printf '%s\\n' \"${COMPREPLY[@]}\"\n"
     done = subprocess.run(["bash", "-c", script], capture_output=True, check=True, cwd=glovebox.folder, env=env)
     assert done.stderr == b""
-    return done.stdout.decode().split()
+    return [line for line in done.stdout.decode().splitlines() if line]
 
 
 def test_bash_completion_offers_what_fits(glovebox, tmp_path):
@@ -221,6 +221,10 @@ def test_bash_completion_offers_what_fits(glovebox, tmp_path):
     assert bash_offers(glovebox, "glovebox", "run", "scr") == ["script.py"]
     assert bash_offers(glovebox, "glovebox", "run", "-l", "py") == ["python"]
     assert bash_offers(glovebox, "glovebox", "template", "bu") == ["build"]
+    assert bash_offers(glovebox, "glovebox", "session", "at") == ["attach"]
+    (tmp_path / "attic of files").touch()
+    assert bash_offers(glovebox, "glovebox", "run", "att") == ["attic of files"]
+    assert bash_offers(glovebox, "glovebox", "run", "--file", "att") == ["attic of files"]
     assert bash_offers(glovebox, "glovebox", "session", "at") == ["attach"]
     assert bash_offers(glovebox, "glovebox", "session", "--la") == ["--label"]
     assert bash_offers(glovebox, "glovebox", "log", "ver") == ["verify"]

@@ -83,6 +83,13 @@ class TestNobodyAnswers:
             assert result["error"]["name"] == "StdinNotImplementedError", result
         assert session.value("x", context) == "1"
 
+    @pytest.mark.parametrize("end", ["exit()", "import sys; sys.stdin.close()", "import os, sys; os.close(0); sys.stdin.close()"])
+    def test_stdin_that_a_cell_closed_is_there_again(self, session, end):
+        """exit() of a notebook closes it."""
+        session.run(end)
+        said = session.run("input()", **self.BRIEF)["error"]
+        assert said["name"] == ("ValueError" if "os.close" in end else "StdinNotImplementedError"), said
+
     def test_after_a_restart(self, session):
         session.run("1")
         assert session.call("POST", "/contexts/python/restart")[0] == 200
