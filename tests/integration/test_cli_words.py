@@ -75,6 +75,8 @@ def test_every_verb_has_a_page_of_the_manual(glovebox):
     assert [verb for verb, page in pages.items() if not page.exists()] == []
     text = pages["key"].read_text()
     assert ".SH SYNOPSIS\nglovebox key create|list|rotate|revoke" in text and "\\fB\\-\\-grace\\fR \\fI1h\\fR\nrotate: how long" in text
+    synopsis, _, rest = pages["session"].read_text().partition(".SH EXAMPLES")
+    assert "glovebox session new|create" in synopsis and "glovebox session kill|rm" in synopsis and ".SH OPTIONS" in rest
     if not shutil.which("man"):
         pytest.skip("man is not installed")
     for page in pages.values():
