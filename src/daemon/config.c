@@ -19,16 +19,6 @@ static const char *text_of(const struct settings *settings, enum setting_id id)
     return settings->list[id].text;
 }
 
-static int check_approval_url(const char *url, error *err)
-{
-    bool is_local = strncmp(url, "http://127.0.0.1:", 17) == 0;
-    if (!*url || ((is_local || strncmp(url, "https://", 8) == 0) && strstr(url, "{id}") &&
-                  !strpbrk(url, " \"\\<>")))
-        return 0;
-    return fail(err, ERR_BAD_REQUEST,
-                "approval_url is an https:// URL with {id} where the id of an approval goes");
-}
-
 int reload_read(const char *text, struct settings *settings, error *err)
 {
     for (const char *line = text; *line;) {
@@ -48,11 +38,7 @@ int reload_read(const char *text, struct settings *settings, error *err)
             return -1;
         line += length + (line[length] == '\n');
     }
-    if (check_approval_url(text_of(settings, SETTING_approval_url), err) < 0)
-        return -1;
-    return oauth_check_settings(text_of(settings, SETTING_oauth_issuer),
-                                text_of(settings, SETTING_oauth_audience),
-                                text_of(settings, SETTING_oauth_keys), err);
+    return settings_check(settings, err);
 }
 
 static uint32_t number(const struct settings *settings, enum setting_id id)

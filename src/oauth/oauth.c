@@ -5,7 +5,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/read_at.h"
-#include "base/table.h"
 #include "base/text.h"
 
 #include <fcntl.h>
@@ -27,36 +26,6 @@ void oauth_done(struct oauth *oauth)
 {
     oauth_keys_done(&oauth->keys);
     *oauth = (struct oauth){ .looked_ms = 0 };
-}
-
-static bool is_local(const char *text)
-{
-    static const char *const local[] = { "http://127.0.0.1", "http://localhost" };
-    for_each(begin, local)
-        if (strncmp(text, *begin, strlen(*begin)) == 0)
-            return strchr(":/", text[strlen(*begin)]) != NULL; /* or its end */
-    return false;
-}
-
-static bool is_url(const char *text)
-{
-    return (strncmp(text, "https://", 8) == 0 || is_local(text)) && !strpbrk(text, " \"\\<>?#") &&
-           strlen(text) < OAUTH_URL_SIZE;
-}
-
-int oauth_check_settings(const char *issuer, const char *audience, const char *path, error *err)
-{
-    if (!*issuer && !*audience && !*path)
-        return 0;
-    if (!is_url(issuer) || !is_url(audience))
-        return fail(
-            err, ERR_BAD_REQUEST,
-            "oauth_issuer and oauth_audience are URLs, https:// or of this machine, without "
-            "a query; both are needed, and oauth_keys");
-    if (*path != '/' || strlen(path) >= OAUTH_PATH_SIZE)
-        return fail(err, ERR_BAD_REQUEST,
-                    "oauth_keys is the path of a file with the keys of the issuer, from /");
-    return 0;
 }
 
 void oauth_configure(struct oauth *oauth, const char *issuer, const char *audience,

@@ -57,8 +57,6 @@ struct oauth_token {
     int64_t expires_s;
 };
 
-/* All empty: no tokens. Fails  ERR_BAD_REQUEST  naming what is wrong. */
-int oauth_check_settings(const char *issuer, const char *audience, const char *path, error *err);
 /* Takes what was checked. */
 void oauth_configure(struct oauth *oauth, const char *issuer, const char *audience,
                      const char *path);

@@ -22,25 +22,4 @@ TEST(texts_that_are_no_tokens_are_refused)
     }
 }
 
-TEST(settings_are_all_there_or_none)
-{
-    static const char *const rows[][4] = {
-        { "", "", "", "good" },
-        { ISSUER, AUDIENCE, "/keys", "good" },
-        { ISSUER, "", "/keys", "" },
-        { "", AUDIENCE, "", "" },
-        { ISSUER, AUDIENCE, "", "" },
-        { ISSUER, AUDIENCE, "keys", "" },
-        { "http://login.example.com", AUDIENCE, "/keys", "" },
-        { "http://127.0.0.1:8080", AUDIENCE, "/keys", "good" },
-        { ISSUER "?x", AUDIENCE, "/keys", "" },
-        { ISSUER, AUDIENCE "\"", "/keys", "" },
-    };
-    for_each(row, rows) {
-        error err;
-        bool is_good = oauth_check_settings((*row)[0], (*row)[1], (*row)[2], &err) == 0;
-        expect(is_good == ((*row)[3][0] != '\0'), "%s %s %s", (*row)[0], (*row)[1], (*row)[2]);
-    }
-}
-
-TESTS(CASE(texts_that_are_no_tokens_are_refused), CASE(settings_are_all_there_or_none))
+TESTS(CASE(texts_that_are_no_tokens_are_refused))

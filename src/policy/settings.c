@@ -100,11 +100,44 @@ static int check_list(const char *key, const char *list, bool has_scheme, error 
     return 0;
 }
 
+/* To this machine, or encrypted. */
+static bool is_safe_url(const char *text, const char *without)
+{
+    bool is_local =
+        strncmp(text, "http://127.0.0.1", 16) == 0 || strncmp(text, "http://localhost", 16) == 0;
+    return (is_local ? strchr(":/", text[16]) != NULL : strncmp(text, "https://", 8) == 0) &&
+           !strpbrk(text, without);
+}
+
+int settings_check(const struct settings *settings, error *err)
+{
+    const char *url = settings->list[SETTING_approval_url].text;
+    const char *issuer = settings->list[SETTING_oauth_issuer].text;
+    const char *audience = settings->list[SETTING_oauth_audience].text;
+    const char *keys = settings->list[SETTING_oauth_keys].text;
+    if (*url && (!is_safe_url(url, " \"\\<>") || !strstr(url, "{id}")))
+        return fail(err, ERR_BAD_REQUEST,
+                    "approval_url is an https:// URL with {id} where the id of an approval goes");
+    if (!*issuer && !*audience && !*keys)
+        return 0;
+    if (!is_safe_url(issuer, " \"\\<>?#") || !is_safe_url(audience, " \"\\<>?#"))
+        return fail(
+            err, ERR_BAD_REQUEST,
+            "oauth_issuer and oauth_audience are URLs, https:// or of this machine, without "
+            "a query; both are needed, and oauth_keys");
+    if (*keys != '/')
+        return fail(err, ERR_BAD_REQUEST,
+                    "oauth_keys is the path of a file with the keys of the issuer, from /");
+    return 0;
+}
+
 int settings_set(struct settings *settings, enum setting_id id, const char *value,
                  const char *origin, error *err)
 {
     const struct setting_row *row = &setting_rows[id];
     struct setting_value read = { 0 };
+    if (id == SETTING_listen && strcmp(value, "none") == 0)
+        value = "";
     if (strlen(value) >= sizeof read.text)
         return fail(err, ERR_BAD_REQUEST, "%s is longer than %zu bytes", row->key,
                     sizeof read.text - 1);

@@ -58,6 +58,9 @@ void settings_init(struct settings *settings); /* nothing is set */
 int settings_set(struct settings *settings, enum setting_id id, const char *value,
                  const char *origin, error *err);
 
+/* What holds of several together, and of URLs. */
+int settings_check(const struct settings *settings, error *err);
+
 /* NULL if it is empty, or without settings. */
 const char *settings_text(const struct settings *settings, enum setting_id id);
 

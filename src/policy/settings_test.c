@@ -74,6 +74,72 @@ TEST(names_and_origins_that_match_nothing_are_refused)
     }
 }
 
+TEST(oauth_is_set_wholly_or_not_at_all)
+{
+    static const struct {
+        const char *issuer, *audience, *keys;
+        bool is_taken;
+    } facts[] = {
+        { "", "", "", true },
+        { "https://a.example", "https://b.example/mcp", "/keys", true },
+        { "https://a.example", "", "/keys", false },
+        { "", "https://b.example/mcp", "", false },
+        { "https://a.example", "https://b.example/mcp", "", false },
+        { "https://a.example", "https://b.example/mcp", "keys", false },
+        { "http://a.example", "https://b.example/mcp", "/keys", false },
+        { "http://127.0.0.1.example", "https://b.example/mcp", "/keys", false },
+        { "http://127.0.0.1:8080", "https://b.example/mcp", "/keys", true },
+        { "https://a.example?x", "https://b.example/mcp", "/keys", false },
+        { "https://a.example", "https://b.example/mcp\"", "/keys", false },
+    };
+    static struct settings settings;
+    settings_init(&settings);
+    for_each(fact, facts) {
+        error err = { 0 };
+        require(settings_set(&settings, SETTING_oauth_issuer, fact->issuer, "a", &err) == 0 &&
+                    settings_set(&settings, SETTING_oauth_audience, fact->audience, "a", &err) ==
+                        0 &&
+                    settings_set(&settings, SETTING_oauth_keys, fact->keys, "a", &err) == 0,
+                "%s", err.text);
+        expect((settings_check(&settings, &err) == 0) == fact->is_taken, "%s %s %s: %s",
+               fact->issuer, fact->audience, fact->keys, err.text);
+    }
+}
+
+TEST(the_page_of_approvals_names_the_approval)
+{
+    static const struct {
+        const char *url;
+        bool is_taken;
+    } facts[] = {
+        { "https://console.example.com/{id}", true },
+        { "http://127.0.0.1:80/{id}", true },
+        { "https://console.example.com/", false },
+        { "http://console.example.com/{id}", false },
+        { "https://console.example.com/ {id}", false },
+    };
+    static struct settings settings;
+    settings_init(&settings);
+    for_each(fact, facts) {
+        error err = { 0 };
+        require(settings_set(&settings, SETTING_approval_url, fact->url, "a", &err) == 0, "%s",
+                err.text);
+        expect((settings_check(&settings, &err) == 0) == fact->is_taken, "%s", fact->url);
+    }
+}
+
+TEST(none_is_no_address)
+{
+    static struct settings settings;
+    error err = { 0 };
+    settings_init(&settings);
+    expect(settings_set(&settings, SETTING_listen, "none", "a", &err) == 0 &&
+               !settings_text(&settings, SETTING_listen),
+           "%s", settings.list[SETTING_listen].text);
+}
+
 TESTS(CASE(every_setting_starts_with_a_value_that_it_takes),
       CASE(differences_are_listed_by_when_they_take_effect),
-      CASE(names_and_origins_that_match_nothing_are_refused))
+      CASE(names_and_origins_that_match_nothing_are_refused),
+      CASE(oauth_is_set_wholly_or_not_at_all), CASE(the_page_of_approvals_names_the_approval),
+      CASE(none_is_no_address))

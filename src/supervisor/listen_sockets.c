@@ -82,7 +82,7 @@ int listen_address_read(const char *text, struct sockaddr_storage *ret_address, 
     size_t length = colon ? (size_t) (colon - text) : 0;
     if (port < 1 || port > 65535 || *end || length == 0 || length >= sizeof host)
         return fail(err, ERR_BAD_REQUEST,
-                    "--listen takes ADDRESS:PORT such as 127.0.0.1:7070, not '%s'", text);
+                    "listen takes ADDRESS:PORT such as 127.0.0.1:7070, not '%s'", text);
     (void) snprintf(host, sizeof host, "%.*s", (int) length, text);
     struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t) port) };
     struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t) port) };

@@ -65,6 +65,43 @@ def test_a_wrong_file_is_refused_with_its_place(glovebox, text, says):
     assert not (glovebox.folder / "s").exists()
 
 
+def test_every_wrong_line_of_a_file_is_named(glovebox):
+    (glovebox.folder / "g.yaml").write_text("slots: 4\nslotz: 3\nqueue: x\nno_keys: maybe\n")
+    done = glovebox("config", "validate", "g.yaml")
+    assert done.returncode == 125 and [line.split(": ")[1] for line in done.stderr.decode().splitlines()] == [
+        "g.yaml:2:1", "g.yaml:3:8", "g.yaml:4:10"], done.stderr
+
+
+@pytest.mark.parametrize("text, says", [
+    ("listen: 0.0.0.0:7070\n", "g.yaml:1:9: 0.0.0.0:7070 is open to other machines"),
+    ("listen: 7070\n", "g.yaml:1:9: listen takes ADDRESS:PORT such as 127.0.0.1:7070, not '7070'"),
+    ("approval_url: https://a.example/\n", "approval_url is an https:// URL with {id}"),
+    ("oauth_issuer: https://a.example\n", "oauth_issuer and oauth_audience are URLs")])
+def test_a_file_that_serve_would_refuse_is_not_valid(glovebox, text, says):
+    (glovebox.folder / "g.yaml").write_text(text)
+    for arguments in (["config", "validate", "g.yaml"], ["serve", "--config", "g.yaml", "--socket", "s"]):
+        done = glovebox(*arguments)
+        assert done.returncode in (125, 126) and done.stderr.decode().startswith(f"glovebox: {says}"), done
+        assert len(done.stderr.splitlines()) == 1, "once, and nothing is started"
+
+
+def test_none_is_no_address_wherever_it_is_said(glovebox):
+    (glovebox.folder / "g.yaml").write_text("listen: 127.0.0.1:7070\n")
+    done = glovebox("config", "show", "listen", "--origin", "--config", "g.yaml", env={"GLOVEBOX_LISTEN": "none"})
+    assert done.stdout.split() == [b"listen", b'""', b"GLOVEBOX_LISTEN"]
+    done = glovebox("serve", "--config", "g.yaml", "--listen", "none", "--socket", "/")
+    assert b"'/' is there and no socket" in done.stderr, "the address was taken"
+
+
+def test_one_setting_is_shown_by_its_name(glovebox):
+    assert glovebox("config", "show", "queue").stdout == b"queue: 32\n"
+    assert list(json.loads(glovebox("config", "show", "queue", "--json").stdout)) == ["queue"]
+    assert [row["key"] for row in json.loads(glovebox("config", "keys", "queue", "--json").stdout)] == ["queue"]
+    assert glovebox("config", "keys", "queue").stdout.startswith(b"queue ")
+    done = glovebox("config", "keys", "quueue")
+    assert done.returncode == 125 and b"no setting is named 'quueue'; glovebox config keys lists all" in done.stderr
+
+
 def test_variables_and_flags_are_checked_too(glovebox):
     done = glovebox("config", "show", env={"GLOVEBOX_QUEUE": "-1"})
     assert done.stderr == b"glovebox: GLOVEBOX_QUEUE: queue must be 1 to 100000, not '-1'\n"

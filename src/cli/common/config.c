@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/common/settings_file.h"
 #include "cli/options.h"
+#include "supervisor/listen_sockets.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -55,6 +56,16 @@ static int read_environment(struct settings *settings, error *err)
     return 0;
 }
 
+static int check(const struct settings *settings, error *err)
+{
+    const char *listen = settings_text(settings, SETTING_listen);
+    struct sockaddr_storage unused;
+    socklen_t size;
+    if (listen && listen_address_read(listen, &unused, &size, err) < 0)
+        return under(err, "%s", settings->list[SETTING_listen].origin);
+    return settings_check(settings, err);
+}
+
 int config_read(const struct config_flags *flags, struct settings *ret_settings, error *err)
 {
     static const char system_file[] = GLOVEBOX_SYSCONFDIR "/glovebox.yaml";
@@ -72,13 +83,14 @@ int config_read(const struct config_flags *flags, struct settings *ret_settings,
             return under(err, "%s", origin);
     }
     *ret_settings = settings;
-    return 0;
+    return check(ret_settings, err);
 }
 
 /* --- the verb --------------------------------------------------------------------------------- */
 
 struct config_arguments {
     const char *file;
+    enum setting_id only; /* SETTINGS: all */
     bool origin, json;
 };
 
@@ -96,8 +108,9 @@ const struct option_table config_option_table = {
     .verb = "config",
     .examples = "  glovebox config show --origin              each setting, and its origin\n"
                 "  glovebox config validate glovebox.yaml     check a file, with line and column\n"
+                "  glovebox config show slots                 one of them\n"
                 "  glovebox config keys                       every setting with its meaning\n",
-    .usage = "show|validate|keys [OPTIONS] [FILE]",
+    .usage = "show|validate|keys [OPTIONS] [FILE|NAME]",
     .more = "Settings come from /etc/glovebox/glovebox.yaml (\"name: value\" a line), then from\n"
             "GLOVEBOX_NAME in the environment, then from flags of glovebox serve; the later "
             "wins.\n",
@@ -113,6 +126,8 @@ static int show(const struct config_arguments *arguments, const char *file, erro
         return -1;
     json_object *object = json_object_new_object();
     for (enum setting_id id = 0; id < SETTINGS; id++) {
+        if (arguments->only != SETTINGS && arguments->only != id)
+            continue;
         const struct setting_value *value = &settings.list[id];
         json_object *row = json_object_new_object();
         (void) json_object_object_add(row, "value", json_object_new_string(value->text));
@@ -139,7 +154,7 @@ static int validate(const struct config_arguments *arguments, const char *file, 
                        : arguments->file ? arguments->file
                                          : GLOVEBOX_SYSCONFDIR "/glovebox.yaml";
     settings_init(&settings);
-    if (read_file(&settings, path, err) < 0)
+    if (read_file(&settings, path, err) < 0 || check(&settings, err) < 0)
         return -1;
     (void) printf(arguments->json ? "{\"valid\":true}\n" : "%s is valid\n", path);
     return 0;
@@ -147,10 +162,16 @@ static int validate(const struct config_arguments *arguments, const char *file, 
 
 static int keys(const struct config_arguments *arguments, const char *file, error *err)
 {
-    (void) file;
-    (void) err;
+    if (file)
+        return fail(err, ERR_NOT_FOUND, "no setting is named '%s'; glovebox config keys lists all",
+                    file);
     json_object *every = json_object_new_array();
     for_each(row, setting_rows) {
+        if (arguments->only != SETTINGS && row != setting_rows + arguments->only)
+            continue;
+        if (!arguments->json)
+            (void) printf("%-24s %-10s %-8s %s\n", row->key, row->start[0] ? row->start : "\"\"",
+                          row->reloads ? "SIGHUP" : "restart", row->text);
         json_object *one = json_object_new_object();
         (void) json_object_object_add(one, "key", json_object_new_string(row->key));
         (void) json_object_object_add(one, "default", json_object_new_string(row->start));
@@ -161,10 +182,6 @@ static int keys(const struct config_arguments *arguments, const char *file, erro
     if (arguments->json)
         (void) puts(json_object_to_json_string_ext(every, JSON_C_TO_STRING_NOSLASHESCAPE));
     (void) json_object_put(every);
-    for (const struct setting_row *row = setting_rows;
-         !arguments->json && row < setting_rows + SETTINGS; row++)
-        (void) printf("%-24s %-10s %-8s %s\n", row->key, row->start[0] ? row->start : "\"\"",
-                      row->reloads ? "SIGHUP" : "restart", row->text);
     return 0;
 }
 
@@ -181,6 +198,10 @@ int command_config(int argc, char **argv)
     int outcome = options_read_all(&config_option_table, &arguments, &words, &err);
     if (outcome != OPTIONS_TAKEN)
         return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
+    arguments.only =
+        given[1] && strcmp(given[0], "validate") != 0 ? setting_find(given[1]) : SETTINGS;
+    if (arguments.only != SETTINGS)
+        given[1] = NULL;
     for_each(action, actions)
         if (given[0] && strcmp(action->name, given[0]) == 0)
             return action->take(&arguments, given[1], &err) < 0 ? complain_of(&err) : 0;

@@ -1,6 +1,7 @@
 /* settings_file.c - see settings_file.h. */
 #include "cli/common/settings_file.h"
 
+#include "cli/commands.h"
 #include "policy/yaml.h"
 
 #include <stdio.h>
@@ -57,9 +58,13 @@ int settings_read(struct settings *settings, const char *label, const char *text
         result = yaml_fail(&yaml, root, err,
                            "the file holds no settings; write \"name: value\" on each line");
     const struct yaml_node *key = result == 0 ? yaml_first(&yaml, root) : NULL;
-    while (key && result == 0) {
-        result = read_entry(settings, &yaml, key, &seen, err);
-        key = yaml_next(&yaml, yaml_next(&yaml, key));
+    for (error one; key; key = yaml_next(&yaml, yaml_next(&yaml, key))) {
+        if (read_entry(settings, &yaml, key, &seen, &one) == 0)
+            continue;
+        if (result < 0)
+            (void) complain_of(err); /* the caller says the last one */
+        *err = one;
+        result = -1;
     }
     yaml_done(&yaml);
     return result;

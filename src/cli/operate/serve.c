@@ -50,7 +50,8 @@ const struct option_table serve_option_table = {
             "SIGHUP reads\n"
             "settings and policies again. The Unix socket is its owner's; callers over TCP "
             "need a key:\n"
-            "glovebox key create. Each flag is a setting too: glovebox config keys.\n",
+            "glovebox key create. Each flag is a setting too: glovebox config keys. A flag without "
+            "value\nsays true; GLOVEBOX_NAME=false or the file says the other.\n",
     .rows = rows,
     .count = COUNT_OF(rows),
 };

@@ -109,56 +109,46 @@ static void get_key(struct exchange *exchange)
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
-/* What both proofs are asked with: a first number, and a size, the log's if none is given. */
-static int read_range(struct exchange *exchange, const char *from, const char *to,
-                      struct log_proof *proof, error *err)
+/* Both proofs are asked with a first number and a size, the log's if none is given. */
+struct proof_words {
+    const char *from, *to, *first, *second, *hashes;
+};
+
+static void prove(struct exchange *exchange, const struct proof_words *words,
+                  int (*find)(const struct service *, struct log_proof *, error *))
 {
+    struct log_proof proof = { 0 }; /* of inclusion: from the leaf to the size of the tree */
+    struct bytes json = { 0 };
     auto_bytes checkpoint = { 0 };
+    error err;
     uint64_t size;
-    if (service_log_checkpoint(exchange->service, &checkpoint, &size, err) < 0 ||
-        exchange_query_count(exchange, from, size, 0, &proof->from, err) < 0)
-        return -1;
-    return exchange_query_count(exchange, to, size, size, &proof->to, err);
+    if (service_log_checkpoint(exchange->service, &checkpoint, &size, &err) < 0 ||
+        exchange_query_count(exchange, words->from, size, 0, &proof.from, &err) < 0 ||
+        exchange_query_count(exchange, words->to, size, size, &proof.to, &err) < 0 ||
+        find(exchange->service, &proof, &err) < 0) {
+        exchange_fail(exchange, &err);
+        return;
+    }
+    json_open(&json, '{');
+    json_count_field(&json, words->from, proof.from);
+    json_count_field(&json, words->to, proof.to);
+    json_string_field(&json, words->first, proof.first);
+    json_string_field(&json, words->second, proof.second);
+    write_hashes(&json, words->hashes, &proof);
+    json_close(&json, '}');
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
 static void get_inclusion(struct exchange *exchange)
 {
-    struct log_proof proof = { 0 }; /* from the leaf to the size of the tree */
-    struct bytes json = { 0 };
-    error err;
-    if (read_range(exchange, "index", "size", &proof, &err) < 0 ||
-        service_prove_inclusion(exchange->service, &proof, &err) < 0) {
-        exchange_fail(exchange, &err);
-        return;
-    }
-    json_open(&json, '{');
-    json_count_field(&json, "index", proof.from);
-    json_count_field(&json, "size", proof.to);
-    json_string_field(&json, "leaf", proof.first);
-    json_string_field(&json, "root", proof.second);
-    write_hashes(&json, "inclusion", &proof);
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    static const struct proof_words words = { "index", "size", "leaf", "root", "inclusion" };
+    prove(exchange, &words, service_prove_inclusion);
 }
 
 static void get_consistency(struct exchange *exchange)
 {
-    struct log_proof proof = { 0 };
-    struct bytes json = { 0 };
-    error err;
-    if (read_range(exchange, "from", "to", &proof, &err) < 0 ||
-        service_prove_consistency(exchange->service, &proof, &err) < 0) {
-        exchange_fail(exchange, &err);
-        return;
-    }
-    json_open(&json, '{');
-    json_count_field(&json, "from", proof.from);
-    json_string_field(&json, "from_root", proof.first);
-    json_count_field(&json, "to", proof.to);
-    json_string_field(&json, "to_root", proof.second);
-    write_hashes(&json, "consistency", &proof);
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    static const struct proof_words words = { "from", "to", "from_root", "to_root", "consistency" };
+    prove(exchange, &words, service_prove_consistency);
 }
 
 static const struct parameter receipt_query[] = {
