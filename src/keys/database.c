@@ -29,8 +29,10 @@ static const char *files_as_named(void)
 
 int database_failed(const struct database *database, const char *what, error *err)
 {
-    return fail(err, ERR_SYSTEM, "%s: %s", what,
-                database->file ? sqlite3_errmsg(database->file) : "no memory");
+    int is_full = database->file && sqlite3_errcode(database->file) == SQLITE_FULL;
+    return fail(err, ERR_SYSTEM, "%s: %s%s", what,
+                database->file ? sqlite3_errmsg(database->file) : "no memory",
+                is_full ? "; make room on the disk of the state folder" : "");
 }
 
 /* Before SQLite has locks, which any close() of this file would end: fcntl(2). */

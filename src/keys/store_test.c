@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/table.h"
+#include "keys/database.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -145,13 +146,31 @@ TEST(scopes_and_policies_are_exact)
     expect(!key_allows_policy(&key, ""), "none");
 }
 
+TEST(a_full_disk_is_named_with_what_to_do)
+{
+    static const char *const texts[] = { "insert into t values (zeroblob(100000))" };
+    sqlite3_stmt *statements[1] = { NULL };
+    struct database database = { .statements = statements };
+    const struct database_plan plan = { .schema = "pragma max_page_count = 3; create table t (x)",
+                                        .count = 1,
+                                        .texts = texts };
+    error err = { 0 };
+    require(database_open(&plan, &database, &err) == 0, "%s", err.text);
+    int changed = database_finish(&database, database_begin(&database, 0), "write", &err);
+    expect(changed < 0 && strcmp(err.text, "write: database or disk is full; make room on the disk "
+                                           "of the state folder") == 0,
+           "%d: %s", changed, err.text);
+    database_close(&database);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = { CASE(a_key_is_found_by_its_text_alone),
                                                CASE(no_file_holds_a_secret),
                                                CASE(what_is_revoked_or_expired_is_good_for_nothing),
                                                CASE(a_rotated_key_is_valid_for_its_grace_period),
-                                               CASE(scopes_and_policies_are_exact) };
+                                               CASE(scopes_and_policies_are_exact),
+                                               CASE(a_full_disk_is_named_with_what_to_do) };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     if (!mkdtemp(folder))
         return EXIT_FAILURE;
