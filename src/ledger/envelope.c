@@ -159,11 +159,10 @@ void envelope_done(struct envelope *envelope)
 int envelope_check(const struct envelope *envelope, const struct public_key *key, error *err)
 {
     if (strcmp(envelope->key_id, key->id) != 0)
-        return fail(
-            err, ERR_POLICY,
-            "it names key %.16s…, and this log's or the given one is %.16s…; name its own with "
-            "--public-key FILE, or its log with --state FOLDER",
-            envelope->key_id, key->id);
+        return fail(err, ERR_POLICY,
+                    "it names key %.16s…, not %.16s…; name its own with --public-key FILE or its "
+                    "log with --state FOLDER",
+                    envelope->key_id, key->id);
     auto_bytes form = { 0 };
     add_signed_form(&form, envelope->type, &envelope->payload);
     if (form.failed)

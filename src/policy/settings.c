@@ -114,18 +114,16 @@ int settings_check(const struct settings *settings, error *err)
     const char *url = settings->list[SETTING_approval_url].text;
     const char *issuer = settings->list[SETTING_oauth_issuer].text;
     const char *audience = settings->list[SETTING_oauth_audience].text;
-    const char *keys = settings->list[SETTING_oauth_keys].text;
     if (*url && (!is_safe_url(url, " \"\\<>") || !strstr(url, "{id}")))
         return fail(err, ERR_BAD_REQUEST,
                     "approval_url is an https:// URL with {id} where the id of an approval goes");
-    if (!*issuer && !*audience && !*keys)
+    if (!*issuer && !*audience && !*settings->list[SETTING_oauth_keys].text)
         return 0;
     if (!is_safe_url(issuer, " \"\\<>?#") || !is_safe_url(audience, " \"\\<>?#"))
-        return fail(
-            err, ERR_BAD_REQUEST,
-            "oauth_issuer and oauth_audience are URLs, https:// or of this machine, without "
-            "a query; both are needed, and oauth_keys");
-    if (*keys != '/')
+        return fail(err, ERR_BAD_REQUEST,
+                    "oauth_issuer and oauth_audience are URLs, https:// or of this machine, "
+                    "without a query; both are needed, and oauth_keys");
+    if (settings->list[SETTING_oauth_keys].text[0] != '/')
         return fail(err, ERR_BAD_REQUEST,
                     "oauth_keys is the path of a file with the keys of the issuer, from /");
     return 0;

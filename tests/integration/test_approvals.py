@@ -424,6 +424,10 @@ def test_the_command_line_shows_and_decides(service):
     cli = ("--daemon", service.socket)
     listed = service.glovebox("approvals", *cli)
     assert approval in listed.stdout.decode() and "pending" in listed.stdout.decode()
+    assert all(service.glovebox("approvals", *words).stdout == listed.stdout for words in (["list", *cli], [*cli, "ls"]))
+    assert service.glovebox("approvals", "show", *cli, approval).stdout.startswith(f"approval  {approval}".encode())
+    assert b"approvals takes no 'apr_2'" in service.glovebox("approvals", *cli, "apr_1", "apr_2").stderr
+    assert b"no approval that is approved begins with" in service.glovebox("approvals", *cli, "revoke", approval[:12]).stderr
     shown = service.glovebox("approvals", *cli, approval).stdout.decode()
     assert "<U+202E><U+001B>[2J" in shown and "\x1b" not in shown and "\u202e" not in shown
     assert "BEWARE" in shown and "    2 | print(x)" in shown and "to the network: nothing" in shown

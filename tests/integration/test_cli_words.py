@@ -181,10 +181,10 @@ def test_every_limit_has_a_flag(glovebox):
     (["completion", "tcsh"], "completion knows bash, zsh and fish; name one of them"),
     (["serve", "x"], "serve takes no 'x'; see glovebox serve --help"),
     (["serve", "--listen", "0.0.0.0:80", "--socket", "s"],
-     "0.0.0.0:80 is open to other machines, and keys would cross the network unencrypted; listen on "
+     "--listen: 0.0.0.0:80 is open to other machines, and keys would cross the network unencrypted; listen on "
      "127.0.0.1 behind a proxy that speaks TLS"),
     (["serve", "--listen", "7070", "--socket", "s"],
-     "--listen takes ADDRESS:PORT such as 127.0.0.1:7070, not '7070'"),
+     "--listen: listen takes ADDRESS:PORT such as 127.0.0.1:7070, not '7070'"),
 ])
 def test_slips_are_answered_in_one_line(glovebox, arguments, says):
     done = glovebox(*arguments)
@@ -326,13 +326,18 @@ def test_a_noun_with_options_alone_lists_too(glovebox):
         assert json.loads(glovebox("session", "list", "--json", env=env).stdout) == []
 
 
-def test_a_look_at_keys_makes_no_folder(glovebox, tmp_path):
+def test_a_look_at_keys_and_requests_makes_no_folder(glovebox, tmp_path):
     typo = tmp_path / "typo"
     for words in (["list"], ["revoke", "0123"], ["rotate", "0123"]):
         done = glovebox("key", *words, "--state", str(typo))
         assert done.returncode == 125 and done.stderr.decode() == (
             f"glovebox: there are no keys in '{typo}'; name another state with --state FOLDER, or make a key there with glovebox key create\n")
+        assert glovebox("key", *words, env={"GLOVEBOX_STATE": str(typo)}).stderr == done.stderr
         assert not typo.exists()
+    done = glovebox("libs", "review", env={"GLOVEBOX_STATE": str(typo)})
+    assert done.returncode == 125 and done.stderr.decode() == (
+        f"glovebox: there is no '{typo}'; name another state with --state FOLDER\n")
+    assert not typo.exists()
 
 
 def test_the_texts_of_options_stand_below_each_other(glovebox):

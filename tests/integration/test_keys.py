@@ -431,6 +431,7 @@ def test_a_key_that_queues_too_much_is_refused(glovebox):
 ])
 def test_mistakes_are_named(glovebox, arguments, says):
     state_of_its_own(glovebox)
+    assert glovebox("key", "create").returncode == 0
     done = glovebox("key", *arguments)
     assert done.returncode == 125 and done.stderr.decode() == f"glovebox: {says}\n"
 

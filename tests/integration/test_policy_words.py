@@ -123,6 +123,10 @@ cases:
     cases.write_text(right.replace("code: print(1), expect: allow", "code: print(1), expect: deny"))
     done = glovebox("policy", "test", cases, env=environment)
     assert done.returncode == 1 and b"WRONG hello: allow, expected deny\n" in done.stdout, done
+    told = glovebox("policy", "test", cases, "--json", env=environment)
+    rows = json.loads(told.stdout)
+    assert told.returncode == 1 and len(rows) == 9 and [row["name"] for row in rows if not row["ok"]] == ["hello"], told
+    assert [(row["decision"], row["expected"], row["why"]) for row in rows if row["name"] == "hello"] == [("allow", "deny", None)]
 
 
 @pytest.mark.parametrize("text, says", [

@@ -20,6 +20,7 @@
 #include "template/review.h"
 #include "json/member.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -50,6 +51,9 @@ static int desk_open(struct desk *desk, const struct libs_arguments *arguments, 
 {
     if (path_of_state(arguments->state, &desk->state, err) < 0)
         return -1;
+    if (access(desk->state, F_OK) < 0 && errno == ENOENT)
+        return fail(err, ERR_NOT_FOUND,
+                    "there is no '%.160s'; name another state with --state FOLDER", desk->state);
     desk->requests = requests_open(desk->state, true, err);
     if (desk->requests < 0)
         return -1;

@@ -18,6 +18,7 @@ enum { EXIT_UNEXPECTED = 1 };
 
 struct test_arguments {
     const char *policy, *state;
+    bool json;
 };
 
 #define FIELD(name) offsetof(struct test_arguments, name)
@@ -26,6 +27,7 @@ static const struct option_row rows[] = {
     { "policy", 'p', "NAME", VALUES_POLICY, "which policy; default: the one that the file names",
       store_text, FIELD(policy) },
     { "state", 0, "FOLDER", VALUES_FOLDER, "where templates are kept", store_text, FIELD(state) },
+    { "json", 0, NULL, VALUES_NONE, "the same for programs", store_switch, FIELD(json) },
 };
 
 const struct option_table policy_test_option_table = {
@@ -61,6 +63,7 @@ struct suite {
     glb_client *client; /* once code has to be looked at */
     const char *state;
     unsigned count, wrong;
+    json_object *told; /* with --json: what each case came to */
 };
 
 static int read_case_key(const struct suite *suite, const struct yaml_node *key,
@@ -216,6 +219,27 @@ static int decide_code(struct suite *suite, const struct case_row *row, struct o
     return 0;
 }
 
+static void tell(const struct suite *suite, const char *name, const struct case_row *row,
+                 const struct outcome *outcome)
+{
+    bool is_right = outcome->decision == row->expected;
+    const char *decision = check_decision_name(outcome->decision), *why = outcome->why;
+    const char *expected = check_decision_name(row->expected);
+    if (!suite->told) {
+        (void) printf("%-5s %s: %s%s%s%s%s%s\n", is_right ? "ok" : "WRONG", name, decision,
+                      is_right ? "" : ", expected ", is_right ? "" : expected, *why ? " (" : "",
+                      why, *why ? ")" : "");
+        return;
+    }
+    json_object *told = json_object_new_object();
+    (void) json_object_object_add(told, "name", json_object_new_string(name));
+    (void) json_object_object_add(told, "ok", json_object_new_boolean(is_right));
+    (void) json_object_object_add(told, "decision", json_object_new_string(decision));
+    (void) json_object_object_add(told, "expected", json_object_new_string(expected));
+    (void) json_object_object_add(told, "why", *why ? json_object_new_string(why) : NULL);
+    (void) json_object_array_add(suite->told, told);
+}
+
 static int run_case(struct suite *suite, const struct case_row *row, error *err)
 {
     struct outcome outcome = { .decision = CHECK_ALLOW };
@@ -226,14 +250,9 @@ static int run_case(struct suite *suite, const struct case_row *row, error *err)
         (void) snprintf(name, sizeof name, "%.100s", row->name);
     else
         (void) snprintf(name, sizeof name, "the case in line %d", row->line);
-    bool is_right = outcome.decision == row->expected;
     suite->count++;
-    suite->wrong += !is_right;
-    (void) printf("%-5s %s: %s", is_right ? "ok" : "WRONG", name,
-                  check_decision_name(outcome.decision));
-    if (!is_right)
-        (void) printf(", expected %s", check_decision_name(row->expected));
-    (void) printf("%s%s%s\n", outcome.why[0] ? " (" : "", outcome.why, outcome.why[0] ? ")" : "");
+    suite->wrong += outcome.decision != row->expected;
+    tell(suite, name, row, &outcome);
     return 0;
 }
 
@@ -274,8 +293,12 @@ static int run_cases(struct suite *suite, const char *policy, error *err)
          node = yaml_next(&suite->yaml, node))
         if (read_case(suite, node, &row, err) < 0 || run_case(suite, &row, err) < 0)
             return -1;
-    (void) printf("policy %s: %u of %u cases as expected\n", suite->policy.name,
-                  suite->count - suite->wrong, suite->count);
+    if (suite->told)
+        (void) puts(json_object_to_json_string_ext(
+            suite->told, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+    else
+        (void) printf("policy %s: %u of %u cases as expected\n", suite->policy.name,
+                      suite->count - suite->wrong, suite->count);
     return 0;
 }
 
@@ -283,23 +306,24 @@ int policy_test(int argc, char **argv)
 {
     static struct suite suite;
     struct test_arguments arguments = { 0 };
-    struct words words = { argc, argv, 1 };
+    struct words words = { argc, argv, 1, &suite.path, 1 };
     error err = { 0 };
     auto_text text = NULL;
     size_t size = 0;
-    int outcome = options_read(&policy_test_option_table, &arguments, &words, &err);
+    int outcome = options_read_all(&policy_test_option_table, &arguments, &words, &err);
     if (outcome != OPTIONS_TAKEN)
         return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
-    if (words.next + 1 != words.count)
+    if (!suite.path)
         return complain("policy test takes one file of cases; see glovebox policy test --help");
-    suite.path = argv[words.next];
     suite.state = arguments.state;
+    suite.told = arguments.json ? json_object_new_array() : NULL;
     if (read_input_file(suite.path, &text, &size, &err) < 0 ||
         yaml_init(&suite.yaml, suite.path, text, size, &err) < 0)
         return complain_of(&err);
     outcome = run_cases(&suite, arguments.policy, &err);
     yaml_done(&suite.yaml);
     glb_close(suite.client);
+    (void) json_object_put(suite.told);
     if (outcome < 0)
         return complain_of_policy(&err, NULL);
     return suite.wrong > 0 ? EXIT_UNEXPECTED : 0;

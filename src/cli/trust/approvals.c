@@ -242,44 +242,42 @@ static int decide(const struct approval_arguments *arguments, const char *decisi
     return result;
 }
 
-struct verb {
-    const struct option_table *table;
-    int first;            /* of the words that are read */
-    const char *decision; /* NULL: none, those that wait are listed */
-};
-
-static int command(const struct verb *verb, int argc, char **argv)
+/* `decision` is NULL for `approvals`, whose first word may say what is to be done. */
+static int command(const struct option_table *table, const char *decision, int argc, char **argv)
 {
+    static const char *const verbs[] = { "list", "ls", "show", "revoke" };
     struct approval_arguments arguments = { 0 };
-    const char *id = NULL;
-    struct words words = { argc, argv, verb->first, &id, 1 };
+    const char *given[2] = { NULL, NULL };
+    struct words words = { argc, argv, 1, given, decision ? 1 : 2 };
     error err = { 0 };
-    int outcome = options_read_all(verb->table, &arguments, &words, &err);
+    int outcome = options_read_all(table, &arguments, &words, &err);
     if (outcome != OPTIONS_TAKEN)
         return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
-    if (verb->decision && !id)
+    bool has_verb = false;
+    for_each(verb, verbs)
+        has_verb |= !decision && given[0] && strcmp(*verb, given[0]) == 0;
+    if (!has_verb && given[1])
+        return complain("approvals takes no '%.60s'; see glovebox approvals --help", given[1]);
+    if (has_verb && strcmp(given[0], "revoke") == 0)
+        decision = "revoke";
+    const char *id = given[has_verb];
+    if (decision && !id)
         return complain("which one? glovebox approvals shows what waits");
-    outcome =
-        verb->decision ? decide(&arguments, verb->decision, id, &err) : list(&arguments, id, &err);
+    outcome = decision ? decide(&arguments, decision, id, &err) : list(&arguments, id, &err);
     return outcome < 0 ? complain_of(&err) : 0;
 }
 
 int command_approvals(int argc, char **argv)
 {
-    const struct verb lists = { &approvals_option_table, 1, NULL };
-    const struct verb revokes = { &approvals_option_table, 2, "revoke" };
-    bool is_revoked = argc > 1 && strcmp(argv[1], "revoke") == 0;
-    return command(is_revoked ? &revokes : &lists, argc, argv);
+    return command(&approvals_option_table, NULL, argc, argv);
 }
 
 int command_approve(int argc, char **argv)
 {
-    const struct verb verb = { &approve_option_table, 1, "approve" };
-    return command(&verb, argc, argv);
+    return command(&approve_option_table, "approve", argc, argv);
 }
 
 int command_deny(int argc, char **argv)
 {
-    const struct verb verb = { &deny_option_table, 1, "deny" };
-    return command(&verb, argc, argv);
+    return command(&deny_option_table, "deny", argc, argv);
 }

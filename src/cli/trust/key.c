@@ -80,12 +80,13 @@ static int read_moment(const char *option, const char *text, int64_t *ret_s, err
 static uid_t caller; /* who has called, before we became the daemon's user */
 
 /* A folder that is named by mistake is not made by a look at it. */
-static int find_store(const char *state, error *err)
+static int find_store(const char *chosen, error *err)
 {
+    auto_text state = NULL;
     auto_text folder = NULL;
-    if (state && format_text(&folder, err, "%s/daemon", state) < 0)
+    if (path_of_state(chosen, &state, err) < 0 || format_text(&folder, err, "%s/daemon", state) < 0)
         return -1;
-    if (!state || access(folder, F_OK) == 0 || errno != ENOENT ||
+    if (access(folder, F_OK) == 0 || errno != ENOENT ||
         (access(state, F_OK) == 0 && access(state, W_OK) < 0)) /* who opens it is told why */
         return 0;
     return fail(err, ERR_NOT_FOUND,
@@ -310,8 +311,7 @@ static int rotate_key(struct key_arguments *arguments, const char *id, error *er
     int64_t until_s = 0;
     struct key_store *store = NULL;
     if ((arguments->grace && read_moment("grace", arguments->grace, &until_s, err) < 0) ||
-        (arguments->state && find_store(arguments->state, err) < 0) ||
-        open_store(arguments, &store, err) < 0)
+        find_store(arguments->state, err) < 0 || open_store(arguments, &store, err) < 0)
         return -1;
     int result = key_store_rotate(store, id, until_s, text, err);
     if (result == 0)
