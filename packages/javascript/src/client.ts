@@ -127,7 +127,7 @@ export class Client {
       signal?.addEventListener("abort", abort, { once: true });
       request.once("error", (error: NodeJS.ErrnoException) => {
         finish();
-        reject(failure ?? lost(error));
+        reject(failure ?? (isUnreached(error) ? unreached(endpoint, error) : lost(error)));
       });
       if (data === undefined || data instanceof Uint8Array) request.end(data);
       else void sendPieces(data, request).catch((error: unknown) => { end(error instanceof Error ? error : new Error(String(error))); });
@@ -179,6 +179,15 @@ function drained(request: NodeJS.WritableStream): Promise<void> {
     };
     request.on("drain", done).on("close", done);
   });
+}
+
+/** No connection was made, so that nothing was asked. */
+function isUnreached(error: NodeJS.ErrnoException): boolean {
+  return error.syscall === "connect" || error.syscall === "getaddrinfo";
+}
+
+function unreached(endpoint: Endpoint, error: NodeJS.ErrnoException): GloveboxError {
+  return new ConnectionLostError(`no server answers at ${endpoint.place} (${error.code ?? error.message}); start it there: glovebox serve, or name another`);
 }
 
 function lost(error: NodeJS.ErrnoException): GloveboxError {
@@ -250,6 +259,13 @@ export class Response {
   async *events(): AsyncGenerator<ServerEvent> {
     const reader = new EventReader();
     for await (const piece of this.pieces()) yield* reader.feed(piece);
+  }
+
+  /** Whether the program waits for what comes; else it may end meanwhile. */
+  hold(isAwaited: boolean): void {
+    if (this.#answer.complete || this.#answer.destroyed) return; // its socket is another request's, or gone
+    if (isAwaited) this.#answer.socket.ref();
+    else this.#answer.socket.unref();
   }
 
   /** Ends the connection; a run that was begun without an idempotency key is cancelled by that. */

@@ -66,6 +66,7 @@ export class CommandHandle implements AsyncIterable<Output> {
     const first = await events.next();
     if (first.done || first.value.kind !== "started") throw new ProtocolError("a program's events do not begin with its start");
     const row = first.value.data;
+    response.hold(false);
     return new CommandHandle(client, place + pathOf(String(row["id"])), response, row, events);
   }
 
@@ -114,7 +115,9 @@ export class CommandHandle implements AsyncIterable<Output> {
   async #next(): Promise<ServerEvent> {
     for (;;) {
       try {
+        this.#response.hold(true);
         const next = await this.#events.next();
+        this.#response.hold(false);
         if (!next.done) {
           this.#seen = next.value.id ?? this.#seen;
           return next.value;

@@ -62,7 +62,12 @@ export class Endpoint {
     this.#agent.destroy();
   }
 
+  /** The path of its socket, or its URL. */
+  get place(): string {
+    return this.socket ?? this.url("");
+  }
+
   toString(): string {
-    return `<Endpoint ${this.socket ?? this.url("")}>`;
+    return `<Endpoint ${this.place}>`;
   }
 }

@@ -84,7 +84,8 @@ export class CommandExitError extends GloveboxError {
     readonly exitCode: number,
     detail?: string | null,
   ) {
-    super(`command ended with exit code ${exitCode}${detail ? `: ${detail}` : ""}`, { code: "exit", fault: "code" });
+    const says = detail || stderr.trimEnd().split("\n").at(-1)?.slice(0, 200);
+    super(`command ended with exit code ${exitCode}${says ? `: ${says}` : ""}`, { code: "exit", fault: "code" });
   }
 }
 

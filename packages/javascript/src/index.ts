@@ -1,3 +1,5 @@
+/// <reference types="node" preserve="true" />
+/// <reference lib="esnext.disposable" preserve="true" />
 /** Runs code that language models write in sandboxes on your own Linux machine. */
 export { Client } from "./client.js";
 export type { Answer } from "./client.js";

@@ -8,6 +8,8 @@ import { events, follow, hasListeners } from "./follow.js";
 import type { Listeners, RunEvent } from "./follow.js";
 import { Execution, textFields } from "./models.js";
 import type { Artifact } from "./models.js";
+import { checkOptions } from "./options.js";
+import type { Names } from "./options.js";
 import type { ServerOptions } from "./server.js";
 
 type Row = Record<string, unknown>;
@@ -31,9 +33,15 @@ export interface RunOptions extends ServerOptions, Listeners {
   client?: Client | undefined;
 }
 
+const OPTIONS: Names<RunOptions> = {
+  language: true, timeout: true, envs: true, files: true, stdin: true, policy: true, template: true, limits: true, network: true, more: true,
+  signal: true, client: true, url: true, socket: true, apiKey: true, onStdout: true, onStderr: true, onResult: true, onError: true,
+};
+
 /** The body of POST /v1/runs. Python runs as a cell, so that the last value and figures come back. */
 function requestOf(code: string, options: RunOptions): Row {
   const { language, timeout, files } = options;
+  checkOptions(options, OPTIONS);
   return {
     code,
     ...(language === undefined ? {} : { language }),

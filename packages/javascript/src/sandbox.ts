@@ -10,6 +10,8 @@ import { events, follow, hasListeners } from "./follow.js";
 import type { Listeners, RunEvent } from "./follow.js";
 import { Execution, infoOf } from "./models.js";
 import type { Checkpoint, CodeContext, SandboxInfo } from "./models.js";
+import { checkOptions } from "./options.js";
+import type { Names } from "./options.js";
 import type { ServerOptions } from "./server.js";
 
 type Row = Record<string, unknown>;
@@ -47,6 +49,16 @@ export interface RunCodeOptions extends Listeners {
   signal?: AbortSignal | undefined;
 }
 
+const OPTIONS: Names<SandboxOptions> = {
+  template: true, policy: true, timeout: true, idleTimeout: true, metadata: true, envs: true, cwd: true, limits: true, network: true,
+  client: true, url: true, socket: true, apiKey: true,
+};
+
+const RUN_OPTIONS: Names<RunCodeOptions> = {
+  language: true, context: true, timeout: true, limits: true, expect: true, approval: true, signal: true, onStdout: true, onStderr: true,
+  onResult: true, onError: true,
+};
+
 function given(fields: Row): Row {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
@@ -73,6 +85,7 @@ export class Sandbox implements AsyncDisposable {
   }
 
   static async create(options: SandboxOptions = {}): Promise<Sandbox> {
+    checkOptions(options, OPTIONS);
     const client = clientOf(options);
     const json = given({
       policy: options.policy,
@@ -119,6 +132,7 @@ export class Sandbox implements AsyncDisposable {
 
   #cell(code: string, options: RunCodeOptions): [string, Row] {
     const { language, context, timeout } = options;
+    checkOptions(options, RUN_OPTIONS);
     if (language !== undefined && context !== undefined) throw new InvalidArgumentError("language and context exclude each other");
     const name = typeof context === "object" ? context.id : (context ?? language ?? "python");
     const limits = options.limits || timeout ? { ...options.limits, ...(timeout ? { wall_ms: Math.max(1, Math.trunc(timeout * 1000)) } : {}) } : undefined;

@@ -6,7 +6,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 
 import { Endpoint } from "./endpoint.js";
-import { GloveboxError, UnavailableError } from "./errors.js";
+import { GloveboxError, InvalidArgumentError, UnavailableError } from "./errors.js";
 import { packedPrograms } from "./programs.js";
 
 const START_SECONDS = 30;
@@ -22,6 +22,7 @@ export interface ServerOptions {
 
 /** The server that the options name, else the environment, else one on the usual sockets, else a private one. */
 export async function findServer(options: ServerOptions = {}): Promise<Endpoint> {
+  if (options.url !== undefined && options.socket !== undefined) throw new InvalidArgumentError("url and socket exclude each other; name one server");
   const named = options.url !== undefined || options.socket !== undefined;
   const url = named ? options.url : process.env["GLOVEBOX_URL"];
   const socket = named ? options.socket : process.env["GLOVEBOX_SOCKET"];

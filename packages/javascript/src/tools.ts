@@ -28,7 +28,8 @@ const TOOLS = {
 } as const satisfies Record<string, readonly [string, Record<string, string>]>;
 
 export type ToolName = keyof typeof TOOLS;
-export type ToolFormat = "openai" | "anthropic" | "gemini";
+const FORMATS = ["openai", "anthropic", "gemini"] as const;
+export type ToolFormat = (typeof FORMATS)[number];
 
 export interface ToolsOptions extends SandboxOptions {
   /** Those that are offered; all of them if it is not said. */
@@ -85,7 +86,8 @@ export class Tools implements AsyncDisposable {
 
   sandbox(): Promise<Sandbox> {
     if (!this.#sandbox) {
-      this.#sandbox = Sandbox.create(this.#options);
+      const own = ["names", "sandbox", "constraints"];
+      this.#sandbox = Sandbox.create(Object.fromEntries(Object.entries(this.#options).filter(([name]) => !own.includes(name))));
       this.#sandbox.catch(() => {
         this.#sandbox = undefined;
       });
@@ -113,6 +115,7 @@ export class Tools implements AsyncDisposable {
 
   /** For `tools` of a request. */
   definitions(format: ToolFormat): Record<string, unknown>[] {
+    if (!FORMATS.includes(format)) throw new InvalidArgumentError(`format is one of ${FORMATS.join(", ")}, not ${JSON.stringify(format)}`);
     return this.names.map((name) => {
       const [description, schema] = this.#schema(name);
       if (format === "openai") return { type: "function", function: { name, description, parameters: schema, strict: true } };
@@ -146,7 +149,7 @@ export class Tools implements AsyncDisposable {
     const parameters = Object.keys(TOOLS[name][1]);
     const fields = typeof values === "object" && values !== null ? (values as Record<string, unknown>) : {};
     if (Object.keys(fields).length !== parameters.length || !parameters.every((key) => Object.hasOwn(fields, key) && typeof fields[key] === "string"))
-      return `error: ${name} takes ${parameters.join(", ")}, each a text`;
+      return `error: ${name} takes ${parameters.join(" and ")}, ${parameters.length === 1 ? "a text" : "both texts"}, and nothing else`;
     try {
       return clipped(await this.#act(name, fields as Record<string, string>));
     } catch (error) {

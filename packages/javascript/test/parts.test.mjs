@@ -106,7 +106,32 @@ describe("results", () => {
   });
 });
 
+describe("what JavaScript does not check", () => {
+  test("a misspelt option is refused, and no server is asked", async () => {
+    const wrong = (call) => assert.rejects(async () => await call(), (error) => error instanceof glovebox.InvalidArgumentError && /no option "tmieout"; there are .*timeout/.test(error.message));
+    await wrong(() => glovebox.run("1", { tmieout: 1 }));
+    await wrong(() => glovebox.map(["1"], { tmieout: 1, atOnce: 2 }));
+    await wrong(() => glovebox.stream("1", { tmieout: 1 }).next());
+    await wrong(() => glovebox.Sandbox.create({ tmieout: 1 }));
+    await wrong(() => new glovebox.Tools({ names: ["run_shell"], tmieout: 1 }).sandbox());
+  });
+
+  test("one server is named", async () => {
+    await assert.rejects(new Client({ url: "http://127.0.0.1:9", socket: "/x" }).call("GET", "/v1/limits"), /url and socket exclude each other/);
+  });
+
+  test("a format of definitions is one of three", () => {
+    assert.throws(() => new glovebox.Tools().definitions("mistral"), /one of openai, anthropic, gemini, not "mistral"/);
+  });
+});
+
 describe("servers that are none", () => {
+  for (const [options, place] of [[{ url: "http://127.0.0.1:9" }, "http://127.0.0.1:9 (ECONNREFUSED)"], [{ socket: "/no/such" }, "/no/such (ENOENT)"]])
+    test(`nothing listens at ${place}`, async () => {
+      const refused = new Client({ apiKey: "glb_secret", ...options }).call("POST", "/v1/runs", {});
+      await assert.rejects(refused, { name: "ConnectionLostError", message: `no server answers at ${place}; start it there: glovebox serve, or name another` });
+    });
+
   /** A server that answers all with these bytes, or does what a function says. */
   async function against(answer, body) {
     const server = createTcpServer((peer) => {

@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, test } from "node:test";
-import { inspect } from "node:util";
+import { fileURLToPath } from "node:url";
+import { inspect, promisify } from "node:util";
 
 import * as glovebox from "glovebox-sandbox";
 import { Client, download, map, run, stream } from "glovebox-sandbox";
@@ -9,6 +14,8 @@ import { Client, download, map, run, stream } from "glovebox-sandbox";
 import { until, withServer } from "./server.mjs";
 
 withServer();
+
+const here = fileURLToPath(new URL("..", import.meta.url));
 
 describe("run", () => {
   const values = [
@@ -233,6 +240,21 @@ describe("the package", () => {
     const required = createRequire(import.meta.url)("glovebox-sandbox");
     assert.deepEqual(Object.keys(required).sort(), Object.keys(glovebox).filter((name) => name !== "default" && name !== "module.exports").sort());
     assert.equal((await required.run("1 + 2")).text, "3");
+  });
+
+  test("has types that a strict compiler takes, whatever its lib and types", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "glovebox-types-"));
+    try {
+      mkdirSync(join(folder, "node_modules/@types"), { recursive: true });
+      symlinkSync(here, join(folder, "node_modules/glovebox-sandbox"));
+      for (const name of ["@types/node", "undici-types"]) symlinkSync(join(here, "node_modules", name), join(folder, "node_modules", name));
+      const compilerOptions = { noEmit: true, strict: true, module: "nodenext", target: "es2022", lib: ["es2022"], types: [], preserveSymlinks: true };
+      writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["a.mts"] }));
+      writeFileSync(join(folder, "a.mts"), 'import { Sandbox, run } from "glovebox-sandbox";\nexport const made: Promise<Sandbox> = Sandbox.create();\nexport const text: string | undefined = (await run("1")).text;\n');
+      await promisify(execFile)(process.execPath, [join(here, "node_modules/typescript/bin/tsc"), "--project", folder]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   test("shows no key", async () => {

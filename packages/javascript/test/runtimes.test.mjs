@@ -19,13 +19,13 @@ const RUNTIMES = {
 };
 const PROGRAM = `
 import { Sandbox, Tools, run, stream } from "${pathToFileURL(MODULE)}";
-const said = [], options = { policy: "minimal", timeout: 10 };
+const said = [], timeout = 10, options = { policy: "minimal", timeout };
 const sandbox = await Sandbox.create({ policy: "minimal" });
-said.push((await sandbox.runCode("x = 6 * 7; x", options)).text);
+said.push((await sandbox.runCode("x = 6 * 7; x", { timeout })).text);
 await sandbox.files.write("a", new Uint8Array([104, 105]));
 said.push(await sandbox.files.read("a"), (await sandbox.commands.run("cat a")).stdout);
 let lines = "";
-await sandbox.runCode("for i in range(3): print(i, flush=True)", { ...options, onStdout: ({ line }) => { lines += line; } });
+await sandbox.runCode("for i in range(3): print(i, flush=True)", { timeout, onStdout: ({ line }) => { lines += line; } });
 said.push(lines);
 const control = new AbortController();
 try {

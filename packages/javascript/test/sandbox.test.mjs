@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { describe, test } from "node:test";
-import { inspect } from "node:util";
+import { inspect, promisify } from "node:util";
 
 import * as glovebox from "glovebox-sandbox";
 import { Sandbox } from "glovebox-sandbox";
@@ -206,6 +207,21 @@ describe("commands", () => {
         return true;
       });
     });
+
+  inside("the last line of stderr is in the message", async (sandbox) => {
+    await assert.rejects(sandbox.commands.run("echo first >&2; ls nope"), /^CommandExitError: command ended with exit code 2: ls: .*nope.*No such file/);
+  });
+
+  test("a handle that nobody reads keeps no program running", async () => {
+    const code = `import { Sandbox } from "glovebox-sandbox";
+      const sandbox = await Sandbox.create({ timeout: 60 });
+      await sandbox.pty.create();
+      const slow = await sandbox.commands.start("sleep 0.3; echo waited");
+      console.log((await slow.wait()).stdout.trim());
+      await sandbox.commands.start("sleep 50");`;
+    const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", code], { timeout: 10_000 });
+    assert.equal(stdout, "waited\n");
+  });
 
   inside("a timeout is thrown", async (sandbox) => {
     await assert.rejects(sandbox.commands.run("sleep 60", { timeout: 0.3 }), glovebox.TimeoutError);
