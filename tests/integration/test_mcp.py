@@ -671,8 +671,16 @@ def test_install_keeps_existing_files(service, tmp_path):
     assert json.loads(config.read_text()) == before | {"mcpServers": before["mcpServers"] | {"glovebox": entry}}
     assert b"already" in install("--yes").stdout and config.is_symlink()
     assert install("--yes", "--remove").returncode == 0 and json.loads(config.read_text()) == before
-    config.write_text('{"a": 1} // mine')
-    assert install("--yes").returncode == 125 and config.read_text() == '{"a": 1} // mine'
+    for kept in ('{"a": 1} // mine', '{"a": 1} more', '{"mcpServers": [1]}', '{"mcpServers": null}', '{"a": 12345678901234567890123}', '{"a": 1, "a": 2}', "["):
+        config.write_text(kept)
+        done = install("--yes")
+        assert done.returncode == 125 and b"by hand" in done.stderr and config.read_text() == kept, done
+    config.write_text('{"cost": 0.00012345678901234567890}')
+    assert install("--yes").returncode == 0 and '"cost":0.00012345678901234567890' in config.read_text()
+    config.write_text("\n")
+    done = install("--yes")
+    assert done.stdout.endswith(b" is written; start the host again. It will see what glovebox mcp try shows.\n"), done
+    assert json.loads(config.read_text()) == {"mcpServers": {"glovebox": entry}}
 
 
 @pytest.mark.parametrize("client, variable, file, usual", [
@@ -711,7 +719,7 @@ def test_install_adds_a_table_to_the_file_of_codex(service, tmp_path, before):
     config.write_bytes(written.encode())
     assert install("--yes", "--remove").returncode == 0
     assert config.read_bytes().decode() == (before or "\n")
-    assert b"already" in install("--yes", "--remove").stdout
+    assert b"has no such entry" in install("--yes", "--remove").stdout
 
 
 @pytest.mark.parametrize("before", ["mcp_servers = {a = {command = 'x'}}\n", "mcp_servers.a.command = 'x'\n", "[ mcp_servers.'glovebox' ]\ncommand = 'x'\n",
@@ -742,4 +750,4 @@ def test_try_says_what_fails(service, tmp_path):
     assert done.returncode == 1 and any(line.startswith("FAILED run_code ") and "asks a person first" in line for line in lines), done
     assert any(line.startswith("ok     policy_explain") for line in lines)
     done = service.glovebox("mcp", "try", "--socket", tmp_path / "nobody")
-    assert done.returncode == 125 and b"no daemon answers" in done.stderr and b"glovebox mcp has ended" in done.stderr
+    assert done.returncode == 125 and b"no daemon answers" in done.stderr and done.stderr.count(b"\n") == 1, done

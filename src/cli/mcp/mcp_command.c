@@ -47,7 +47,7 @@ const struct option_table mcp_option_table = {
                 "  glovebox mcp try   calls each tool once and says what a host will see\n",
     .usage = "[OPTIONS], try [OPTIONS], or install --client HOST",
     .more = "Speaks the Model Context Protocol on stdin and stdout. Without a daemon it starts "
-            "one that ends with it. glovebox mcp install --help\n",
+            "one that ends with it. See glovebox mcp install --help\n",
     .rows = rows,
     .count = COUNT_OF(rows),
 };

@@ -9,6 +9,7 @@
 #include "cli/common/replace_file.h"
 #include "cli/options.h"
 #include "supervisor/install_paths.h"
+#include "json/reader.h"
 
 #include <errno.h>
 #include <json-c/json.h>
@@ -40,6 +41,7 @@ static const struct option_table table = {
     .count = COUNT_OF(rows),
 };
 
+#define STDIO "{\"type\":\"stdio\",\"command\":\"glovebox\",\"args\":[\"mcp\"]}"
 #define PLAIN "{\"command\":\"glovebox\",\"args\":[\"mcp\"]}"
 
 /* Where a host keeps its servers: the variable that names the folder in place of the first one of
@@ -47,27 +49,17 @@ static const struct option_table table = {
 static const struct host {
     const char *name, *variable, *file, *object, *entry;
 } hosts[] = {
-    { "claude-code", "CLAUDE_CONFIG_DIR", ".claude.json", "mcpServers",
-      "{\"type\":\"stdio\",\"command\":\"glovebox\",\"args\":[\"mcp\"]}" },
+    { "claude-code", "CLAUDE_CONFIG_DIR", ".claude.json", "mcpServers", STDIO },
     { "claude-desktop", "XDG_CONFIG_HOME", ".config/Claude/claude_desktop_config.json",
       "mcpServers", PLAIN },
     { "cursor", NULL, ".cursor/mcp.json", "mcpServers", PLAIN },
-    { "vscode", "XDG_CONFIG_HOME", ".config/Code/User/mcp.json", "servers",
-      "{\"type\":\"stdio\",\"command\":\"glovebox\",\"args\":[\"mcp\"]}" },
+    { "vscode", "XDG_CONFIG_HOME", ".config/Code/User/mcp.json", "servers", STDIO },
     { "codex", "CODEX_HOME", ".codex/config.toml", NULL, NULL }, /* TOML */
     { "gemini", NULL, ".gemini/settings.json", "mcpServers", PLAIN },
     { "zed", "XDG_CONFIG_HOME", ".config/zed/settings.json", "context_servers", PLAIN },
     { "opencode", "XDG_CONFIG_HOME", ".config/opencode/opencode.json", "mcp",
       "{\"type\":\"local\",\"command\":[\"glovebox\",\"mcp\"]}" },
 };
-
-static const struct host *find_host(const char *name) /* NULL: there is none */
-{
-    for_each(host, hosts)
-        if (name && strcmp(host->name, name) == 0)
-            return host;
-    return NULL;
-}
 
 /* Where its file is; the caller frees it. */
 static char *find_file(const struct host *host, error *err)
@@ -76,12 +68,10 @@ static char *find_file(const struct host *host, error *err)
     const char *folder = host->variable ? getenv(host->variable) : NULL;
     const char *file = host->file;
     char *path = NULL;
-    if (folder && *folder == '/') {
-        const char *slash = strchr(file, '/');
-        file = slash ? slash + 1 : file;
-    } else {
+    if (folder && *folder == '/')
+        file = strchr(file, '/') ? strchr(file, '/') + 1 : file;
+    else
         folder = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe) */
-    }
     if (!folder || *folder != '/') {
         (void) fail(err, ERR_BAD_REQUEST, "HOME is not set; it says where hosts are configured");
         return NULL;
@@ -89,61 +79,60 @@ static char *find_file(const struct host *host, error *err)
     return format_text(&path, err, "%s/%s", folder, file) < 0 ? NULL : path;
 }
 
-/* json-c takes comments, and would lose them. */
-static bool has_comment(const char *text)
+/* json-c would change an integer beyond 64 bits. One in a text counts, too: it is by hand then. */
+static bool has_long_number(const char *text)
 {
-    bool in_text = false;
-    for (const char *at = text; *at; at++) {
-        if (in_text && *at == '\\' && at[1])
-            at++;
-        else if (*at == '"')
-            in_text = !in_text;
-        else if (!in_text && *at == '/')
+    static const char digits[] = "0123456789";
+    enum { DIGITS_MAX = 18 };
+    for (const char *at = text; *(at += strcspn(at, digits)); at += strspn(at, digits))
+        if (strspn(at, digits) > DIGITS_MAX && (at == text || at[-1] != '.'))
             return true;
-    }
     return false;
 }
 
-/* What stands there; an empty object if there is no such file. */
-static int read_config(const char *path, json_object **ret_root, error *err)
+/* What stands there; an empty object if there is no such file, or nothing in it. */
+static int read_config(const struct host *host, const char *path, json_object **ret_root,
+                       error *err)
 {
     auto_text text = NULL;
     size_t size = 0;
-    if (access(path, F_OK) < 0 && errno == ENOENT) {
-        *ret_root = json_object_new_object();
+    bool is_kept = true;
+    json_object *root = NULL;
+    json_object *servers = NULL;
+    if ((access(path, F_OK) == 0 || errno != ENOENT) &&
+        read_input_file(path, &text, &size, err) < 0)
+        return -1;
+    if (!text || strspn(text, " \t\r\n") == size)
+        root = json_object_new_object();
+    else
+        is_kept = json_read_exact(text, size, &root, err) == 0 && !has_long_number(text);
+    if (is_kept && json_object_is_type(root, json_type_object) &&
+        (!json_object_object_get_ex(root, host->object, &servers) ||
+         json_object_is_type(servers, json_type_object))) {
+        *ret_root = root;
         return 0;
     }
-    if (read_input_file(path, &text, &size, err) < 0)
-        return -1;
-    struct json_tokener *reader = json_tokener_new();
-    *ret_root = reader ? json_tokener_parse_ex(reader, text, (int) size) : NULL;
-    if (reader)
-        json_tokener_free(reader);
-    if (json_object_is_type(*ret_root, json_type_object) && !has_comment(text))
-        return 0;
-    (void) json_object_put(*ret_root);
-    *ret_root = NULL;
+    (void) json_object_put(root);
     return fail(err, ERR_BAD_REQUEST,
-                "%.150s is no plain JSON, or may have comments; write the entry by hand", path);
+                "%.150s is no plain JSON that can be kept as it is (comments, names that stand "
+                "twice, long numbers, \"%s\" that is no object); write the entry by hand",
+                path, host->object);
 }
 
 /* A host has its own PATH, often the system's alone: a program elsewhere is named by its path. */
-static char *find_program(error *err)
+static const char *find_program(char path[PATH_MAX], error *err)
 {
     static const char *const folders[] = { "/usr/local/bin/", "/usr/bin/", "/bin/" };
-    char path[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
     if (length < 0) {
         (void) fail_os(err, "find this program: read /proc/self/exe");
         return NULL;
     }
     path[length] = '\0';
-    const char *name = path;
     for_each(folder, folders)
         if (strncmp(path, *folder, strlen(*folder)) == 0 && !strchr(path + strlen(*folder), '/'))
-            name = path + strlen(*folder);
-    char *program = NULL;
-    return format_text(&program, err, "%s", name) < 0 ? NULL : program;
+            return path + strlen(*folder);
+    return path;
 }
 
 /* What a host is told; the caller puts it. */
@@ -159,12 +148,12 @@ static json_object *make_entry(const struct host *host, const char *program)
     return entry;
 }
 
-/* Takes `entry`; NULL removes what is there. Gives  whether there is anything to write. */
+/* Takes `entry`; NULL removes what is there. Gives  whether there is anything to write. What stands
+ * there for the servers is an object. */
 static bool change(json_object *root, const struct host *host, json_object *entry)
 {
     json_object *servers = NULL;
-    bool has_servers = json_object_object_get_ex(root, host->object, &servers) &&
-                       json_object_is_type(servers, json_type_object);
+    bool has_servers = json_object_object_get_ex(root, host->object, &servers);
     if (!entry) {
         if (!has_servers || !json_object_object_get_ex(servers, "glovebox", NULL))
             return false;
@@ -216,6 +205,23 @@ static int change_toml(const char *text, const char *program, bool remove, char 
                        tail);
 }
 
+/* Writes `text`, which has been shown; NULL: there is nothing to change. */
+static int write_it(const struct install_arguments *arguments, const char *path, const char *text,
+                    error *err)
+{
+    const char *says = arguments->remove ? "has no such entry" : "has it so already";
+    if (text && !arguments->yes && !says_yes("Write it?"))
+        return fail(err, ERR_BAD_REQUEST, "nothing was written%s",
+                    isatty(STDIN_FILENO) ? "" : "; say --yes to write it");
+    if (text && replace_file(path, text, 0600, err) < 0)
+        return -1;
+    if (text)
+        says = arguments->remove ? "is written; start the host again"
+                                 : "is written; start the host again. It will see what glovebox "
+                                   "mcp try shows";
+    return printf("%s %s.\n", path, says) > 0 ? 0 : -1;
+}
+
 static int install_toml(const struct install_arguments *arguments, const char *path,
                         const char *program, error *err)
 {
@@ -228,48 +234,39 @@ static int install_toml(const struct install_arguments *arguments, const char *p
         return fail(err, ERR_BAD_REQUEST, "%.150s is no text; write the entry by hand", path);
     if (change_toml(text ? text : "", program, arguments->remove, &changed, err) < 0)
         return under(err, "%.150s", path);
-    if (!changed)
-        return printf("%s has it so already.\n", path) > 0 ? 0 : -1;
-    (void) printf("%s: %s[mcp_servers.glovebox], command = \"%s\", args = [\"mcp\"]\n", path,
-                  arguments->remove ? "without " : "", program);
-    if (arguments->yes || says_yes("Write it?"))
-        return replace_file(path, changed, 0600, err);
-    return fail(err, ERR_BAD_REQUEST, "nothing was written; say --yes to write it");
+    if (changed)
+        (void) printf("%s: %s[mcp_servers.glovebox], command = \"%s\", args = [\"mcp\"]\n", path,
+                      arguments->remove ? "without " : "", program);
+    return write_it(arguments, path, changed, err);
 }
 
 static int install(const struct install_arguments *arguments, error *err)
 {
-    const struct host *host = find_host(arguments->client);
+    const struct host *host = hosts, *end = hosts + COUNT_OF(hosts);
     json_object *root = NULL;
     auto_text path = NULL;
-    auto_text program = NULL;
-    if (!host)
-        return fail(err, ERR_BAD_REQUEST,
-                    "--client is claude-code, claude-desktop, cursor, vscode, codex, gemini, zed "
-                    "or opencode");
-    program = find_program(err);
-    if (!program || !(path = find_file(host, err)))
+    char own[PATH_MAX];
+    const char *program = NULL;
+    while (host < end && strcmp(host->name, arguments->client ? arguments->client : "") != 0)
+        host++;
+    if (host == end)
+        return fail(err, ERR_BAD_REQUEST, "say --client HOST: it is " HOSTS);
+    if (!(program = find_program(own, err)) || !(path = find_file(host, err)))
         return -1;
     if (!host->object)
         return install_toml(arguments, path, program, err);
-    if (read_config(path, &root, err) < 0)
+    if (read_config(host, path, &root, err) < 0)
         return -1;
-    int result = 0;
     json_object *entry = make_entry(host, program);
-    json_object *wanted = arguments->remove ? NULL : json_object_get(entry);
-    if (!change(root, host, wanted)) {
-        (void) printf("%s has it so already.\n", path);
-    } else {
-        const char *text = json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
-                                                                    JSON_C_TO_STRING_NOSLASHESCAPE);
+    const char *text = NULL;
+    if (change(root, host, arguments->remove ? NULL : json_object_get(entry))) {
+        text = json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
+                                                        JSON_C_TO_STRING_NOSLASHESCAPE);
         (void) printf("%s, in \"%s\": %s\"glovebox\": %s\n", path, host->object,
                       arguments->remove ? "without " : "",
                       json_object_to_json_string_ext(entry, JSON_C_TO_STRING_NOSLASHESCAPE));
-        if (arguments->yes || says_yes("Write it?"))
-            result = replace_file(path, text, 0600, err);
-        else
-            result = fail(err, ERR_BAD_REQUEST, "nothing was written; say --yes to write it");
     }
+    int result = write_it(arguments, path, text, err);
     (void) json_object_put(entry);
     (void) json_object_put(root);
     return result;

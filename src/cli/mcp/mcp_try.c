@@ -115,13 +115,17 @@ static json_object *ask(struct host *host, const char *method, const char *param
     return read_answer(host, &answer, err) < 0 ? NULL : answer;
 }
 
-/* The first line, as a terminal shows it. */
+/* The first line, as a terminal shows it; of a long one the words that fit. */
 static void report(struct host *host, bool is_good, const char *tool, const char *text)
 {
+    size_t length = strcspn(text, "\n");
+    size_t shown = length > SHOWN_MAX ? SHOWN_MAX : length;
+    while (shown < length && shown > SHOWN_MAX / 2 && text[shown] != ' ')
+        shown--;
     (void) printf("%-6s %-15s ", is_good ? "ok" : "FAILED", tool);
-    for (int i = 0; text[i] && text[i] != '\n' && i < SHOWN_MAX; i++)
+    for (size_t i = 0; i < shown; i++)
         (void) putchar((unsigned char) text[i] < ' ' || text[i] == 0x7f ? '?' : text[i]);
-    (void) putchar('\n');
+    (void) puts(shown < length ? " …" : "");
     host->failed += !is_good;
 }
 
@@ -152,21 +156,13 @@ static int try_one(struct host *host, const struct trial *trial, error *err)
         result ? answer_text(json_object_array_get_idx(json_member(result, "content"), 0), "text")
                : answer_text(json_member(answer, "error"), "message");
     bool is_error = !result || json_object_get_boolean(json_member(result, "isError"));
-    report(host,
-           is_error == trial->is_refused &&
-               strncmp(text, trial->expected, strlen(trial->expected)) == 0,
-           trial->tool, text);
+    bool is_good = is_error == trial->is_refused &&
+                   strncmp(text, trial->expected, strlen(trial->expected)) == 0;
+    report(host, is_good, trial->tool,
+           is_good && trial->is_refused ? "refuses a path outside of DIR, as it must" : text);
     keep_ids(host, trial, result);
     (void) json_object_put(answer);
     return 0;
-}
-
-static const struct trial *trial_of(const char *tool)
-{
-    for_each(trial, trials)
-        if (strcmp(trial->tool, tool) == 0)
-            return trial;
-    return NULL;
 }
 
 static int try_all(struct host *host, json_object *tools, error *err)
@@ -174,15 +170,18 @@ static int try_all(struct host *host, json_object *tools, error *err)
     bool is_listed[COUNT_OF(trials)] = { false };
     for (size_t i = 0; i < json_object_array_length(tools); i++) {
         const char *name = answer_text(json_object_array_get_idx(tools, i), "name");
-        const struct trial *trial = trial_of(name);
-        if (trial)
-            is_listed[trial - trials] = true;
+        size_t at = 0;
+        while (at < COUNT_OF(trials) && strcmp(trials[at].tool, name) != 0)
+            at++;
+        if (at < COUNT_OF(trials))
+            is_listed[at] = true;
         else
             report(host, false, name, "this glovebox does not know what it does");
     }
     for_each(trial, trials)
         if (!is_listed[trial - trials])
-            (void) printf("%-6s %-15s not offered here\n", "-", trial->tool);
+            (void) printf("%-6s %-15s %s\n", "-", trial->tool,
+                          trial->is_refused ? "offered with --files DIR:rw" : "not offered here");
         else if (try_one(host, trial, err) < 0)
             return -1;
     return 0;
@@ -221,7 +220,10 @@ int mcp_try(int argc, char **argv)
         return complain_of(&err);
     int result = try(&host, &err);
     close_fd(&host.fd);
-    (void) waitpid(host.pid, NULL, 0);
+    int status = 0;
+    (void) waitpid(host.pid, &status, 0);
     bytes_done(&host.in);
+    if (result < 0 && WIFEXITED(status) && WEXITSTATUS(status) != 0)
+        return WEXITSTATUS(status); /* it has said why */
     return result < 0 ? complain_of(&err) : host.failed > 0;
 }
