@@ -23,17 +23,20 @@ int main(void)
         return 1;
     }
     glb_text_free(json);
-    for (int i = 0; i < 2; i++) {
+    int status = 0;
+    for (int i = 0; i < 2 && status == 0; i++) {
         glb_cell_options cell = { .code = cells[i] };
         glb_outcome *outcome;
         if (glb_session_run(client, id, &cell, sizeof cell, &outcome) != GLB_OK) {
             fprintf(stderr, "%s\n", glb_error_text());
+            status = 1;
             continue;
         }
         printf("%s\n", glb_outcome_json(outcome));
+        status = glb_outcome_exit_status(outcome);
         glb_outcome_free(outcome);
     }
     glb_session_kill(client, id, NULL);
     glb_close(client);
-    return 0;
+    return status;
 }

@@ -53,6 +53,10 @@ def test_the_examples_in_c_are_built_by_pkg_config_and_run(glovebox, daemon, ins
     done = subprocess.run([tmp_path / name], capture_output=True, text=True, timeout=60, check=False,
                           env=glovebox.environment() | {"GLOVEBOX_SOCKET": daemon.path, "LD_LIBRARY_PATH": str(described.parent.parent)})
     assert done.returncode == 0 and says in done.stdout, done
+    if name == "session":
+        alone = subprocess.run([tmp_path / name], capture_output=True, text=True, timeout=60, check=False, env=glovebox.environment() | {
+            "GLOVEBOX_RUNTIME": str(tmp_path), "GLOVEBOX_SOCKET": "", "LD_LIBRARY_PATH": str(BUILD)})
+        assert alone.returncode != 0 and "start glovebox serve" in alone.stdout, alone
 
 
 def test_the_header_names_no_later_version():

@@ -37,7 +37,7 @@ static int fork_interpreter(struct context *context, error *err)
 {
     struct session *session = context->session;
     if (session->plan.set < 0)
-        return fail(err, ERR_UNAVAILABLE, "this session has no warm interpreter to fork from");
+        return fail(err, ERR_UNAVAILABLE, "no interpreter is kept here; start glovebox serve");
     if (session->injected)
         return 0;
     if (session_begin(session, &context->process, err) < 0)
