@@ -26,6 +26,12 @@ async def test_another_exit_code_raises(api, cmd, code):
         assert caught.value.exit_code == code and caught.value.stdout == "out\n" and caught.value.stderr.startswith("err\n")
 
 
+async def test_the_last_line_of_stderr_is_in_the_message(api):
+    async with await api.sandbox() as sandbox:
+        with pytest.raises(glovebox.CommandExitException, match="^command ended with exit code 2: ls: .*nope.*No such file"):
+            await sandbox.commands.run("echo first >&2; ls nope")
+
+
 async def test_options(api):
     async with await api.sandbox() as sandbox:
         result = await sandbox.commands.run("pwd; echo $A; cat", cwd="/tmp", envs={"A": "b c"}, stdin="typed\n", user="root")

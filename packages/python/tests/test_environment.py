@@ -194,6 +194,12 @@ def test_another_environment_is_copied_by_its_own_interpreter(world):
     assert any({"name": "greeting", "version": "1.0"} in manifest["python"] for _, manifest in world.copies().values())
 
 
+def test_a_folder_that_is_no_environment_is_named(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "glovebox.environment", str(tmp_path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"{tmp_path} is no virtual environment: it has no program bin/python\n"
+
+
 def test_a_compiled_file_is_of_the_source_that_lies_beside_it(tmp_path):
     source = tmp_path / "module.py"
     source.write_text("A = 1\n")

@@ -170,6 +170,18 @@ def test_an_ended_sandbox_is_reported_and_replaced(kernel, server):
     assert kernel.run("print(x)")[0]["ename"] == "NameError"
 
 
+@pytest.mark.usefixtures("specification")
+def test_a_policy_that_is_not_there_is_said_with_what_to_change():
+    assert kernel_main(["install", "--user", "--policy", "nope", "--name", "wrong"]) == 0
+    kernel = Kernel("wrong")
+    try:
+        [says] = kernel.run("1")[0]["traceback"]
+    finally:
+        kernel.stop()
+        assert kernel_main(["remove", "--name", "wrong"]) == 0
+    assert says.startswith("no policy is named 'nope'") and "python -m glovebox.kernel install" in says and "run the cell again" not in says
+
+
 def test_two_notebooks_share_nothing_and_end_with_their_kernels(specification, server):
     before = len(sandboxes(server))
     first, second = Kernel(specification), Kernel(specification)

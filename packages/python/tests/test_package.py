@@ -1,5 +1,6 @@
 """The package itself: what it costs to import, and that it hides keys."""
 
+import asyncio
 import json
 import pathlib
 import subprocess
@@ -71,6 +72,26 @@ def test_a_key_is_in_no_repr_message_or_url():
     with pytest.raises(glovebox.ProtocolError) as refused:
         glovebox.server.find(url=f"http://user:{KEY}@127.0.0.1:9")
     assert KEY not in str(refused.value)
+
+
+@pytest.mark.parametrize("named, place", [({"url": "http://127.0.0.1:9"}, "http://127.0.0.1:9 (Connection refused)"),
+                                          ({"socket": "/no/such"}, "/no/such (No such file or directory)")])
+def test_a_server_that_is_not_there_is_named_with_what_to_do(named, place):
+    says = f"no server answers at {place}; start it there: glovebox serve, or name another"
+    with pytest.raises(glovebox.ConnectionLost) as caught:
+        glovebox.run("1", **named)
+    assert str(caught.value) == says
+
+    async def asynchronous():
+        with pytest.raises(glovebox.ConnectionLost) as caught:
+            await glovebox.arun("1", **named)
+        assert str(caught.value) == says
+    asyncio.run(asynchronous())
+
+
+def test_one_server_is_named():
+    with pytest.raises(glovebox.InvalidArgumentException, match="url= and socket= exclude each other"):
+        glovebox.run("1", url="http://127.0.0.1:9", socket="/no/such")
 
 
 @pytest.mark.parametrize("row", [

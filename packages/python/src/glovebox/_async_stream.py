@@ -85,9 +85,9 @@ class AsyncStream:
                 opening = asyncio.open_connection(endpoint.host, endpoint.port, ssl=endpoint.context())
             reader, writer = await asyncio.wait_for(opening, CONNECT_SECONDS)
         except asyncio.TimeoutError:
-            raise ConnectionLost(f"connect to {endpoint!r}: no answer in {CONNECT_SECONDS:g} s") from None
+            raise endpoint.unreached(TimeoutError(f"no answer in {CONNECT_SECONDS:g} s")) from None
         except (OSError, UnicodeError) as error:  # UnicodeError: a host that can be no name
-            raise ConnectionLost(f"connect to {endpoint!r}: {error}") from error
+            raise endpoint.unreached(error) from error
         return cls(reader, writer)
 
     async def send(self, data: bytes) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Dict, Optional
 
 from ._http import USER_AGENT, Hidden, check_header, url_parts
-from .errors import InvalidArgumentException
+from .errors import ConnectionLost, InvalidArgumentException
 
 if TYPE_CHECKING:
     import ssl
@@ -68,5 +69,16 @@ class Endpoint:
             raise ValueError("a server on a Unix socket has no URL; serve with --listen, and use its address")
         return f"{'https' if self.tls else 'http'}://{self.authority}{self.prefix}{path}"
 
+    @property
+    def place(self) -> str:
+        return self.socket or self.url("")
+
+    def unreached(self, error: Exception) -> ConnectionLost:
+        """No connection to it: what the user may do about it."""
+        if isinstance(error, (ConnectionError, FileNotFoundError, PermissionError)) and error.errno:
+            cause = os.strerror(error.errno)  # asyncio has a text of its own beside it
+            return ConnectionLost(f"no server answers at {self.place} ({cause}); start it there: glovebox serve, or name another")
+        return ConnectionLost(f"connect to {self.place}: {error}")
+
     def __repr__(self) -> str:
-        return f"<Endpoint {self.socket or self.url('')}>"
+        return f"<Endpoint {self.place}>"

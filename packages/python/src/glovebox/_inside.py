@@ -54,7 +54,7 @@ def foreign(value: Any, depth: int) -> Any:
         return form("fraction", [encode(value.numerator), encode(value.denominator)])
     if hasattr(value, "__dataclass_fields__"):
         return encode({key: getattr(value, key) for key in value.__dataclass_fields__}, depth + 1)
-    raise TypeError("the value that the function returns has a %s, which has no form in JSON; return plain data, bytes, "
+    raise TypeError("the function returns a value of type %s, which has no form in JSON; return plain data, bytes, "
                     "dates, decimals, numpy arrays or tables" % type(value).__qualname__)
 
 

@@ -98,7 +98,7 @@ class Stream:
             if peer is not None:
                 peer.close()
             if isinstance(error, (OSError, UnicodeError)):  # UnicodeError: a host that can be no name
-                raise ConnectionLost(f"connect to {endpoint!r}: {error}") from error
+                raise endpoint.unreached(error) from error
             raise
         return cls(peer)
 

@@ -392,6 +392,9 @@ def main(arguments: List[str]) -> int:
         return 0 if len(arguments) == 1 else 2
     if arguments:
         python = os.path.join(arguments[0], "bin", "python")
+        if not os.access(python, os.X_OK):
+            print(f"{arguments[0]} is no virtual environment: it has no program bin/python", file=sys.stderr)
+            return 2
         source = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         return subprocess.run([python, "-c", "import sys; sys.path.append(sys.argv[1]); import glovebox.environment as e; "
                                "sys.exit(e.main([]))", source], check=False).returncode

@@ -92,8 +92,8 @@ class CommandExitException(GloveboxError):
     """A command ended with another exit code than 0. It has what the command printed."""
 
     def __init__(self, stdout: str, stderr: str, exit_code: int, error: Optional[str] = None) -> None:
-        super().__init__(f"command ended with exit code {exit_code}" + (f": {error}" if error else ""),
-                         code="exit", fault="code")
+        says = error or stderr.rstrip().rpartition("\n")[2][:200]
+        super().__init__(f"command ended with exit code {exit_code}" + (f": {says}" if says else ""), code="exit", fault="code")
         self.stdout = stdout
         self.stderr = stderr
         self.exit_code = exit_code

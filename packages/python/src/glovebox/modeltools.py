@@ -166,7 +166,7 @@ class Tools(List[Dict[str, Any]]):
             return f"error: no tool is named {name!r}; there are {', '.join(_TOOLS)}"
         if not isinstance(values, Mapping) or set(values) != set(parameters) or \
                 not all(isinstance(value, str) for value in values.values()):
-            return f"error: {name} takes {', '.join(parameters)}, each a text"
+            return f"error: {name} takes {' and '.join(parameters)}, {'a text' if len(parameters) == 1 else 'both texts'}, and nothing else"
         action: Callable[..., str] = getattr(self, "_" + name)
         try:
             return clipped(action(**values))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, List, Optional, Tuple
 
 from ._endpoint import Endpoint
 from ._http import hidden
-from .errors import UnavailableException
+from .errors import InvalidArgumentException, UnavailableException
 
 if TYPE_CHECKING:
     from .progress import Wish
@@ -31,6 +31,8 @@ def key_of_environment() -> Optional[str]:
 def find(url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None,
          ca: Optional[str] = None) -> Endpoint:
     """The server that the arguments name, else the environment, else one on the usual sockets, else a private one."""
+    if url is not None and socket is not None:
+        raise InvalidArgumentException("url= and socket= exclude each other; name one server")
     if url is None and socket is None:
         url, socket = place_of_environment()
     key = api_key or key_of_environment()

@@ -102,8 +102,10 @@ class GloveboxKernel(Kernel):
                     return self._failed(execution.error.name, execution.error.value, traceback_of(execution.error), silent)
             values = {name: self._value(text) for name, text in (user_expressions or {}).items()}
         except GloveboxError as error:
+            hint = "run the cell again: it begins in a fresh sandbox, without the names of this one" if self._sandbox else \
+                "no sandbox could be begun; python -m glovebox.kernel install says with which policy and template this kernel does"
             self._sandbox = None  # the next cell gets a fresh one
-            says = f"{error}; run the cell again: it begins in a fresh sandbox, without the names of this one"
+            says = f"{error}; {hint}"
             return self._failed(type(error).__name__, str(error), [says], silent)
         return {"status": "ok", "execution_count": self.execution_count, "payload": [], "user_expressions": values}
 
