@@ -74,17 +74,20 @@ static _Noreturn void give_up(const char *what, const char *which)
     _exit(126);
 }
 
-/* A mount of this place alone that has no owner yet; devices and set-user-id programs do not
- * count in it. */
+/* A mount of this place that has no owner yet, where it is only read with what is mounted below it:
+ * a user namespace may not part /usr from /usr/local. Devices and set-user-id programs do not
+ * count. */
 static int take_place(const char *path, bool writable, bool is_device)
 {
-    int place = (int) syscall(SYS_open_tree, AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    unsigned below = writable ? 0 : AT_RECURSIVE, made = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC;
+    int place = (int) syscall(SYS_open_tree, AT_FDCWD, path, made | below);
     struct mount_attr attributes = {
         .attr_set = MOUNT_ATTR_NOSUID | (is_device ? 0ULL : MOUNT_ATTR_NODEV) |
                     (writable ? 0ULL : MOUNT_ATTR_RDONLY),
     };
+    const size_t size = sizeof attributes;
     if (place < 0 ||
-        syscall(SYS_mount_setattr, place, "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0)
+        syscall(SYS_mount_setattr, place, "", AT_EMPTY_PATH | below, &attributes, size) < 0)
         give_up("take ", path);
     return place;
 }

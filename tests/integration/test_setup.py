@@ -115,6 +115,17 @@ def test_keys_are_made_when_the_templates_are_there(glovebox, home):
     assert done.returncode == 0 and done.stdout.count(b":\nglb_") == 2 and (home / "daemon").is_dir(), done
 
 
+def test_the_service_can_read_what_root_writes_under_a_strict_umask(glovebox, home):
+    before = os.umask(0o077)
+    try:
+        done = glovebox("setup", "--config", glovebox.folder / "g.yaml", "--state", home, "--network", "pip", "--templates", "none", "--yes")
+    finally:
+        os.umask(before)
+    assert done.returncode == 0, done
+    modes = [(home / name).stat().st_mode & 0o777 for name in ("policies", "policies/online.yaml")]
+    assert modes == ([0o755, 0o644] if os.geteuid() == 0 else [0o700, 0o644]), modes
+
+
 def test_leaving_the_questions_writes_nothing(glovebox, home):
     file = glovebox.folder / "g.yaml"
     assert at_terminal(glovebox, "setup", "--config", file, answers=["\x04"])[0] == 125

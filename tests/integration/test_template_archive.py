@@ -246,6 +246,16 @@ def test_a_changed_file_is_refused(glovebox, tmp_path):
     refused(glovebox, write_archive(tmp_path / "a.tar.gz", entries, manifest), "digest")
 
 
+@pytest.mark.skipif(os.geteuid() != 0 or not os.path.isdir("/usr/local"), reason="only root can mount a file system there")
+def test_programs_of_the_host_may_lie_on_several_file_systems(glovebox, tmp_path):
+    """/usr/local as a partition of its own: a user namespace may not show /usr without it."""
+    archive = write_archive(tmp_path / "a.tar.gz", plain_entries())
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs /usr/local && exec "$@"', "sh", glovebox.program,
+                           "template", "import", archive], env=glovebox.environment(), capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (glovebox.state / "templates/small/root/usr/bin/tool").exists()
+
+
 def test_an_archive_need_not_be_compressed(glovebox, tmp_path):
     packed = write_archive(tmp_path / "a.tar.gz", plain_entries())
     plain = tmp_path / "a.tar"

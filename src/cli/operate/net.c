@@ -30,7 +30,7 @@ static const struct option_row rows[] = {
     { "run",    0, "ID", VALUES_NONE, "tail: only connections of this run or session", store_text, FIELD(run) },
     { "last",   0, "N",  VALUES_NONE, "tail: begins with so many that have been; default: 10", store_text, FIELD(last) },
     { "once",   0, NULL, VALUES_NONE, "tail: prints those that have been, and leaves", store_switch, FIELD(once) },
-    { "all",    0, NULL, VALUES_NONE, "tail: of all tenants; needs the scope admin", store_switch, FIELD(all) },
+    { "all",    0, NULL, VALUES_NONE, "tail: of all tenants; needs the scopes run,admin", store_switch, FIELD(all) },
     { "unused", 0, NULL, VALUES_NONE, "rules: only those that were never used", store_switch, FIELD(unused) },
     { "json",   0, NULL, VALUES_NONE, "the daemon's answer; of tail an object a line", store_switch, FIELD(json) },
     { "key",    0, "KEY", VALUES_NONE, "API key; default: $GLOVEBOX_API_KEY, else as the daemon's owner", store_text, FIELD(key) },
@@ -93,23 +93,19 @@ static int on_event(void *context, const char *name, const char *data, error *er
 static int follow(const struct net_arguments *arguments, struct http *http, error *err)
 {
     struct event_reader reader = { .came = on_event, .context = (void *) (uintptr_t) arguments };
-    int result = 0;
-    for (;;) {
+    int result;
+    size_t got;
+    do {
         char block[8192];
-        size_t got = 0;
+        got = 0;
         http->until = deadline_in(SILENCE_MS);
         result = http_read(http, block, sizeof block, &got, err);
-        if (result != 0 || got == 0)
-            break;
-        result = event_reader_feed(&reader, block, got, err);
-        if (result != 0)
-            break;
-    }
+        if (result == 0 && got > 0)
+            result = event_reader_feed(&reader, block, got, err);
+    } while (result == 0 && got > 0);
     event_reader_done(&reader);
-    if (result < 0)
-        return -1;
-    if (result == 0 && arguments->once)
-        return 0;
+    if (result < 0 || (result == 0 && arguments->once))
+        return result;
     return fail(err, ERR_UNAVAILABLE, "the daemon has gone; connections are not told any more");
 }
 

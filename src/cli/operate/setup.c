@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { FILE_MODE = 0644, CALL_WORDS = 8 };
@@ -46,8 +47,8 @@ static const struct option_row rows[] = {
       FIELD(given[SETUP_NETWORK]) },
     { "templates", 0, "NAMES", VALUES_NONE, "templates to build, or none", store_text,
       FIELD(given[SETUP_TEMPLATES]) },
-    { "config", 0, "FILE", VALUES_FILE, "the file to write; default: where glovebox serve reads it",
-      store_text, FIELD(config) },
+    { "config", 0, "FILE", VALUES_FILE, "the file to write; default: see below", store_text,
+      FIELD(config) },
     { "show", 0, NULL, VALUES_NONE, "show what would be written, and write nothing", store_switch,
       FIELD(show) },
     { "yes", 'y', NULL, VALUES_NONE, "ask nothing: what is not given is as the question proposes",
@@ -60,9 +61,10 @@ const struct option_table setup_option_table = {
         "  glovebox setup                                       asks, shows, writes\n"
         "  glovebox setup --yes --listen 127.0.0.1:7070 --keys ci,agents --templates python\n",
     .usage = "[OPTIONS]",
-    .more = "Other settings of a file that is there already stay as they are. Root's file is\n"
-            "/etc/glovebox/glovebox.yaml; of other users, "
-            "$XDG_CONFIG_HOME/glovebox/glovebox.yaml.\n",
+    .more =
+        "Other settings of a file that is there already stay as they are. Root's file is\n"
+        "/etc/glovebox/glovebox.yaml, which glovebox serve reads; other users' is\n"
+        "$XDG_CONFIG_HOME/glovebox/glovebox.yaml, or in ~/.config: serve --config FILE reads it.\n",
     .rows = rows,
     .count = COUNT_OF(rows),
 };
@@ -230,6 +232,8 @@ static int call_for_each(const struct setup *setup, enum setup_answer id)
 static int write_all(const struct setup *setup, const char *settings, const char *policy,
                      error *err)
 {
+    if (geteuid() == 0)
+        (void) umask(022); /* gloveboxd, another user then, reads what is written */
     return make_folder(setup->answers.list[SETUP_STATE], 0755, err) < 0 ||
                    replace_file(setup->file, settings, FILE_MODE, err) < 0 ||
                    (policy && replace_file(setup->policy, policy, FILE_MODE, err) < 0)
@@ -240,7 +244,7 @@ static int write_all(const struct setup *setup, const char *settings, const char
 static void tell_next(const struct setup *setup)
 {
     bool is_system = strcmp(setup->file, GLOVEBOX_SYSCONFDIR "/glovebox.yaml") == 0;
-    (void) printf("\nNext: %s%s%s\n", "glovebox serve", is_system ? "" : " --config ",
+    (void) printf("\nNext: glovebox serve%s%s\n", is_system ? "" : " --config ",
                   is_system ? ", or systemctl enable --now glovebox.socket glovebox.service"
                             : setup->file);
 }
