@@ -97,7 +97,8 @@ class TestFiles:
             assert files.put(name, b"1")[0] == 200
         assert files.paths(path="a") == ["b", "z"]
         assert files.paths(path="a", depth=3) == ["b", "b/c", "b/c/x", "b/y", "z"]
-        assert files.ask("move", **{"from": "a/b", "to": "new/place"})[0] == 200
+        status, moved = files.ask("move", **{"from": "a/b", "to": "new/place"})
+        assert (status, moved["path"]) == (200, "new/place"), moved
         assert files.paths(depth=9) == ["a", "a/z", "new", "new/place", "new/place/c", "new/place/c/x", "new/place/y"]
         assert files.session.call("DELETE", "/files/new")[0] == 200
         assert files.session.call("DELETE", "/files/new")[0] == 404

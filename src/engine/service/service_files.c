@@ -114,6 +114,9 @@ static int read_paths(const struct file_order *order, struct file_task *task, st
     if (order->to) {
         bytes_add(paths, "", 1);
         bytes_add(paths, to.data, to.size);
+        struct bytes from = task->path;
+        task->path = to; /* where it is then */
+        to = from;
     }
     return task->path.failed || to.failed || paths->failed
                ? fail(err, ERR_SYSTEM, "no memory for a path")
