@@ -171,8 +171,7 @@ TEST(an_endpoint_is_written_as_it_holds)
         { "a: {url: https://X.org}}\n", "a.endpoint -> https://x.org:443" },
         { "a: {url: http://x.org:8080/v1/, network: 10.0.0.0/8, rate: 5, idle: 30s, "
           "headers: [A, B-c]}}\n",
-          "a.endpoint -> http://x.org:8080/v1 in 10.0.0.0/8 with A, B-c, 5 a minute, idle 30000 "
-          "ms" },
+          "a.endpoint -> http://x.org:8080/v1 in 10.0.0.0/8 with A, B-c, 5 a minute, idle 30 s" },
     };
     for_each(fact, facts) {
         static struct policy policy;
@@ -314,7 +313,7 @@ TEST(the_longest_rule_and_endpoint_are_written_whole)
     for_each(header, endpoint.headers)
         memset(*header, 'x', sizeof *header - 1);
     network_endpoint_write(&endpoint, text);
-    expect(strstr(text, ", 1000000 a minute, idle 3600000 ms"), "cut at '%s'", text);
+    expect(strstr(text, ", 1000000 a minute, idle 3600 s"), "cut at '%s'", text);
 }
 
 TESTS(CASE(a_wrong_rule_says_where_and_what_to_write), CASE(a_rule_is_written_as_it_holds),

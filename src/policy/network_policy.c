@@ -127,7 +127,7 @@ void network_endpoint_write(const struct network_endpoint *endpoint,
         used = add_text(ret_text, used, word, ", ");
     }
     if (endpoint->idle_ms > 0) {
-        (void) snprintf(word, sizeof word, "idle %u ms", endpoint->idle_ms);
+        (void) snprintf(word, sizeof word, "idle %g s", endpoint->idle_ms / 1000.0);
         (void) add_text(ret_text, used, word, ", ");
     }
 }
