@@ -208,6 +208,8 @@ static void print_zsh(void)
                 "else\n    compdef _glovebox glovebox\nfi");
 }
 
+#define FISH "complete -c glovebox -n '__fish_seen_subcommand_from %s"
+
 static void print_fish(void)
 {
     const struct command *command;
@@ -220,8 +222,7 @@ static void print_fish(void)
             const struct option_row *row = &table->rows[at];
             if (!row->text)
                 continue;
-            (void) printf("complete -c glovebox -n '__fish_seen_subcommand_from %s' -l %s",
-                          command->name, row->name);
+            (void) printf(FISH "' -l %s", command->name, row->name);
             if (row->letter)
                 (void) printf(" -s %c", row->letter);
             (void) printf("%s%s -d '", row->value ? " -r" : "", offers[row->values].fish);
@@ -229,14 +230,13 @@ static void print_fish(void)
             (void) puts("'");
         }
         if (has_words(command->arguments)) {
-            (void) printf("complete -c glovebox -n '__fish_seen_subcommand_from %s' -a '",
+            (void) printf(FISH "; and test (count (commandline -opc)) -eq 2' -f -a '",
                           command->name);
             print_words(command);
             (void) puts("'");
         }
         if (names_for(command))
-            (void) printf("complete -c glovebox -n '__fish_seen_subcommand_from %s' -a '(%s)'\n",
-                          command->name, names_for(command));
+            (void) printf(FISH "' -a '(%s)'\n", command->name, names_for(command));
     }
 }
 

@@ -88,7 +88,7 @@ def ask(plain_input):
             return plain_input(prompt)
         except EOFError:
             raise NoInput("input() was called, but nobody can answer here; set the value in the code, or give "
-                          "the text as stdin of the run") from None
+                          "the text as stdin of a run (cells of a session have none)") from None
 
     return input
 

@@ -178,6 +178,7 @@ def test_every_limit_has_a_flag(glovebox):
     (["net", "tail", "--unused"], "net tail takes no --unused; leave it out, or see glovebox net --help"),
     (["net", "--once", "--run", "run_1"], "net rules takes no --run; leave it out, or see glovebox net --help"),
     (["template", "import", "nowhere.tar"], "cannot read 'nowhere.tar': No such file or directory; check the name"),
+    (["run", "--file", "", "-c", "1"], "--file is empty; give FILE[:PATH][:ro]"),
     (["completion", "tcsh"], "completion knows bash, zsh and fish; name one of them"),
     (["serve", "x"], "serve takes no 'x'; see glovebox serve --help"),
     (["serve", "--listen", "0.0.0.0:80", "--socket", "s"],
@@ -257,10 +258,11 @@ def test_ids_and_names_are_completed(glovebox):
         assert all(zsh.count(f"glovebox {listing} 2>/dev/null") for listing in ("session list", "approvals", "key list", "log tail"))
         if shutil.which("fish"):
             (glovebox.folder / "g.fish").write_bytes(glovebox("completion", "fish").stdout)
-            lines = "; ".join(f"complete -C 'glovebox {words}'" for words, _ in asked)
+            (glovebox.folder / "script.py").touch()
+            lines = "; ".join(f"complete -C 'glovebox {words}'" for words, _ in [*asked, ("session s", "")])
             told = subprocess.run(["fish", "--no-config", "-c", f"source g.fish; {lines}"], capture_output=True, text=True, check=True,
                                   env=env | {"HOME": str(glovebox.folder)}, cwd=glovebox.folder, timeout=120).stdout
-            assert [offered for _, offered in asked if offered not in told] == [], told
+            assert [offered for _, offered in asked if offered not in told] == [] and "script.py" not in told, told
 
 
 def test_validate_refuses_what_the_daemon_would(glovebox, tmp_path):

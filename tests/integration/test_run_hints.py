@@ -80,6 +80,11 @@ def test_unexpected_output_files(glovebox, tmp_path):
     assert lines_of(glovebox.run("--json", "-c", code)) == []
 
 
+def test_option_of_a_limit_of_two_words(glovebox, tmp_path):
+    done = glovebox.run("--artifact-files", "1", "--out", tmp_path / "out", "-c", "open('a', 'w'); open('b', 'w')")
+    assert lines_of(done)[0] == "glovebox: limit artifact_files was reached 1 time; raise it with --artifact-files"
+
+
 def test_chart_that_is_shown_nowhere(glovebox):
     code = "import matplotlib.pyplot as plt; plt.plot([1]); "
     assert "plt.savefig" in lines_of(glovebox.run("-c", code + "plt.show()"))[0]

@@ -68,13 +68,9 @@ int read_input_file(const char *path, char **ret_data, size_t *ret_size, error *
 {
     auto_fd file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     struct stat status;
-    if (file < 0 || fstat(file, &status) < 0) {
-        const char *fix = errno == ENOENT   ? "check the name"
-                          : errno == EACCES ? "make it readable: chmod u+r"
-                                            : "check the path";
+    if (file < 0 || fstat(file, &status) < 0)
         return fail(err, ERR_NOT_FOUND, "cannot read '%s': %s; %s", path, strerrordesc_np(errno),
-                    fix);
-    }
+                    errno == EACCES ? "make it readable, or ask its owner" : "check the name");
     if (S_ISDIR(status.st_mode))
         return fail(err, ERR_BAD_REQUEST, "'%s' is a folder; give a file", path);
     return read_to_end(file, path, ret_data, ret_size, err);

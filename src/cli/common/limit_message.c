@@ -30,3 +30,11 @@ void limit_message_print(const glb_limit_reached *limit, const char *before, con
                     (int) (end - limit->message), limit->message, before, limit->name, after,
                     maximum);
 }
+
+const char *limit_option(const char *name, char *text, size_t size)
+{
+    (void) snprintf(text, size, "%s", name);
+    for (char *letter = text; (letter = strchr(letter, '_'));)
+        *letter = '-';
+    return text;
+}

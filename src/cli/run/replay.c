@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "cli/common/inputs.h"
+#include "cli/common/limit_message.h"
 #include "cli/common/log_files.h"
 #include "cli/common/opening.h"
 #include "cli/common/receipt_check.h"
@@ -98,23 +99,18 @@ static int add_pair(struct replay *replay, const char *flag, const char *value, 
 
 static int add_limit(struct replay *replay, enum limit_id id, uint64_t value, error *err)
 {
-    char *flag = NULL, *text = NULL;
+    char option[32], *text = NULL;
     if (value == 0)
         return 0; /* not limited */
-    if (replay->text_count + 2 > TEXTS_MAX || asprintf(&flag, "--%s", limit_rows[id].name) < 0)
-        return fail(err, ERR_SYSTEM, "no memory to replay");
-    for (char *letter = flag; *letter; letter++)
-        if (*letter == '_')
-            *letter = '-';
-    replay->texts[replay->text_count++] = flag;
-    int made =
-        limit_rows[id].unit == UNIT_MILLI
-            ? asprintf(&text, "%" PRIu64 ".%03" PRIu64, value / 1000, value % 1000)
-            : asprintf(&text, "%" PRIu64 "%s", value, limit_rows[id].unit == UNIT_MSEC ? "ms" : "");
-    if (made < 0)
+    (void) limit_option(limit_rows[id].name, option, sizeof option);
+    const char *unit = limit_rows[id].unit == UNIT_MSEC ? "ms" : "";
+    if (replay->text_count + 1 > TEXTS_MAX ||
+        (limit_rows[id].unit == UNIT_MILLI
+             ? asprintf(&text, "--%s=%" PRIu64 ".%03" PRIu64, option, value / 1000, value % 1000)
+             : asprintf(&text, "--%s=%" PRIu64 "%s", option, value, unit)) < 0)
         return fail(err, ERR_SYSTEM, "no memory to replay");
     replay->texts[replay->text_count++] = text;
-    return add_pair(replay, flag, text, err);
+    return add_word(replay, text, err);
 }
 
 /* The command line of `glovebox run` that does it again. */

@@ -218,6 +218,7 @@ static void tell_what_happened(const glb_outcome *outcome)
     glb_limit_reached limit;
     glb_limit_hit hit;
     glb_denial denial;
+    char option[32];
     int32_t status = glb_outcome_status(outcome);
     bool is_told = decision_tell(outcome);
     if (!is_told && status == GLB_STATUS_LOST)
@@ -229,7 +230,8 @@ static void tell_what_happened(const glb_outcome *outcome)
         limit_message_print(&limit, "--", "");
     else if (!is_told && glb_outcome_limit_hit(outcome, 0, &hit, sizeof hit) == GLB_OK)
         (void) complain("limit %s was reached %" PRIu64 " time%s; raise it with --%s", hit.name,
-                        hit.count, hit.count == 1 ? "" : "s", hit.name);
+                        hit.count, hit.count == 1 ? "" : "s",
+                        limit_option(hit.name, option, sizeof option));
     size_t denials = 0;
     while (glb_outcome_denial(outcome, denials, &denial, sizeof denial) == GLB_OK)
         denials++;

@@ -6,17 +6,18 @@
 #include "base/table.h"
 #include "cli/common/folder_input.h"
 #include "cli/common/inputs.h"
+#include "cli/common/limit_message.h"
 #include "cli/options.h"
 #include "model/limits.h"
 #include "supervisor/install_paths.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static int take_file(void *into, const struct option_row *row, const char *value, error *err)
 {
-    (void) row;
     struct run_arguments *arguments = into;
+    if (!*value)
+        return fail(err, ERR_BAD_REQUEST, "--%s is empty; give %s", row->name, row->value);
     return read_file_argument(value, arguments->files, RUN_FILES_MAX, &arguments->file_count, err);
 }
 
@@ -99,7 +100,6 @@ static const struct option_row *all_rows(void)
 {
     static struct option_row rows[ROWS];
     static char names[LIMITS][32];
-    static char texts[LIMITS][160];
     static const char *const values[] = {
         [UNIT_COUNT] = "N", [UNIT_BYTES] = "SIZE", [UNIT_MSEC] = "TIME", [UNIT_MILLI] = "N"
     };
@@ -108,15 +108,10 @@ static const struct option_row *all_rows(void)
     memcpy(rows, own_rows, sizeof own_rows);
     for (size_t id = 0; id < LIMITS; id++) {
         const struct limit_row *limit = &limit_rows[id];
-        (void) snprintf(names[id], sizeof names[id], "%s", limit->name);
-        for (char *letter = names[id]; *letter; letter++)
-            if (*letter == '_')
-                *letter = '-';
-        (void) snprintf(texts[id], sizeof texts[id], "%s", limit->text);
         rows[COUNT_OF(own_rows) + id] = (struct option_row){
-            .name = names[id],
+            .name = limit_option(limit->name, names[id], sizeof names[id]),
             .value = values[limit->unit],
-            .text = texts[id],
+            .text = limit->text,
             .take = take_limit,
             .field = id,
         };
