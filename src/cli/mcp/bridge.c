@@ -48,8 +48,8 @@ static int open_stream(struct bridge *bridge, error *err)
     int status = http.status;
     http_done(&http);
     return fail(err, status == 401 ? ERR_UNAUTHORIZED : ERR_UNAVAILABLE,
-                status == 401 ? "the daemon wants a key: set GLOVEBOX_API_KEY; make one with: "
-                                "glovebox key create"
+                status == 401 ? "the daemon wants a key that it knows: set GLOVEBOX_API_KEY; "
+                                "make one with: glovebox key create"
                               : "the daemon answers with HTTP status %d; is it of this version?",
                 status);
 }
