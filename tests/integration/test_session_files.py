@@ -118,6 +118,15 @@ class TestFiles:
         assert files.ask("list", path=".")[1]["entries"] == files.ask("list", path="")[1]["entries"]
         assert files.ask("stat", path="../etc")[0] == 400
 
+    def test_the_folder_of_the_session_is_no_file(self, files):
+        assert files.put("a", b"1")[0] == 200
+        for status, body in (files.get(".")[:2], files.put(".", b"1"), files.delete(".")[:2]):
+            assert status == 400 and b"names nothing" in body, body
+        for what, request in (("mkdir", {"path": "."}), ("move", {"from": "a", "to": "."}), ("move", {"from": ".", "to": "b"})):
+            status, answer = files.ask(what, **request)
+            assert status == 400 and "names nothing" in answer["error"]["message"], answer
+        assert files.get("a")[1] == b"1"
+
     def test_what_is_no_question(self, files):
         for what, body, says in (("stat", b"null", b"JSON object"), ("list", b"[]", b"JSON object"),
                                  ("mkdir", b"{}", b"'path'"), ("move", b"{}", b"'from'")):

@@ -43,19 +43,20 @@ int file_path_check(struct bytes *path, error *err)
 /* What init is asked, and what is counted. */
 static const struct {
     enum agent_kind kind;
+    bool named; /* /workspace itself will not do */
     bool tells; /* something of what lies in the session, if only that a name is there */
     enum session_deed count;
 } actions[] = {
-    [FILE_STAT] = { AGENT_STAT, true, TRANSFERS },
-    [FILE_LIST] = { AGENT_LIST, true, TRANSFERS },
-    [FILE_MAKE_FOLDER] = { AGENT_MAKE, false, TRANSFER_CHANGES },
-    [FILE_MOVE] = { AGENT_MOVE, true, TRANSFER_CHANGES },
-    [FILE_REMOVE] = { AGENT_REMOVE, true, TRANSFER_CHANGES },
-    [FILE_READ] = { AGENT_READ, true, TRANSFER_FILES_OUT },
-    [FILE_PACK] = { AGENT_PACK, true, TRANSFER_FILES_OUT },
-    [FILE_WATCH] = { AGENT_WATCH, true, TRANSFERS },
-    [FILE_WRITE] = { AGENT_WRITE, false, TRANSFER_FILES_IN },
-    [FILE_UNPACK] = { AGENT_UNPACK, false, TRANSFER_FILES_IN },
+    [FILE_STAT] = { AGENT_STAT, false, true, TRANSFERS },
+    [FILE_LIST] = { AGENT_LIST, false, true, TRANSFERS },
+    [FILE_MAKE_FOLDER] = { AGENT_MAKE, true, false, TRANSFER_CHANGES },
+    [FILE_MOVE] = { AGENT_MOVE, true, true, TRANSFER_CHANGES },
+    [FILE_REMOVE] = { AGENT_REMOVE, true, true, TRANSFER_CHANGES },
+    [FILE_READ] = { AGENT_READ, true, true, TRANSFER_FILES_OUT },
+    [FILE_PACK] = { AGENT_PACK, false, true, TRANSFER_FILES_OUT },
+    [FILE_WATCH] = { AGENT_WATCH, false, true, TRANSFERS },
+    [FILE_WRITE] = { AGENT_WRITE, true, false, TRANSFER_FILES_IN },
+    [FILE_UNPACK] = { AGENT_UNPACK, false, false, TRANSFER_FILES_IN },
 };
 
 /* What stands before the paths. */
@@ -108,8 +109,8 @@ static int read_paths(const struct file_order *order, struct file_task *task, st
     if (!task->path.failed && !to.failed &&
         (file_path_check(&task->path, err) < 0 || file_path_check(&to, err) < 0))
         return -1;
-    if (order->action == FILE_WRITE && task->path.size == 0)
-        return fail(err, ERR_BAD_REQUEST, "the path names no file; give one, such as data.csv");
+    if (actions[order->action].named && (task->path.size == 0 || (order->to && to.size == 0)))
+        return fail(err, ERR_BAD_REQUEST, "the path names nothing; give one, such as data.csv");
     bytes_add(paths, task->path.data, task->path.size);
     if (order->to) {
         bytes_add(paths, "", 1);
