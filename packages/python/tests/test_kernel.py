@@ -230,6 +230,10 @@ def test_install_and_remove(specification, tmp_path, capsys):
     assert specification in KernelSpecManager().find_kernel_specs()
     assert kernel_main(["remove"]) == 0 and specification not in KernelSpecManager().find_kernel_specs()
     assert kernel_main(["remove"]) == 1 and "no kernel is called" in capsys.readouterr().err
+    assert kernel_main(["install", "--prefix", str(tmp_path), "--name", "a b"]) == 1
+    assert "'a b' is not installed: Invalid kernel name" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    assert kernel_main(["install", "--prefix", str(tmp_path / "file")]) == 1 and "Not a directory" in capsys.readouterr().err
 
 
 def test_without_jupyter_it_says_what_to_install(tmp_path):

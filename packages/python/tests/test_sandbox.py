@@ -62,6 +62,15 @@ async def test_a_timeout_is_a_limit_that_is_explained(api, code):
             assert (await sandbox.run_code("kept")).text == "1"
 
 
+async def test_what_is_no_timeout_is_refused_and_nothing_runs(api):
+    async with await api.sandbox() as sandbox:
+        for timeout in (-1, -0.001, float("nan"), float("inf")):
+            for call in (sandbox.run_code, api.run):
+                with pytest.raises(glovebox.InvalidArgumentException, match=f"seconds above 0, not {timeout}"):
+                    await call("1", timeout=timeout)
+        assert (await sandbox.run_code("1", timeout=0)).text == "1"  # as if none was said
+
+
 async def test_memory_is_a_limit(api):
     result = await api.run("x = b'a' * (1 << 31)", limits={"memory_bytes": 64 << 20})
     assert result.limit.name == "memory" if result.limit else result.error.name == "MemoryError"

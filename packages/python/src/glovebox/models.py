@@ -10,6 +10,8 @@ from datetime import datetime, timezone
 from enum import Enum
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Union
 
+from .errors import InvalidArgumentException
+
 TABLE = "application/vnd.glovebox.table+json"
 
 # attribute of a Result: its MIME type
@@ -367,6 +369,13 @@ class SandboxInfo(NamedTuple):
     def of(cls, row: Mapping[str, Any]) -> SandboxInfo:
         return cls(str(row["id"]), str(row["state"]), str(row["template"]["name"]), str(row["policy"]["name"]),
                    dict(row.get("metadata") or {}), time_if_any(row.get("created_at")), time_if_any(row.get("expires_at")), dict(row))
+
+
+def milliseconds(timeout: float) -> int:
+    """Of a timeout in seconds, as the limit wall_ms has it."""
+    if not 0 < timeout < float("inf"):
+        raise InvalidArgumentException(f"timeout is a number of seconds above 0, not {timeout}; without it the policy's limit holds")
+    return max(1, int(timeout * 1000))
 
 
 def given(**fields: Any) -> Dict[str, Any]:

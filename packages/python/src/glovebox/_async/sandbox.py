@@ -11,7 +11,8 @@ from .._defaults import async_client
 from .._async_stream import sleep
 from .._http import fresh_name, hidden, hide, path_of
 from ..errors import ConnectionLost, GloveboxError, InvalidArgumentException, NotFoundException, ProtocolError
-from ..models import (Checkpoint, CodeContext, Execution, ExecutionError, OutputMessage, Result, SandboxInfo, bytes_of, given)
+from ..models import (Checkpoint, CodeContext, Execution, ExecutionError, OutputMessage, Result, SandboxInfo, bytes_of, given,
+                      milliseconds)
 from .client import RETRY_PAUSES, AsyncClient, tell
 from .commands import AsyncCommands, AsyncPty
 from .files import AsyncFiles
@@ -199,7 +200,7 @@ class AsyncSandboxBase:
         if language is not None and context is not None:
             raise InvalidArgumentException("language and context exclude each other")
         name = context.id if isinstance(context, CodeContext) else context or language or "python"
-        wall = {"wall_ms": max(1, int(timeout * 1000))} if timeout else {}
+        wall = {"wall_ms": milliseconds(timeout)} if timeout else {}
         request = {"code": code, **given(limits={**(limits or {}), **wall} or None, expect=expect, approval=approval)}
         path = self._place + path_of("contexts", name, "run")
         listeners = (on_stdout, on_stderr, on_result, on_error)

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, U
 
 from .._defaults import sync_client
 from .._http import hidden, path_of
-from ..models import Artifact, Execution, ExecutionError, OutputMessage, Result, text_fields
+from ..models import Artifact, Execution, ExecutionError, OutputMessage, Result, milliseconds, text_fields
 from ..progress import Wish
 from .client import Client, meter_of
 from .sandbox import follow
@@ -26,7 +26,7 @@ def request_of(code: Code, language: Optional[str], timeout: Optional[float], en
     if isinstance(code, str) and language in (None, "python") and "mode" not in request:
         request["mode"] = "cell"
     if timeout:
-        request["limits"] = {**request.get("limits", {}), "wall_ms": max(1, int(timeout * 1000))}
+        request["limits"] = {**request.get("limits", {}), "wall_ms": milliseconds(timeout)}
     if envs:
         request["env"] = dict(envs)
     if files:

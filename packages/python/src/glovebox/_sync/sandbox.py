@@ -12,7 +12,8 @@ from .._defaults import sync_client
 from .._sync_stream import sleep
 from .._http import fresh_name, hidden, hide, path_of
 from ..errors import ConnectionLost, GloveboxError, InvalidArgumentException, NotFoundException, ProtocolError
-from ..models import (Checkpoint, CodeContext, Execution, ExecutionError, OutputMessage, Result, SandboxInfo, bytes_of, given)
+from ..models import (Checkpoint, CodeContext, Execution, ExecutionError, OutputMessage, Result, SandboxInfo, bytes_of, given,
+                      milliseconds)
 from .client import RETRY_PAUSES, Client, tell
 from .commands import Commands, Pty
 from .files import Files
@@ -200,7 +201,7 @@ class SandboxBase:
         if language is not None and context is not None:
             raise InvalidArgumentException("language and context exclude each other")
         name = context.id if isinstance(context, CodeContext) else context or language or "python"
-        wall = {"wall_ms": max(1, int(timeout * 1000))} if timeout else {}
+        wall = {"wall_ms": milliseconds(timeout)} if timeout else {}
         request = {"code": code, **given(limits={**(limits or {}), **wall} or None, expect=expect, approval=approval)}
         path = self._place + path_of("contexts", name, "run")
         listeners = (on_stdout, on_stderr, on_result, on_error)

@@ -63,7 +63,11 @@ def main(words: Optional[List[str]] = None) -> int:
             return 0
         arguments = parser().parse_args(words)
         if arguments.verb == "install":
-            print(f"installed {arguments.name} in {install(arguments)}")
+            try:
+                print(f"installed {arguments.name} in {install(arguments)}")
+            except (ValueError, OSError) as error:  # a name that Jupyter does not take, a folder that cannot be written
+                print(f"{arguments.name!r} is not installed: {error}", file=sys.stderr)
+                return 1
             return 0
         from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 
