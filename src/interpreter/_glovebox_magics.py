@@ -265,14 +265,20 @@ def help_of(name, value):
 
 # --- commands ------------------------------------------------------------------------------------
 
-PIP = re.compile(r"^\s*(?:\S*python[\d.]*\s+-m\s+)?pip3?\s+(.*)$", re.DOTALL)
+PIP = re.compile(r"^\s*(?:\S*python[\d.]*\s+-m\s+)?pip3?\s+((?:(?:list|freeze|show)\b[^|]*(?=\|[^|]))|.*)(.*)$", re.DOTALL)
 
 
 def run_shell(command, program=None, body=None):
     """Its output is the cell's, in order; an interrupt ends it with all that it started."""
     asked = PIP.match(command) if program is None else None
+    if asked is not None and asked[2] and not os.environ.get("PIP_INDEX_URL"):  # pip list | grep NAME
+        import contextlib
+        import io
+        with contextlib.redirect_stdout(io.StringIO()) as listed:
+            pip(None, asked[1])
+        return run_shell(None, [shell_of(), "-c", "cat" + asked[2]], listed.getvalue())
     if asked is not None:
-        pip(None, asked[1])
+        pip(None, asked[1] + asked[2])
         return 0
     import subprocess
 

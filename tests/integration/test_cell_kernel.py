@@ -269,6 +269,16 @@ def test_lines_keep_their_numbers(cell):
     assert error["frames"] == [{"file": "<cell 1>", "line": 5, "function": "<module>", "code": "1 / 0"}]
 
 
+def test_what_pip_lists_goes_through_a_pipe(cell):
+    cell("import os, sys, tempfile\nsys.path.append(tempfile.mkdtemp())\nfor name in ('greet', 'leave'):\n"
+         "    place = f'{sys.path[-1]}/{name}-1.dist-info'; os.mkdir(place)\n"
+         "    open(place + '/METADATA', 'w').write(f'Metadata-Version: 2.1\\nName: {name}\\nVersion: 1\\n')")
+    whole = cell("!pip list")["stdout"].decode().splitlines()
+    assert {"greet==1", "leave==1"} <= set(whole)
+    assert cell("!pip list | grep greet | cat")["stdout"] == b"greet==1\n"
+    assert cell("!python3 -m pip freeze|wc -l")["stdout"].decode().strip() == str(len(whole))
+
+
 @pytest.mark.parametrize("code, name, says", [
     ("%foo", "UsageError", "`%foo` not found"), ("%%foo\n1", "UsageError", "`%%foo` not found"),
     ("x = 1\n%%bash\nls", "UsageError", "first line"), ("%pip install requests", "UsageError", "no network"),
