@@ -68,6 +68,7 @@ def test_a_wrong_file_is_refused_with_its_place(glovebox, text, says):
 def test_every_wrong_line_of_a_file_is_named(glovebox):
     (glovebox.folder / "g.yaml").write_text("slots: 4\nslotz: 3\nqueue: x\nno_keys: maybe\n")
     done = glovebox("config", "validate", "g.yaml")
+    assert glovebox("config", "validate", "g.yaml", "--json").stdout == b'{"valid":false}\n'
     assert done.returncode == 125 and [line.split(": ")[1] for line in done.stderr.decode().splitlines()] == [
         "g.yaml:2:1", "g.yaml:3:8", "g.yaml:4:10"], done.stderr
 

@@ -130,7 +130,9 @@ cases:
 
 
 @pytest.mark.parametrize("text, says", [
-    ("cases: []\n", "1:1: write policy: NAME and cases: [...]"),
+    ("cases: []\n", "1:1: write policy: NAME and cases: [{...}]"),
+    ("policy: careful\ncases: []\n", "1:1: write policy: NAME and cases: [{...}]"),
+    ("policy: careful\ncases: [{file: none.py, expect: ask}]\n", "/none.py': No such file or directory; check the name\n"),
     ("policy: careful\ncases: [{code: x}]\n", "2:9: the case has no 'expect'"),
     ("policy: careful\ncases: [{code: x, expect: no}]\n", "2:27: expect is allow, warn, ask or deny"),
     ("policy: careful\ncases: [{code: x, file: y, expect: ask}]\n", "2:9: give code or file, not both"),

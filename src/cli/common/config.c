@@ -133,12 +133,10 @@ static int show(const struct config_arguments *arguments, const char *file, erro
         (void) json_object_object_add(row, "value", json_object_new_string(value->text));
         (void) json_object_object_add(row, "origin", json_object_new_string(value->origin));
         (void) json_object_object_add(object, setting_rows[id].key, row);
-        if (arguments->json)
-            continue;
-        if (arguments->origin)
+        if (arguments->origin && !arguments->json)
             (void) printf("%-24s %-20s %s\n", setting_rows[id].key,
                           value->text[0] ? value->text : "\"\"", value->origin);
-        else
+        else if (!arguments->json)
             (void) printf("%s: %s\n", setting_rows[id].key, value->text[0] ? value->text : "\"\"");
     }
     if (arguments->json)
@@ -150,14 +148,15 @@ static int show(const struct config_arguments *arguments, const char *file, erro
 static int validate(const struct config_arguments *arguments, const char *file, error *err)
 {
     static struct settings settings;
-    const char *path = file              ? file
-                       : arguments->file ? arguments->file
-                                         : GLOVEBOX_SYSCONFDIR "/glovebox.yaml";
+    const char *named = file ? file : arguments->file;
+    const char *path = named ? named : GLOVEBOX_SYSCONFDIR "/glovebox.yaml";
     settings_init(&settings);
-    if (read_file(&settings, path, err) < 0 || check(&settings, err) < 0)
-        return -1;
-    (void) printf(arguments->json ? "{\"valid\":true}\n" : "%s is valid\n", path);
-    return 0;
+    int result = read_file(&settings, path, err) < 0 ? -1 : check(&settings, err);
+    if (arguments->json)
+        (void) printf("{\"valid\":%s}\n", result == 0 ? "true" : "false");
+    else if (result == 0)
+        (void) printf("%s is valid\n", path);
+    return result;
 }
 
 static int keys(const struct config_arguments *arguments, const char *file, error *err)

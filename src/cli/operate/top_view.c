@@ -83,7 +83,7 @@ static void print_hits(json_object *hits, char *list, size_t size)
 static void print_keys(struct page *page, json_object *now, json_object *before, double seconds)
 {
     json_object *keys = json_member(now, "keys");
-    line(page, "%-17s %-14s %-14s %6s %6s %8s %7s %7s %9s  %s", "KEY", "NAME", "TENANT", "ACTIVE",
+    line(page, "%-17s %-14s %-16s %6s %6s %8s %7s %7s %9s  %s", "KEY", "NAME", "TENANT", "ACTIVE",
          "QUEUED", "RUNS", "RUNS/s", "REFUSED", "CPU s", "LIMITS HIT");
     for (size_t i = 0; i < length_of(keys); i++) {
         json_object *key = json_object_array_get_idx(keys, i);
@@ -93,7 +93,7 @@ static void print_keys(struct page *page, json_object *now, json_object *before,
         if (last && seconds > 0)
             (void) snprintf(rate, sizeof rate, "%.1f",
                             (double) (count(key, "runs") - count(last, "runs")) / seconds);
-        line(page, "%-17.17s %-14.14s %-14.14s %6lld %6lld %8lld %7s %7lld %9.1f  %s",
+        line(page, "%-17.17s %-14.14s %-16.16s %6lld %6lld %8lld %7s %7lld %9.1f  %s",
              text(key, "id"), text(key, "name"), text(key, "tenant"),
              (long long) count(key, "active"), (long long) count(key, "queued"),
              (long long) count(key, "runs"), rate, (long long) count(key, "refused"),

@@ -276,9 +276,9 @@ static int read_head(const struct suite *suite, const char **policy,
             return yaml_fail(&suite->yaml, key, err,
                              "a file of cases has policy: NAME and cases: [...]");
     }
-    return *ret_cases && *policy
+    return *ret_cases && yaml_first(&suite->yaml, *ret_cases) && *policy
                ? 0
-               : yaml_fail(&suite->yaml, root, err, "write policy: NAME and cases: [...]");
+               : yaml_fail(&suite->yaml, root, err, "write policy: NAME and cases: [{...}]");
 }
 
 static int run_cases(struct suite *suite, const char *policy, error *err)
@@ -324,7 +324,7 @@ int policy_test(int argc, char **argv)
     yaml_done(&suite.yaml);
     glb_close(suite.client);
     (void) json_object_put(suite.told);
-    if (outcome < 0)
-        return complain_of_policy(&err, NULL);
+    if (outcome < 0) /* a case's file is not looked for where policies are */
+        return suite.policy.name[0] ? complain_of(&err) : complain_of_policy(&err, NULL);
     return suite.wrong > 0 ? EXIT_UNEXPECTED : 0;
 }
