@@ -3,7 +3,7 @@
 
 #include "base/utf8.h"
 
-#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Is it a control character, of the first set or of the second? Tab and line feed are none. */
@@ -40,4 +40,16 @@ int text_head(const char *text, int max)
     while (head > 0 && max - head < 3 && (text[head] & 0xc0) == 0x80)
         head--;
     return head;
+}
+
+const char *text_last_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+const char *environment_text(const char *name)
+{
+    const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe): no thread sets variables */
+    return value && *value ? value : NULL;
 }

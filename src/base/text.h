@@ -1,7 +1,9 @@
 /* text.h - is it text? UTF-8 without control characters, as far as people will look at it. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 /* Finds the first byte that does not belong into a text: not UTF-8 (overlong forms and surrogates
  * are none), or a control character other than tab and line feed. Returns its offset, `length` if
@@ -13,3 +15,11 @@ size_t text_find_undecodable(const char *text, size_t length);
 
 /* The first bytes of `text`, at most `most`, that do not end inside a character; for "%.*s". */
 int text_head(const char *text, int max);
+
+static inline bool text_begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+const char *text_last_name(const char *path);   /* behind its last slash */
+const char *environment_text(const char *name); /* NULL: it is not set, or empty */

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/table.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,6 +47,8 @@ struct option_table {
     const struct option_row *rows;
     size_t count;
 };
+
+#define OPTION_ROWS(table) .rows = (table), .count = COUNT_OF(table)
 
 enum { OPTIONS_TAKEN = 0, OPTIONS_HELP = 1 };
 

@@ -1,6 +1,8 @@
 /* channel.c - opens and closes the egress of one sandbox. */
 #include "egress/egress.h"
 
+#include "base/list.h"
+
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -100,10 +102,7 @@ struct channel *channel_open(struct egress *egress, const struct egress_open *te
 
 static void free_channel(struct channel *channel)
 {
-    struct channel **place = &channel->egress->channels;
-    while (*place != channel)
-        place = &(*place)->next;
-    *place = channel->next;
+    (void) list_remove(channel->egress->channels, channel, next);
     fake_addresses_free(&channel->names);
     tls_authority_free(channel->authority);
     link_tell_closed(channel);

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/sink.h"
+#include "base/text.h"
 #include "http1/field.h"
 
 #include <assert.h>
@@ -354,11 +355,6 @@ int http_read_all(struct http *http, size_t max, char **ret_body, size_t *ret_si
     return 0;
 }
 
-static bool begins_with(const char *line, const char *field)
-{
-    return strncmp(line, field, strlen(field)) == 0;
-}
-
 /* One line of a stream of events; an empty one hands the event out. */
 static int take_event_line(struct event_reader *reader, error *err)
 {
@@ -376,12 +372,12 @@ static int take_event_line(struct event_reader *reader, error *err)
         return outcome;
     }
     line->data[size] = '\0';
-    if (begins_with(line->data, "event:")) {
+    if (text_begins(line->data, "event:")) {
         const char *name = line->data + strlen("event:");
         (void) snprintf(reader->name, sizeof reader->name, "%s", name + (*name == ' '));
         return 0;
     }
-    if (!begins_with(line->data, "data:"))
+    if (!text_begins(line->data, "data:"))
         return 0;
     const char *text = line->data + strlen("data:");
     text += *text == ' ';

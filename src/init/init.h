@@ -223,6 +223,12 @@ struct listed {
     uint8_t type;
     char name[];
 };
+/* NOLINTBEGIN(bugprone-macro-parentheses): a name that is declared cannot stand in them */
+#define for_each_listed(entry, entries, got)                             \
+    for (const struct listed *entry = (const struct listed *) (entries); \
+         (const char *) entry < (const char *) (entries) + (got);        \
+         entry = (const struct listed *) ((const char *) entry + entry->length))
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* collect.c: what a run has made. */
 int seal_inputs(struct sandbox *sandbox, error *err);

@@ -212,9 +212,7 @@ static bool somebody_is_left(const struct sandbox *sandbox)
             return true;
         if (got == 0)
             return !sandbox->code_has_ended; /* what is not listed is hidden from us, or gone */
-        for (long at = 0; at < got;) {
-            const struct listed *entry = (const struct listed *) (entries + at);
-            at += entry->length;
+        for_each_listed(entry, entries, got) {
             if (entry->name[0] < '0' || entry->name[0] > '9' || strcmp(entry->name, "1") == 0)
                 continue;
             if (!is_only_leaving(sandbox, entry->name))

@@ -92,9 +92,7 @@ static int prepare_folder(const struct pair *folder) // NOLINT(misc-no-recursion
         long got = syscall(SYS_getdents64, folder->from, entries, sizeof entries);
         if (got <= 0)
             return (int) got;
-        for (long at = 0; at < got;) {
-            const struct listed *entry = (const struct listed *) (entries + at);
-            at += entry->length;
+        for_each_listed(entry, entries, got) {
             if (strcmp(entry->name, ".") == 0 || strcmp(entry->name, "..") == 0)
                 continue;
             if (entry->type == DT_REG && prepare_file(folder, entry->name) < 0)

@@ -128,9 +128,7 @@ static void walk_numbers(const struct sandbox *sandbox, int folder, void *contex
         long got = syscall(SYS_getdents64, folder, entries, sizeof entries);
         if (got <= 0)
             return;
-        for (long at = 0; at < got;) {
-            const struct listed *entry = (const struct listed *) (entries + at);
-            at += entry->length;
+        for_each_listed(entry, entries, got) {
             if (entry->name[0] >= '0' && entry->name[0] <= '9')
                 each(sandbox, context, strtoul(entry->name, NULL, 10));
         }

@@ -11,6 +11,11 @@ static inline struct json_object *json_member(struct json_object *object, const 
     return value;
 }
 
+static inline int64_t member_number(struct json_object *object, const char *name)
+{
+    return json_object_get_int64(json_member(object, name));
+}
+
 static inline const char *member_text(struct json_object *object, const char *name)
 {
     struct json_object *value = json_member(object, name);

@@ -27,6 +27,11 @@ void json_close(struct bytes *out, char bracket)
     bytes_add(out, &bracket, 1);
 }
 
+void json_close_all(struct bytes *out, const char *brackets)
+{
+    bytes_add_text(out, brackets);
+}
+
 void json_key(struct bytes *out, const char *key)
 {
     json_string(out, key);

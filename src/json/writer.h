@@ -15,6 +15,14 @@
 
 void json_open(struct bytes *out, char bracket);
 void json_close(struct bytes *out, char bracket);
+static inline struct bytes json_begin(char bracket)
+{
+    struct bytes out = { 0 };
+    json_open(&out, bracket);
+    return out;
+}
+
+void json_close_all(struct bytes *out, const char *brackets);
 void json_key(struct bytes *out, const char *key);
 
 void json_comma(struct bytes *out); /* one, if a value stands before; what writes values calls it */

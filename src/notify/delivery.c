@@ -9,6 +9,7 @@
 #include "notify/notify.h"
 
 #include "base/clock.h"
+#include "base/list.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -74,12 +75,8 @@ static void timer_closed(uv_handle_t *timer)
 static void leave(struct delivery *delivery)
 {
     struct notify *notify = delivery->notify;
-    for (struct delivery **at = &notify->deliveries; *at; at = &(*at)->next)
-        if (*at == delivery) {
-            *at = delivery->next;
-            notify->waiting--;
-            break;
-        }
+    if (list_remove(notify->deliveries, delivery, next))
+        notify->waiting--;
     if (notify->witness == delivery)
         notify->witness = NULL;
     if (delivery->place == NOTIFY_TRACES)
@@ -334,10 +331,7 @@ static struct delivery *delivery_new(struct notify *notify, enum notify_place pl
 
 static void queue(struct notify *notify, struct delivery *fresh)
 {
-    struct delivery **last = &notify->deliveries;
-    while (*last)
-        last = &(*last)->next;
-    *last = fresh;
+    list_append(notify->deliveries, fresh, next);
     notify->waiting++;
 }
 

@@ -190,8 +190,7 @@ static void write_precheck(struct bytes *out, const struct precheck *precheck)
         json_string_field(
             out, row->name,
             check_decision_name((enum check_decision) precheck->rules[row - check_rows]));
-    json_close(out, '}');
-    json_close(out, '}');
+    json_close_all(out, "}}");
 }
 
 /* Nothing, if no approval is ever needed. */
@@ -211,8 +210,7 @@ static void write_approval(struct bytes *out, const struct policy_approval *appr
     for (uint32_t bit = ASKS_ALWAYS; bit <= ASKS_WARNING; bit <<= 1)
         if (approval->when & bit)
             json_string(out, approval_asks_name(bit));
-    json_close(out, ']');
-    json_close(out, '}');
+    json_close_all(out, "]}");
 }
 
 /* Nothing, if no file has the key. The list is JSON already, its keys sorted. */

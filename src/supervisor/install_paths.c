@@ -3,6 +3,7 @@
 #include "supervisor/install_paths.h"
 
 #include "base/cleanup.h"
+#include "base/text.h"
 
 #include <assert.h>
 #include <dlfcn.h>
@@ -29,13 +30,6 @@ int format_text(char **ret_text, error *err, const char *format, ...)
 }
 
 /* An empty variable counts as one that is not set. */
-static const char *variable(const char *name)
-{
-    const char *value =
-        getenv(name); /* NOLINT(concurrency-mt-unsafe): no thread sets variables here */
-    return value && *value ? value : NULL;
-}
-
 /* Relative paths are made absolute, because our programs start in "/". */
 static int absolute(const char *path, char **ret_path, error *err)
 {
@@ -102,7 +96,7 @@ static int own_folder(char **ret_folder, error *err)
 static int find_part(const char *folder_variable, const char *installed, const char *name,
                      char **ret_path, error *err)
 {
-    const char *chosen = variable(folder_variable);
+    const char *chosen = environment_text(folder_variable);
     auto_text folder = NULL;
     auto_text path = NULL;
     if (chosen) {
@@ -153,7 +147,7 @@ static int list_policies(const char *chosen_state, char **ret_path, error *err)
     auto_text shipped = NULL;
     if (path_of_state(chosen_state, &state, err) < 0)
         return -1;
-    const char *chosen = variable("GLOVEBOX_POLICIES");
+    const char *chosen = environment_text("GLOVEBOX_POLICIES");
     auto_text folders = NULL;
     if (chosen)
         return absolute_list(chosen, &folders, err) < 0
@@ -194,7 +188,7 @@ int path_of_policies_told(const char *chosen_state, char **ret_text, error *err)
     if (list_policies(chosen_state, &path, err) < 0)
         return -1;
     assert(path);
-    bool is_chosen = variable("GLOVEBOX_POLICIES");
+    bool is_chosen = environment_text("GLOVEBOX_POLICIES");
     for (const char *at = path; *at;) {
         int length = (int) strcspn(at, ":");
         bool is_last = !at[length], is_first = at == path;
@@ -216,10 +210,10 @@ int path_of_policies_told(const char *chosen_state, char **ret_text, error *err)
 
 int path_of_own_state(char **ret_path, error *err)
 {
-    const char *states = variable("XDG_STATE_HOME");
+    const char *states = environment_text("XDG_STATE_HOME");
     if (states && states[0] == '/')
         return format_text(ret_path, err, "%s/glovebox", states);
-    const char *home = variable("HOME");
+    const char *home = environment_text("HOME");
     if (home && home[0] == '/' && access(home, W_OK | X_OK) == 0)
         return format_text(ret_path, err, "%s/.local/state/glovebox", home);
     return format_text(ret_path, err, "/tmp/.glovebox-%u/state", geteuid());
@@ -228,15 +222,15 @@ int path_of_own_state(char **ret_path, error *err)
 int path_of_state(const char *chosen, char **ret_path, error *err)
 {
     if (!chosen || !*chosen)
-        chosen = variable("GLOVEBOX_STATE");
+        chosen = environment_text("GLOVEBOX_STATE");
     if (chosen)
         return absolute(chosen, ret_path, err);
     if (geteuid() == 0)
         return format_text(ret_path, err, "/var/lib/glovebox");
-    const char *states = variable("XDG_STATE_HOME");
+    const char *states = environment_text("XDG_STATE_HOME");
     if (states && states[0] == '/')
         return format_text(ret_path, err, "%s/glovebox", states);
-    const char *home = variable("HOME");
+    const char *home = environment_text("HOME");
     if (!home || home[0] != '/')
         return fail(err, ERR_UNAVAILABLE,
                     "HOME is not set; say where to keep templates: --state DIR");
@@ -254,12 +248,12 @@ int path_of_templates(const char *chosen_state, char **ret_path, error *err)
 /* The folder for what does not outlive a boot: sockets and locks. */
 static int path_of_runtime(const char *chosen_state, char **ret_path, error *err)
 {
-    const char *chosen = variable("GLOVEBOX_RUNTIME");
+    const char *chosen = environment_text("GLOVEBOX_RUNTIME");
     if (chosen)
         return absolute(chosen, ret_path, err);
     if (geteuid() == 0)
         return format_text(ret_path, err, "/run/glovebox");
-    const char *runtime = variable("XDG_RUNTIME_DIR");
+    const char *runtime = environment_text("XDG_RUNTIME_DIR");
     if (runtime && runtime[0] == '/' && access(runtime, W_OK | X_OK) == 0)
         return format_text(ret_path, err, "%s/glovebox", runtime);
     auto_text state = NULL;
@@ -270,7 +264,7 @@ static int path_of_runtime(const char *chosen_state, char **ret_path, error *err
 
 int path_of_socket(const char *chosen_state, char **ret_path, error *err)
 {
-    const char *chosen = variable("GLOVEBOX_SOCKET");
+    const char *chosen = environment_text("GLOVEBOX_SOCKET");
     if (chosen && place_is_address(chosen))
         return format_text(ret_path, err, "%s", chosen);
     if (chosen)

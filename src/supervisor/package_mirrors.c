@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/host_name.h"
 #include "base/table.h"
+#include "base/text.h"
 #include "policy/network_set.h"
 #include "supervisor/install_paths.h"
 
@@ -34,12 +35,6 @@ struct found {
     struct address list[ADDRESSES_MAX];
     char sources[512]; /* where they were found */
 };
-
-static const char *variable(const char *name)
-{
-    const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe): no thread sets variables */
-    return value && *value ? value : NULL;
-}
 
 /* host or host:port. Returns -1 if it is none. */
 static int read_host(const char *text, size_t size, unsigned port, struct address *address)
@@ -161,7 +156,7 @@ static void read_at_home(struct found *found, const char *name, read_line *read)
 {
     auto_text path = NULL;
     error unheard;
-    const char *home = variable("HOME");
+    const char *home = environment_text("HOME");
     if (home && format_text(&path, &unheard, "%s/%s", home, name) == 0)
         read_lines(found, path, read);
 }
@@ -196,9 +191,9 @@ static void read_pip_line(struct found *found, char *line, const char *file)
 /* PIP_CONFIG_FILE=/dev/null tells pip to read no file at all. */
 static void find_pip(struct found *found)
 {
-    const char *file = variable("PIP_CONFIG_FILE");
-    const char *index = variable("PIP_INDEX_URL");
-    const char *more = variable("PIP_EXTRA_INDEX_URL");
+    const char *file = environment_text("PIP_CONFIG_FILE");
+    const char *index = environment_text("PIP_INDEX_URL");
+    const char *more = environment_text("PIP_EXTRA_INDEX_URL");
     bool reads = !file || strcmp(file, "/dev/null") != 0;
     if (reads) {
         read_lines(found, "/etc/pip.conf", read_pip_line);
@@ -226,7 +221,7 @@ static void read_npm_line(struct found *found, char *line, const char *file)
 
 static void find_npm(struct found *found)
 {
-    const char *registry = variable("npm_config_registry");
+    const char *registry = environment_text("npm_config_registry");
     read_lines(found, "/etc/npmrc", read_npm_line);
     read_at_home(found, ".npmrc", read_npm_line);
     if (registry)

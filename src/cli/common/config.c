@@ -2,6 +2,7 @@
 #include "cli/common/config.h"
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/common/settings_file.h"
 #include "cli/options.h"
@@ -15,12 +16,6 @@
 #include <string.h>
 
 enum { FILE_MAX = 64 * 1024 };
-
-static const char *variable(const char *name)
-{
-    const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe): no thread sets variables */
-    return value && *value ? value : NULL;
-}
 
 static int read_file(struct settings *settings, const char *path, error *err)
 {
@@ -49,7 +44,7 @@ static int read_environment(struct settings *settings, error *err)
         (void) snprintf(name, sizeof name, "GLOVEBOX_%s", setting_rows[id].key);
         for (char *letter = name; *letter; letter++)
             *letter = capital(*letter);
-        const char *value = variable(name);
+        const char *value = environment_text(name);
         if (value && settings_set(settings, id, value, name, err) < 0)
             return under(err, "%s", name);
     }
@@ -69,7 +64,7 @@ static int check(const struct settings *settings, error *err)
 int config_read(const struct config_flags *flags, struct settings *ret_settings, error *err)
 {
     static const char system_file[] = GLOVEBOX_SYSCONFDIR "/glovebox.yaml";
-    const char *file = flags->file ? flags->file : variable("GLOVEBOX_CONFIG");
+    const char *file = flags->file ? flags->file : environment_text("GLOVEBOX_CONFIG");
     static struct settings settings;
     settings_init(&settings);
     if (!file && access(system_file, R_OK) == 0)
@@ -114,8 +109,7 @@ const struct option_table config_option_table = {
     .more = "Settings come from /etc/glovebox/glovebox.yaml (\"name: value\" a line), then from\n"
             "GLOVEBOX_NAME in the environment, then from flags of glovebox serve; the later "
             "wins.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
 
 static int show(const struct config_arguments *arguments, const char *file, error *err)

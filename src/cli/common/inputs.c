@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "base/text.h"
 #include "cli/common/folder_input.h"
 #include "supervisor/install_paths.h"
 
@@ -87,12 +88,6 @@ int read_expectation(const char *path, char **ret_json, error *err)
     return 0;
 }
 
-const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static bool ends_with(const char *text, size_t size, const char *ending)
 {
     size_t length = strlen(ending);
@@ -111,7 +106,7 @@ const char *language_of_file(const char *path, const char *content, size_t size)
     (void) snprintf(line, sizeof line, "%.*s", (int) strcspn(content, "\n"), content + 2);
     char *save = NULL;
     for (char *word = strtok_r(line, " \t\r", &save); word; word = strtok_r(NULL, " \t\r", &save)) {
-        const char *name = last_part(word);
+        const char *name = text_last_name(word);
         if (strcmp(name, "env") == 0 || name[0] == '-')
             continue;
         for_each(row, languages)
@@ -176,7 +171,7 @@ int read_file_argument(const char *text, glb_file *files, size_t room, size_t *c
     }
     for (size_t end = strlen(source); end > 1 && source[end - 1] == '/';) /* data/ is data */
         source[--end] = '\0';
-    if (format_text(&wanted, err, "%s", target ? target : last_part(source)) < 0)
+    if (format_text(&wanted, err, "%s", target ? target : text_last_name(source)) < 0)
         return -1;
     if (read_only && target)
         wanted[strlen(wanted) - 3] = '\0';

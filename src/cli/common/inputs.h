@@ -34,6 +34,3 @@ struct code_input {
 /* Reads code from a file, or from stdin if the path is "-". `language` NULL: as its name or first
  * line says. */
 int read_code(const char *path, const char *language, struct code_input *ret_code, error *err);
-
-/* Bytes after the last '/'. */
-const char *last_part(const char *path);

@@ -62,8 +62,7 @@ const struct option_table log_option_table = {
     .usage = "verify|tail|search|export|checkpoint|key|rotate-key [OPTIONS] [WORD…]",
     .more =
         "Works on the files alone; no daemon is asked. Exit status 1: something does not fit.\n",
-    .rows = log_rows,
-    .count = COUNT_OF(log_rows),
+    OPTION_ROWS(log_rows),
 };
 
 const struct option_table receipt_option_table = {
@@ -75,8 +74,7 @@ const struct option_table receipt_option_table = {
     .usage = "list|show|verify|export [OPTIONS] [ID|FILE]",
     .more =
         "Works on the files alone; no daemon is asked. Exit status 1: it does not verify; 125: it cannot be read.\n",
-    .rows = receipt_rows,
-    .count = COUNT_OF(receipt_rows),
+    OPTION_ROWS(receipt_rows),
 };
 /* clang-format on */
 

@@ -50,8 +50,7 @@ static void tell_failure(struct bridge *bridge, const struct post *post, const c
     json_open_field(&json, "error", '{');
     json_number_field(&json, "code", INTERNAL);
     json_string_field(&json, "message", text);
-    json_close(&json, '}');
-    json_close(&json, '}');
+    json_close_all(&json, "}}");
     bridge_tell(bridge, json.data, json.size);
 }
 

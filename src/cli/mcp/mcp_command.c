@@ -48,8 +48,7 @@ const struct option_table mcp_option_table = {
     .usage = "[OPTIONS], try [OPTIONS], or install --client HOST",
     .more = "Speaks the Model Context Protocol on stdin and stdout. Without a daemon it starts "
             "one that ends with it. See glovebox mcp install --help\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
 
 static void choose_id(struct bridge *bridge)

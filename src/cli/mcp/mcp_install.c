@@ -37,8 +37,7 @@ static const struct option_table table = {
     .verb = "mcp install",
     .examples = "  glovebox mcp install --client cursor\n",
     .usage = "--client HOST [--remove] [--yes]",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
 
 #define STDIO "{\"type\":\"stdio\",\"command\":\"glovebox\",\"args\":[\"mcp\"]}"

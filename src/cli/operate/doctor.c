@@ -127,8 +127,7 @@ int try_in_child(int (*trial)(error *err), error *err)
 
 static void print_json(FILE *out, const struct finding *findings, enum health worst)
 {
-    auto_bytes json = { 0 };
-    json_open(&json, '{');
+    auto_bytes json = json_begin('{');
     json_string_field(&json, "health", health_names[worst]);
     json_open_field(&json, "checks", '[');
     for_each(check, checks) {
@@ -141,8 +140,7 @@ static void print_json(FILE *out, const struct finding *findings, enum health wo
         json_string_field(&json, "fix", finding->fix);
         json_close(&json, '}');
     }
-    json_close(&json, ']');
-    json_close(&json, '}');
+    json_close_all(&json, "]}");
     (void) fprintf(out, "%s\n", bytes_text(&json));
 }
 

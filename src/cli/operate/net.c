@@ -46,8 +46,7 @@ const struct option_table net_option_table = {
         "  glovebox net tail --run run_… --json  those of one run, for programs\n",
     .usage = "rules|tail [OPTIONS]",
     .more = "Ctrl-C ends tail. Counts begin with the daemon.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
 /* clang-format on */
 

@@ -3,6 +3,7 @@
 #include "cli/operate/net.h"
 
 #include "base/timestamp.h"
+#include "json/member.h"
 
 #include "cli/commands.h"
 #include "cli/daemon_request.h"
@@ -14,11 +15,6 @@
 #include <unistd.h>
 
 enum { AMOUNT_SIZE = 24, LINE_SIZE = 2048 };
-
-static int64_t number_of(json_object *object, const char *name)
-{
-    return json_object_get_int64(json_member(object, name));
-}
 
 static const char *or_dash(const char *text)
 {
@@ -80,11 +76,11 @@ static void print_rule(json_object *rule, bool only_unused, struct tally *tally)
     tally->unused += !*last_used;
     if (only_unused && *last_used)
         return;
-    write_amount(number_of(rule, "sent"), sent);
-    write_amount(number_of(rule, "received"), received);
+    write_amount(member_number(rule, "sent"), sent);
+    write_amount(member_number(rule, "received"), received);
     (void) printf("%11" PRId64 " %8" PRId64 " %10s %10s  %-24s  %s%s%s%s\n",
-                  number_of(rule, "connections"), number_of(rule, "refused"), sent, received,
-                  *last_used ? last_used : "never", answer_text(rule, "rule"),
+                  member_number(rule, "connections"), member_number(rule, "refused"), sent,
+                  received, *last_used ? last_used : "never", answer_text(rule, "rule"),
                   set && *set ? " (set " : "", set && *set ? set : "", set && *set ? ")" : "");
 }
 
@@ -96,7 +92,7 @@ void net_print_rules(json_object *answer, bool only_unused)
     for (size_t i = 0; i < count; i++) {
         json_object *policy = json_object_array_get_idx(policies, i);
         json_object *rules = json_member(policy, "rules");
-        int64_t refused = number_of(policy, "refused");
+        int64_t refused = member_number(policy, "refused");
         if (only_unused && !has_unused(rules)) {
             tally.rules += rules ? json_object_array_length(rules) : 0;
             continue;
@@ -131,7 +127,7 @@ static void write_place(json_object *event, char *text, size_t size)
         path = NULL; /* a tunnel has none */
     (void) snprintf(text, size, "%s%s%s:%" PRId64 "%s", method ? method : "",
                     method && *method ? " " : "", or_dash(answer_text(event, "host")),
-                    number_of(event, "port"), path ? path : "");
+                    member_number(event, "port"), path ? path : "");
 }
 
 static void write_end(json_object *event, char *text, size_t size)
@@ -140,12 +136,12 @@ static void write_end(json_object *event, char *text, size_t size)
     char received[AMOUNT_SIZE];
     char status[16] = "";
     const char *reason = answer_text(event, "reason");
-    write_amount(number_of(event, "sent"), sent);
-    write_amount(number_of(event, "received"), received);
-    if (number_of(event, "status") > 0)
-        (void) snprintf(status, sizeof status, "%" PRId64 ", ", number_of(event, "status"));
+    write_amount(member_number(event, "sent"), sent);
+    write_amount(member_number(event, "received"), received);
+    if (member_number(event, "status") > 0)
+        (void) snprintf(status, sizeof status, "%" PRId64 ", ", member_number(event, "status"));
     (void) snprintf(text, size, "%s%s up, %s down, %" PRId64 " ms%s%s", status, sent, received,
-                    number_of(event, "took_ms"), reason && *reason ? ": " : "",
+                    member_number(event, "took_ms"), reason && *reason ? ": " : "",
                     reason && *reason ? reason : "");
 }
 
@@ -159,7 +155,7 @@ void net_print_event(json_object *event)
     const char *rule = answer_text(event, "rule");
     int64_t at_ms = timestamp_read(answer_text(event, "started_at"));
     if (strcmp(kind, "begun") != 0)
-        at_ms += number_of(event, "took_ms");
+        at_ms += member_number(event, "took_ms");
     write_place(event, place, sizeof place);
     if (strcmp(kind, "ended") == 0)
         write_end(event, more, sizeof more);
@@ -179,5 +175,5 @@ void net_print_missed(json_object *event)
 {
     (void) fprintf(stderr,
                    "glovebox: up to %" PRId64 " connections came faster than they were read\n",
-                   number_of(event, "at_most"));
+                   member_number(event, "at_most"));
 }

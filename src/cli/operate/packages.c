@@ -42,8 +42,7 @@ const struct option_table libs_option_table = {
                 "  glovebox libs deny ID          no; or no longer\n",
     .usage = "[OPTIONS] [TEMPLATE [WORD] | request PACKAGE | review|approve|deny ID]",
     .more = "Packages are fetched by this machine's own pip, apt or npm, as they are configured, and kept with\ntheir sha256 in STATE/libs; what is approved stands in STATE/libs/TEMPLATE.approved.yaml.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
 /* clang-format on */
 

@@ -52,8 +52,7 @@ const struct option_table serve_option_table = {
             "need a key:\n"
             "glovebox key create. Each flag is a setting too: glovebox config keys. A flag without "
             "value\nsays true; GLOVEBOX_NAME=false or the file says the other.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
 
 /* The settings of gloveboxd. Those that need a restart are what they were. */

@@ -2,6 +2,7 @@
  * it is wanted. Keys and templates are made by the verbs that make them otherwise. */
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/common/inputs.h"
 #include "cli/common/replace_file.h"
@@ -65,30 +66,23 @@ const struct option_table setup_option_table = {
         "Other settings of a file that is there already stay as they are. Root's file is\n"
         "/etc/glovebox/glovebox.yaml, which glovebox serve reads; other users' is\n"
         "$XDG_CONFIG_HOME/glovebox/glovebox.yaml, or in ~/.config: serve --config FILE reads it.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
-
-static const char *variable(const char *name)
-{
-    const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe): no thread sets variables */
-    return value && *value ? value : NULL;
-}
 
 static int find_file(struct setup *setup, error *err)
 {
     const char *file =
-        setup->arguments.config ? setup->arguments.config : variable("GLOVEBOX_CONFIG");
-    const char *home = variable("XDG_CONFIG_HOME");
+        setup->arguments.config ? setup->arguments.config : environment_text("GLOVEBOX_CONFIG");
+    const char *home = environment_text("XDG_CONFIG_HOME");
     size_t size;
-    int result =
-        file ? format_text(&setup->file, err, "%s", file)
-        : geteuid() == 0
-            ? format_text(&setup->file, err, "%s", GLOVEBOX_SYSCONFDIR "/glovebox.yaml")
-        : home ? format_text(&setup->file, err, "%s/glovebox/glovebox.yaml", home)
-        : variable("HOME")
-            ? format_text(&setup->file, err, "%s/.config/glovebox/glovebox.yaml", variable("HOME"))
-            : fail(err, ERR_BAD_REQUEST, "HOME is not set; say --config FILE");
+    int result = file ? format_text(&setup->file, err, "%s", file)
+                 : geteuid() == 0
+                     ? format_text(&setup->file, err, "%s", GLOVEBOX_SYSCONFDIR "/glovebox.yaml")
+                 : home ? format_text(&setup->file, err, "%s/glovebox/glovebox.yaml", home)
+                 : environment_text("HOME")
+                     ? format_text(&setup->file, err, "%s/.config/glovebox/glovebox.yaml",
+                                   environment_text("HOME"))
+                     : fail(err, ERR_BAD_REQUEST, "HOME is not set; say --config FILE");
     if (result == 0 && access(setup->file, F_OK) == 0)
         result = read_input_file(setup->file, &setup->before, &size, err);
     return result;

@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/daemon_request.h"
 #include "cli/options.h"
+#include "json/member.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,24 +33,20 @@ const struct option_table status_option_table = {
     .more = "Ends with 0 if a run begins now, 1 if it does not, with the cause on stderr, and "
             "125 if\n"
             "no daemon answers. glovebox top watches it; glovebox doctor tries each wall.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
-
-static int64_t count(json_object *answer, const char *name)
-{
-    return json_object_get_int64(json_member(answer, name));
-}
 
 static void print(json_object *answer, bool is_ready)
 {
     (void) printf("glovebox %s is %s\n", answer_text(answer, "version"),
                   is_ready ? "ready" : "not ready");
     (void) printf("  slots     %" PRId64 " of %" PRId64 " in use, %" PRId64 " parked\n",
-                  count(answer, "in_use"), count(answer, "slots"), count(answer, "parked"));
+                  member_number(answer, "in_use"), member_number(answer, "slots"),
+                  member_number(answer, "parked"));
     (void) printf("  runs      %" PRId64 " under way, %" PRId64 " of %" PRId64 " wait\n",
-                  count(answer, "active"), count(answer, "queued"), count(answer, "queue"));
-    (void) printf("  sessions  %" PRId64 "\n", count(answer, "sessions"));
+                  member_number(answer, "active"), member_number(answer, "queued"),
+                  member_number(answer, "queue"));
+    (void) printf("  sessions  %" PRId64 "\n", member_number(answer, "sessions"));
     json_object *warnings = json_member(answer, "warnings");
     size_t warning_count = warnings ? json_object_array_length(warnings) : 0;
     for (size_t i = 0; i < warning_count; i++)

@@ -74,8 +74,7 @@ const struct option_table template_option_table = {
         "  glovebox template import python.tar.gz\n",
     .usage = "build|list|show|verify|tune|remove|rollback|export|import [OPTIONS] [NAME|FILE]",
     .more = "A recipe lists Debian's packages under `packages`, those of other indexes under `pip`, `npm` and `r`.\nWhat pip and npm fetch is pinned in RECIPE.lock and RECIPE.npm.lock beside it.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
 /* clang-format on */
 

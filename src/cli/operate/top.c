@@ -45,8 +45,7 @@ const struct option_table top_option_table = {
     .usage = "[OPTIONS]",
     .more = "q or Ctrl-C leaves. Below the tables it says which limits look too tight, and which "
             "keys\nrun into theirs again and again.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
 
 /* Gives  the answer's text and value; the caller frees both. */

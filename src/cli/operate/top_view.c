@@ -4,6 +4,7 @@
 #include "base/table.h"
 #include "base/utf8.h"
 #include "cli/daemon_request.h"
+#include "json/member.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -36,11 +37,6 @@ static void line(struct page *page, const char *format, ...)
     if (page->columns > 0 && size > page->columns)
         size = page->columns - utf8_cut_at_end(shown, page->columns);
     (void) printf("%.*s\n", (int) size, shown);
-}
-
-static int64_t count(json_object *object, const char *name)
-{
-    return json_object_get_int64(json_member(object, name));
 }
 
 static const char *text(json_object *object, const char *name)
@@ -92,12 +88,14 @@ static void print_keys(struct page *page, json_object *now, json_object *before,
         print_hits(json_member(key, "limit_hits"), hits, sizeof hits);
         if (last && seconds > 0)
             (void) snprintf(rate, sizeof rate, "%.1f",
-                            (double) (count(key, "runs") - count(last, "runs")) / seconds);
+                            (double) (member_number(key, "runs") - member_number(last, "runs")) /
+                                seconds);
         line(page, "%-17.17s %-14.14s %-16.16s %6lld %6lld %8lld %7s %7lld %9.1f  %s",
              text(key, "id"), text(key, "name"), text(key, "tenant"),
-             (long long) count(key, "active"), (long long) count(key, "queued"),
-             (long long) count(key, "runs"), rate, (long long) count(key, "refused"),
-             (double) count(key, "cpu_ms") / 1000, hits);
+             (long long) member_number(key, "active"), (long long) member_number(key, "queued"),
+             (long long) member_number(key, "runs"), rate,
+             (long long) member_number(key, "refused"),
+             (double) member_number(key, "cpu_ms") / 1000, hits);
     }
 }
 
@@ -106,8 +104,8 @@ static bool is_same_pool(json_object *a, json_object *b)
 {
     return strcmp(text(a, "template"), text(b, "template")) == 0 &&
            strcmp(text(a, "set"), text(b, "set")) == 0 &&
-           count(a, "tenant") == count(b, "tenant") &&
-           count(a, "memory_bytes") == count(b, "memory_bytes");
+           member_number(a, "tenant") == member_number(b, "tenant") &&
+           member_number(a, "memory_bytes") == member_number(b, "memory_bytes");
 }
 
 static void print_pools(struct page *page, json_object *now)
@@ -127,10 +125,11 @@ static void print_pools(struct page *page, json_object *now)
         for (size_t other = i; other < length_of(pools); other++)
             for (size_t sum = 0; sum < COUNT_OF(sums); sum++)
                 if (is_same_pool(json_object_array_get_idx(pools, other), pool))
-                    total[sum] += count(json_object_array_get_idx(pools, other), sums[sum]);
+                    total[sum] += member_number(json_object_array_get_idx(pools, other), sums[sum]);
         line(page, "%-17.17s %-10.10s %7lld %4lld MiB %7lld %9lld %7lld %7lld",
-             text(pool, "template"), text(pool, "set_name"), (long long) count(pool, "tenant"),
-             (long long) count(pool, "memory_bytes") >> 20, (long long) total[0],
+             text(pool, "template"), text(pool, "set_name"),
+             (long long) member_number(pool, "tenant"),
+             (long long) member_number(pool, "memory_bytes") >> 20, (long long) total[0],
              (long long) total[1], (long long) total[2], (long long) total[3]);
     }
 }
@@ -148,16 +147,17 @@ static void print_sessions(struct page *page, json_object *sessions)
         line(page, "%-36.36s %-8.8s %-10.10s %-10.10s %6lld %5lld MiB %9.1f  %s",
              text(session, "id"), text(session, "state"),
              text(json_member(session, "policy"), "name"),
-             text(json_member(session, "template"), "name"), (long long) count(usage, "cells"),
-             (long long) count(usage, "memory_peak_bytes") >> 20,
-             (double) count(usage, "cpu_ms") / 1000, text(session, "idle_at"));
+             text(json_member(session, "template"), "name"),
+             (long long) member_number(usage, "cells"),
+             (long long) member_number(usage, "memory_peak_bytes") >> 20,
+             (double) member_number(usage, "cpu_ms") / 1000, text(session, "idle_at"));
     }
 }
 
 /* Keys that run into a limit again and again, with the numbers behind it. */
 static void suggest_limits(struct page *page, json_object *key)
 {
-    int64_t runs = count(key, "runs");
+    int64_t runs = member_number(key, "runs");
     json_object *hits = json_member(key, "limit_hits");
     const char *name = strcmp(text(key, "id"), "-") == 0 ? "the owner" : text(key, "id");
     if (runs < RUNS_MIN || !hits)
@@ -176,22 +176,24 @@ static void suggest_limits(struct page *page, json_object *key)
 
 static void suggest_quotas(struct page *page, json_object *key)
 {
-    int64_t refused = count(key, "refused"), runs = count(key, "runs"), asked = refused + runs;
+    int64_t refused = member_number(key, "refused"), runs = member_number(key, "runs"),
+            asked = refused + runs;
     const char *name = strcmp(text(key, "id"), "-") == 0 ? "the owner" : text(key, "id");
     if (refused > 0 && asked >= RUNS_MIN && refused * 100 / asked >= OFTEN_PERCENT)
         line(page,
              "  quota of %s: %lld of %lld runs (%lld %%) were refused; it may start %lld a minute "
              "(0: no bound) and have %lld at once (0: its share of the slots)",
              name, (long long) refused, (long long) asked, (long long) (refused * 100 / asked),
-             (long long) count(key, "runs_per_minute"), (long long) count(key, "concurrency"));
-    int64_t day_ms = count(key, "cpu_seconds_per_day") * 1000;
-    if (day_ms > 0 && count(key, "cpu_ms_today") * 100 / day_ms >= 80)
+             (long long) member_number(key, "runs_per_minute"),
+             (long long) member_number(key, "concurrency"));
+    int64_t day_ms = member_number(key, "cpu_seconds_per_day") * 1000;
+    if (day_ms > 0 && member_number(key, "cpu_ms_today") * 100 / day_ms >= 80)
         line(page, "  processor time of %s: %lld of %lld s of today are used", name,
-             (long long) count(key, "cpu_ms_today") / 1000, (long long) day_ms / 1000);
-    if (runs >= RUNS_MIN && count(key, "built") * 100 / runs >= 50)
+             (long long) member_number(key, "cpu_ms_today") / 1000, (long long) day_ms / 1000);
+    if (runs >= RUNS_MIN && member_number(key, "built") * 100 / runs >= 50)
         line(page,
              "  pool of %s: %lld of %lld runs found no sandbox ready; raise pool_max, or slots",
-             name, (long long) count(key, "built"), (long long) runs);
+             name, (long long) member_number(key, "built"), (long long) runs);
 }
 
 void top_print(json_object *now, json_object *before, double seconds, const struct winsize *window)
@@ -203,10 +205,10 @@ void top_print(json_object *now, json_object *before, double seconds, const stru
          "active, %lld of %lld queued   sessions %lld",
          text(now, "version"),
          json_object_get_boolean(json_member(now, "closing")) ? " (leaving)" : "",
-         (long long) count(now, "in_use"), (long long) count(now, "slots"),
-         (long long) count(now, "parked"), (long long) count(now, "building"),
-         (long long) count(now, "active"), (long long) count(now, "queued"),
-         (long long) count(now, "queue"), (long long) count(now, "sessions"));
+         (long long) member_number(now, "in_use"), (long long) member_number(now, "slots"),
+         (long long) member_number(now, "parked"), (long long) member_number(now, "building"),
+         (long long) member_number(now, "active"), (long long) member_number(now, "queued"),
+         (long long) member_number(now, "queue"), (long long) member_number(now, "sessions"));
     line(&page, "%s", "");
     print_keys(&page, now, before, seconds);
     line(&page, "%s", "");

@@ -325,8 +325,7 @@ const struct option_table limits_option_table = {
                 "  glovebox limits report --policy data --since 24h\n",
     .usage = "report [OPTIONS]",
     .more = "Reads the receipts in the log; no daemon is asked. MET counts runs that met a limit, whether they\nended for it or not; p50, p95 and max say how much of what they were granted runs have used.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
 /* clang-format on */
 

@@ -30,8 +30,7 @@ const struct option_table manifest_option_table = {
     .usage = "--format FORMAT [OPTIONS]",
     .more = "Arguments that the schema accepts are the body of POST /v1/runs; add \"policy\" to "
             "them.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
 
 int command_manifest(int argc, char **argv)

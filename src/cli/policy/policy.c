@@ -60,8 +60,7 @@ const struct option_table policy_option_table = {
     .more = "Policies are files NAME.yaml; the first that is found counts: in GLOVEBOX_POLICIES if "
             "it\nis set, else in /etc/glovebox/policies and among those that came with glovebox; "
             "at last\nin the folder policies of the state.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
 
 static int print_json_policy(const struct policy *policy, error *err)
@@ -69,8 +68,7 @@ static int print_json_policy(const struct policy *policy, error *err)
     auto_text text = NULL;
     if (policy_render(policy, &text, err) < 0)
         return -1;
-    auto_bytes out = { 0 };
-    json_open(&out, '{');
+    auto_bytes out = json_begin('{');
     json_string_field(&out, "digest", policy->digest);
     json_string_field(&out, "extends", policy->extends[0] ? policy->extends : NULL);
     json_raw(&out, text + 1, strlen(text + 1)); /* the rendering goes on behind its bracket */
@@ -131,8 +129,7 @@ static int read_as_daemon(const char *word, const char *path, struct policy *ret
 
 static void print_json_verdict(const char *file, const struct policy *policy, const error *err)
 {
-    auto_bytes out = { 0 };
-    json_open(&out, '{');
+    auto_bytes out = json_begin('{');
     json_string_field(&out, "file", file);
     json_flag_field(&out, "valid", policy);
     json_string_field(&out, policy ? "name" : "message", policy ? policy->name : err->text);

@@ -37,8 +37,7 @@ const struct option_table policy_explain_option_table = {
     .usage = "[OPTIONS]",
     .more = "Nothing of the code runs. Exit status 126: it would be denied, or a person asked.\n"
             "What is found in code is a lint; the sandbox is the boundary.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
 /* clang-format on */
 

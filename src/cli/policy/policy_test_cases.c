@@ -43,8 +43,7 @@ const struct option_table policy_test_option_table = {
             "    - {name: no hours, limits: {wall: 2h}, expect: deny}\n\n"
             "A case has code or file, language, limits, and what is expected: allow, warn, ask or "
             "deny.\nExit status 0: all are as expected; 1: some are not.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
 
 struct case_row {

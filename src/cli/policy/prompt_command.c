@@ -26,8 +26,7 @@ const struct option_table prompt_option_table = {
     .examples = "  glovebox prompt --policy data         text for the model that writes the code\n",
     .usage = "[OPTIONS]",
     .more = "It is made from the policy and the template, so it says what really holds.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
 
 int command_prompt(int argc, char **argv)

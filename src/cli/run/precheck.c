@@ -40,8 +40,7 @@ const struct option_table check_option_table = {
     .usage = "[OPTIONS] FILE|-\n       glovebox check [OPTIONS] -c CODE",
     .more = "Nothing of the code runs. Exit status 0: it may run, warnings included; 126: the policy denies\nit or wants a person asked; 125: there was no look.\n"
             "It is a lint of what code says openly: the sandbox is the boundary, not this.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
 /* clang-format on */
 

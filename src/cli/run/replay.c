@@ -84,8 +84,7 @@ const struct option_table replay_option_table = {
     .more = "The receipt is verified first. Exit status 0: the same came out; 1: something "
             "else did, or "
             "the receipt does not verify; 125: it could not be run.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
 
 /* --- what is run ------------------------------------------------------------------------------ */

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "base/text.h"
 #include "cli/common/folder_input.h"
 #include "cli/common/inputs.h"
 #include "cli/common/limit_message.h"
@@ -192,7 +193,7 @@ static int take_code_file(struct run_arguments *arguments, const char *path, siz
         path = entry;
     if (read_input_file(path, &arguments->code, ret_size, err) < 0)
         return -1;
-    arguments->file_name = strdup(last_part(path));
+    arguments->file_name = strdup(text_last_name(path));
     if (!arguments->file_name)
         return fail(err, ERR_INTERNAL, "out of memory");
     if (!arguments->language)

@@ -51,8 +51,7 @@ const struct option_table repl_option_table = {
                 "  glovebox repl ses_2f1    in a session that is there, and stays\n",
     .usage = "[OPTIONS] [SESSION]",
     .more = "An entry that is not finished goes on in the next line: as python's do, where an\nempty line ends a block; in bash, javascript and r with what is open, or two\nempty lines. The history has entries whole, with ↵ between their lines; Tab goes\non with a word of it. A cell has no stdin for input(): set values in the code.\nCtrl-C interrupts a cell, Ctrl-D or exit ends. Needs a daemon: glovebox serve.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
 /* clang-format on */
 

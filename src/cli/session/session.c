@@ -113,8 +113,7 @@ const struct option_table session_option_table = {
              "       glovebox session rollback ID CHECKPOINT\n"
              "       glovebox session kill|rm ID…",
     .more = "An ID may be shortened to a beginning that only one session has.\nNeeds a daemon: glovebox serve.\nIn a shell, Enter ~ . leaves the program running; come back with attach.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
 /* clang-format on */
 

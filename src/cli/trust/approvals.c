@@ -45,8 +45,7 @@ const struct option_table approvals_option_table = {
                 "  glovebox approvals apr_…           one of them: its code, what it asks for, what could leave\n"
                 "  glovebox approvals revoke apr_…    takes one back that was not used yet\n",
     .usage = "[revoke] [OPTIONS] [ID]",
-    .rows = list_rows,
-    .count = COUNT_OF(list_rows),
+    OPTION_ROWS(list_rows),
 };
 
 const struct option_table approve_option_table = {
@@ -54,16 +53,14 @@ const struct option_table approve_option_table = {
     .examples = "  glovebox approve apr_…\n"
                 "  glovebox approve --scope code --until 1h apr_…\n",
     .usage = "[OPTIONS] ID",
-    .rows = approve_rows,
-    .count = COUNT_OF(approve_rows),
+    OPTION_ROWS(approve_rows),
 };
 
 const struct option_table deny_option_table = {
     .verb = "deny",
     .examples = "  glovebox deny --reason 'not with customer data' apr_…\n",
     .usage = "[OPTIONS] ID",
-    .rows = deny_rows,
-    .count = COUNT_OF(deny_rows),
+    OPTION_ROWS(deny_rows),
 };
 /* clang-format on */
 

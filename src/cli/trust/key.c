@@ -64,8 +64,7 @@ const struct option_table key_option_table = {
                 "  glovebox key revoke ID                         good for nothing from now on\n",
     .usage = "create|list|rotate|revoke [OPTIONS] [NAME|ID]",
     .more = "Send a key as `Authorization: Bearer KEY` or `X-API-Key: KEY`. It is shown once, when it is\nmade; what is kept is a hash. The daemon need not run, and need not be told.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    OPTION_ROWS(rows),
 };
 /* clang-format on */
 

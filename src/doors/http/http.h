@@ -229,6 +229,8 @@ void exchange_add_header(struct exchange *exchange, const char *name, const char
 
 /* Answers with JSON, or with text of another type. Takes the bytes. */
 void exchange_answer(struct exchange *exchange, unsigned status, struct bytes *json);
+void exchange_end_json(struct exchange *exchange, struct bytes *json,
+                       const char *brackets); /* 200; closes them first */
 void exchange_answer_as(struct exchange *exchange, unsigned status, const char *mime,
                         struct bytes *text);
 void exchange_answer_nothing(struct exchange *exchange, unsigned status);
@@ -245,7 +247,7 @@ void exchange_file(struct exchange *exchange, int fd, uint64_t size, const char 
 /* Nothing to say yet: `serve` is called again after exchange_wake(), or at the deadline. */
 void exchange_wait(struct exchange *exchange);
 void exchange_wait_until(struct exchange *exchange, deadline end);
-void exchange_wake(struct exchange *exchange);
+void exchange_wake(void *context); /* an exchange: may be the `woken` of a waker */
 
 /* Breaks the connection off, soon: a client that does not read its answer holds it no more. */
 void exchange_cut(struct exchange *exchange);

@@ -4,6 +4,7 @@
  * those that wait the request whose key has used least of the loop goes first, so that a client
  * that asks all the time does not hold up those of other keys. */
 #include "base/clock.h"
+#include "base/list.h"
 #include "doors/http/http_internal.h"
 #include "engine/service/service_observe.h"
 
@@ -26,10 +27,7 @@ bool request_has_turn(struct exchange *exchange)
             begin(exchange);
             return true;
         }
-        struct exchange **last = &http->first_queued;
-        while (*last)
-            last = &(*last)->next_queued;
-        *last = exchange;
+        list_append(http->first_queued, exchange, next_queued);
         exchange->is_queued = true;
     }
     exchange_wait(exchange);

@@ -107,6 +107,12 @@ void exchange_answer_as(struct exchange *exchange, unsigned status, const char *
     exchange_queue(exchange, status, response, mime);
 }
 
+void exchange_end_json(struct exchange *exchange, struct bytes *json, const char *brackets)
+{
+    bytes_add_text(json, brackets);
+    exchange_answer(exchange, MHD_HTTP_OK, json);
+}
+
 void exchange_answer(struct exchange *exchange, unsigned status, struct bytes *json)
 {
     bytes_add_text(json, "\n");
@@ -141,8 +147,7 @@ static const struct error_row *write_failure(const struct exchange *exchange, co
     json_string_field(json, "fault", error_fault(cause->code));
     json_flag_field(json, "retryable", row->retryable || exchange->is_retryable);
     json_string_field(json, "request_id", exchange->id);
-    json_close(json, '}');
-    json_close(json, '}');
+    json_close_all(json, "}}");
     bytes_add_text(json, "\n");
     if (row->http_status >= 500)
         service_log_warning(&exchange->caller, LOGGED_REQUEST_FAILED, NULL, NULL, cause->text);

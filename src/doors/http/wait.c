@@ -91,8 +91,9 @@ void exchange_wait_until(struct exchange *exchange, deadline end)
     MHD_suspend_connection(exchange->connection);
 }
 
-void exchange_wake(struct exchange *exchange)
+void exchange_wake(void *context)
 {
+    struct exchange *exchange = context;
     if (!exchange->is_waiting)
         return;
     exchange->is_waiting = false;

@@ -86,15 +86,13 @@ void mcp_ask(struct mcp_call *call, const struct mcp_question *question, const c
         ask_on_stream(call, question);
         return;
     }
-    auto_bytes requests = { 0 };
-    json_open(&requests, '{');
+    auto_bytes requests = json_begin('{');
     json_key(&requests, question->name);
     json_open(&requests, '{');
     json_string_field(&requests, "method", question->method);
     json_key(&requests, "params");
     bytes_print(&requests, "{%s}", question->params);
-    json_close(&requests, '}');
-    json_close(&requests, '}');
+    json_close_all(&requests, "}}");
     mcp_ask_all(call, bytes_text(&requests), state);
 }
 

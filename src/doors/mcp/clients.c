@@ -1,6 +1,8 @@
 /* clients.c - who calls, beyond one message: handshakes, processes of `glovebox mcp`, and keys. All
  * that is kept of one is small, and there are at most CLIENTS_MAX of them. */
 #include "doors/mcp/mcp.h"
+
+#include "base/list.h"
 #include "engine/service/service_sessions.h"
 
 #include <sodium.h>
@@ -21,11 +23,7 @@ static size_t client_count;
 
 static void unlink_client(const struct mcp_client *client)
 {
-    for (struct mcp_client **link = &clients; *link; link = &(*link)->next)
-        if (*link == client) {
-            *link = client->next;
-            return;
-        }
+    (void) list_remove(clients, client, next);
 }
 
 static void forget(struct mcp_client *client)

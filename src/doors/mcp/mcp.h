@@ -203,6 +203,7 @@ const char *mcp_header_of(const char *argument); /* what x-mcp-header says of it
 /* An object that the caller fills. */
 struct bytes *mcp_result_open(struct mcp_call *call, const char *type);
 void mcp_result_close(struct mcp_call *call);
+void mcp_acknowledge(struct mcp_call *call); /* with an empty result */
 void mcp_fail(struct mcp_call *call, int code, const char *format, ...) PRINTF(3, 4);
 /* With `data`, JSON. */
 void mcp_fail_with(struct mcp_call *call, int code, const char *data, const char *message);

@@ -56,7 +56,7 @@ void mcp_write_caching(const struct mcp_call *call, struct bytes *out)
     json_string_field(out, "cacheScope", "private");
 }
 
-static void ping(struct mcp_call *call)
+void mcp_acknowledge(struct mcp_call *call)
 {
     (void) mcp_result_open(call, NULL);
     mcp_result_close(call);
@@ -84,7 +84,7 @@ static const struct mcp_method methods[] = {
     { "initialize",                     ERA_HANDSHAKE, NULL,   initialize },
     { "notifications/initialized",      ERA_HANDSHAKE, NULL,   noted },
     { "notifications/cancelled",        ERA_BOTH,      NULL,   cancelled },
-    { "ping",                           ERA_HANDSHAKE, NULL,   ping },
+    { "ping",                           ERA_HANDSHAKE, NULL,   mcp_acknowledge },
     { "server/discover",                ERA_STATELESS, NULL,   discover },
     { "subscriptions/listen",           ERA_STATELESS, NULL,   mcp_subscriptions_listen },
     { "tools/list",                     ERA_BOTH,      NULL,   mcp_tools_list },

@@ -2,6 +2,7 @@
  * servers that call their built-in interpreter so. They speak the older transport: messages come by
  * POST, and what is answered to them comes on a stream that was opened before. All streams with one
  * x-session-id share a session. */
+#include "base/list.h"
 #include "base/table.h"
 #include "doors/mcp/mcp.h"
 
@@ -83,11 +84,7 @@ static ssize_t read_stream(struct exchange *exchange, char *bytes, size_t size)
 static void close_stream(struct exchange *exchange)
 {
     struct python_stream *stream = exchange->user;
-    for (struct python_stream **link = &streams; *link; link = &(*link)->next)
-        if (*link == stream) {
-            *link = stream->next;
-            break;
-        }
+    (void) list_remove(streams, stream, next);
     for (size_t i = 0; i < CALLS_MAX; i++)
         if (stream->calls[i])
             mcp_call_free(stream->calls[i]);

@@ -32,16 +32,14 @@ void mcp_resource_templates_list(struct mcp_call *call)
     json_string_field(out, "name", "artifact");
     json_string_field(out, "title", "A file that a run has made");
     json_string_field(out, "description", "as the resource links of a result name it");
-    json_close(out, '}');
-    json_close(out, ']');
+    json_close_all(out, "}]");
     mcp_write_caching(call, out);
     mcp_result_close(call);
 }
 
 static void unknown(struct mcp_call *call, const char *uri)
 {
-    auto_bytes data = { 0 };
-    json_open(&data, '{');
+    auto_bytes data = json_begin('{');
     json_string_field(&data, "uri", uri);
     json_close(&data, '}');
     mcp_fail_with(call, call->era == ERA_STATELESS ? MCP_INVALID_PARAMS : -32002, bytes_text(&data),
@@ -80,8 +78,7 @@ static void tell_file(struct mcp_call *call, const char *uri, const struct artif
     json_string_field(out, "mimeType", file->mime);
     json_key(out, "blob");
     json_base64(out, bytes.data, bytes.size);
-    json_close(out, '}');
-    json_close(out, ']');
+    json_close_all(out, "}]");
     mcp_write_caching(call, out);
     mcp_result_close(call);
 }

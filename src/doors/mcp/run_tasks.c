@@ -3,6 +3,7 @@
  * at its end: the memory of ended runs is that of all clients, and what is in it goes sooner. What
  * was under way when a daemon died is told as lost by the next one. */
 #include "base/clock.h"
+#include "base/list.h"
 #include "doors/mcp/mcp.h"
 #include "json/writer.h"
 
@@ -35,11 +36,7 @@ static struct run_task *tasks; /* the newest first */
 
 static void unlink_task(struct run_task *task)
 {
-    for (struct run_task **link = &tasks; *link; link = &(*link)->next)
-        if (*link == task) {
-            *link = task->next;
-            break;
-        }
+    (void) list_remove(tasks, task, next);
 }
 
 static void drop(struct run_task *task)

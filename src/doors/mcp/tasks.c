@@ -81,12 +81,6 @@ void mcp_tasks_get(struct mcp_call *call)
     mcp_result_close(call);
 }
 
-static void acknowledge(struct mcp_call *call)
-{
-    (void) mcp_result_open(call, NULL);
-    mcp_result_close(call);
-}
-
 /* Answers to what is not asked (any more) are thrown away. */
 void mcp_tasks_update(struct mcp_call *call)
 {
@@ -100,7 +94,7 @@ void mcp_tasks_update(struct mcp_call *call)
     }
     if (task.status == TASK_INPUT_REQUIRED && call->catalogue->tasks->update)
         call->catalogue->tasks->update(call, &task, answers);
-    acknowledge(call);
+    mcp_acknowledge(call);
 }
 
 /* One that has ended stays as it is. */
@@ -111,5 +105,5 @@ void mcp_tasks_cancel(struct mcp_call *call)
         return;
     if (task.status == TASK_WORKING || task.status == TASK_INPUT_REQUIRED)
         call->catalogue->tasks->cancel(call, &task);
-    acknowledge(call);
+    mcp_acknowledge(call);
 }

@@ -2,6 +2,7 @@
  * go by the native interface; file_import and file_export copy between a session and the user's
  * folder, which `glovebox mcp --files` opens: the bytes come and go beside the arguments. */
 #include "base/base64.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "doors/mcp/mcp.h"
 #include "engine/service/service_files.h"
@@ -74,12 +75,6 @@ static int need_session(struct mcp_call *call)
     return -1;
 }
 
-static const char *last_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* Begins a task on the path of the arguments. -1: the error was answered. */
 static int begin_task(struct mcp_call *call, const struct file_order *wanted)
 {
@@ -92,7 +87,7 @@ static int begin_task(struct mcp_call *call, const struct file_order *wanted)
     if (path)
         bytes_add(&name, json_object_get_string(path), (size_t) json_object_get_string_len(path));
     else if (file)
-        bytes_add_text(&name, last_name(file));
+        bytes_add_text(&name, text_last_name(file));
     order.waker = (struct waker){ mcp_call_wake, call };
     order.session = call->work.session;
     order.path = &name;
@@ -242,8 +237,7 @@ static void write_blob(struct bytes *out, const char *mime, const struct bytes *
     json_key(out, is_image ? "data" : "blob");
     json_base64(out, bytes->data, bytes->size);
     if (!is_image)
-        json_close(out, '}');
-    json_close(out, '}');
+        json_close_all(out, "}}");
 }
 
 static void tell_read(struct mcp_call *call)

@@ -10,11 +10,6 @@
 
 enum { WAIT_MAX_S = 300, PAGE = 100, PAGE_MAX = 1000 };
 
-static void on_woken(void *context)
-{
-    exchange_wake(context);
-}
-
 static void on_closed(struct exchange *exchange)
 {
     approval_wait_done(exchange->user);
@@ -28,7 +23,7 @@ static int read_wait(const struct exchange *exchange, uint64_t *ret_seconds, err
 /* Is there time left? Then the handler is called again when something has changed. */
 static bool waits(struct exchange *exchange, uint64_t seconds)
 {
-    const struct waker waker = { .woken = on_woken, .context = exchange };
+    const struct waker waker = { .woken = exchange_wake, .context = exchange };
     if (!exchange->user && seconds > 0) {
         exchange->user =
             service_await_approvals(exchange->service, (int64_t) seconds * 1000, &waker);

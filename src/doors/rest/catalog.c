@@ -17,8 +17,7 @@ static void answer_health(struct exchange *exchange,
     error cause = { 0 };
     bool is_well = check(exchange->service, &cause) == 0;
     service_load(exchange->service, &load);
-    struct bytes json = { 0 };
-    json_open(&json, '{');
+    struct bytes json = json_begin('{');
     json_string_field(&json, "status", is_well ? "ok" : "unavailable");
     json_string_field(&json, "cause", is_well ? NULL : cause.text);
     json_string_field(&json, "version", GLOVEBOX_VERSION);
@@ -62,9 +61,7 @@ static void get_policies(struct exchange *exchange)
     json_string_field(&json, "default", usual);
     json_open_field(&json, "policies", '[');
     service_each_policy(exchange->service, write_policy, &json);
-    json_close(&json, ']');
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    exchange_end_json(exchange, &json, "]}");
 }
 
 static void write_template(void *context, const struct template_entry *entry)
@@ -77,25 +74,20 @@ static void write_template(void *context, const struct template_entry *entry)
     json_open_field(json, "languages", '[');
     for (size_t i = 0; i < entry->language_count; i++)
         json_string(json, entry->languages[i]);
-    json_close(json, ']');
-    json_close(json, '}');
+    json_close_all(json, "]}");
 }
 
 static void get_templates(struct exchange *exchange)
 {
-    struct bytes json = { 0 };
-    json_open(&json, '{');
+    struct bytes json = json_begin('{');
     json_open_field(&json, "templates", '[');
     service_each_template(exchange->service, write_template, &json);
-    json_close(&json, ']');
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    exchange_end_json(exchange, &json, "]}");
 }
 
 static void get_limits(struct exchange *exchange)
 {
-    struct bytes json = { 0 };
-    json_open(&json, '{');
+    struct bytes json = json_begin('{');
     json_open_field(&json, "limits", '[');
     for (enum limit_id id = 0; id < LIMITS; id++) {
         const struct limit_row *row = &limit_rows[id];
@@ -108,9 +100,7 @@ static void get_limits(struct exchange *exchange)
         json_string_field(&json, "text", row->text);
         json_close(&json, '}');
     }
-    json_close(&json, ']');
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    exchange_end_json(exchange, &json, "]}");
 }
 
 static void get_openapi(struct exchange *exchange)

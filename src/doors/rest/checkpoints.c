@@ -8,11 +8,6 @@
 
 #include <microhttpd.h>
 
-static void on_woken(void *context)
-{
-    exchange_wake(context);
-}
-
 static void on_closed(struct exchange *exchange)
 {
     checkpoint_wait_done(exchange->user);
@@ -40,7 +35,7 @@ static void follow(struct exchange *exchange, int begun, struct checkpoint_wait 
 
 static void post_checkpoint(struct exchange *exchange)
 {
-    const struct waker waker = { .woken = on_woken, .context = exchange };
+    const struct waker waker = { .woken = exchange_wake, .context = exchange };
     struct checkpoint_wait *wait = exchange->user;
     struct json_object *json = NULL;
     error err;
@@ -61,7 +56,7 @@ static void post_checkpoint(struct exchange *exchange)
 
 static void post_rollback(struct exchange *exchange)
 {
-    const struct waker waker = { .woken = on_woken, .context = exchange };
+    const struct waker waker = { .woken = exchange_wake, .context = exchange };
     struct checkpoint_wait *wait = exchange->user;
     error err;
     int begun = 0;
@@ -87,8 +82,7 @@ static void get_checkpoints(struct exchange *exchange)
     json_open(&json, '{');
     json_key(&json, "checkpoints");
     service_checkpoints_write(session, &json);
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    exchange_end_json(exchange, &json, "}");
 }
 
 static void delete_checkpoint(struct exchange *exchange)

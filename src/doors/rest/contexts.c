@@ -54,8 +54,7 @@ static void get_contexts(struct exchange *exchange)
     json_open(&json, '{');
     json_key(&json, "contexts");
     service_contexts_write(session, &json);
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    exchange_end_json(exchange, &json, "}");
 }
 
 static void delete_context(struct exchange *exchange)
@@ -67,8 +66,7 @@ static void delete_context(struct exchange *exchange)
     service_context_remove(context);
     json_open(&json, '{');
     json_string_field(&json, "removed", exchange->parameters[1]);
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    exchange_end_json(exchange, &json, "}");
 }
 
 struct cell_starter {
@@ -131,11 +129,9 @@ static void post_interrupt(struct exchange *exchange)
         exchange_fail(exchange, &err);
         return;
     }
-    struct bytes json = { 0 };
-    json_open(&json, '{');
+    struct bytes json = json_begin('{');
     json_flag_field(&json, "interrupted", interrupted);
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    exchange_end_json(exchange, &json, "}");
 }
 
 static void post_restart(struct exchange *exchange)

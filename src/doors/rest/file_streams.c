@@ -137,8 +137,7 @@ void file_get_tar(struct exchange *exchange)
 static void write_change(const struct file_change *change, struct bytes *out)
 {
     const struct file_entry *entry = &change->entry;
-    auto_bytes json = { 0 };
-    json_open(&json, '{');
+    auto_bytes json = json_begin('{');
     file_path_write(entry->path, entry->path_size, &json);
     if (entry->mode != 0) {
         json_string_field(&json, "type", file_type_name(entry->mode));
@@ -220,8 +219,7 @@ static void answer_written(struct exchange *exchange)
     const struct file_visit *visit = exchange->user;
     const struct bytes *path = file_task_path(visit->task);
     struct file_entry entry;
-    struct bytes json = { 0 };
-    json_open(&json, '{');
+    struct bytes json = json_begin('{');
     file_path_write(path->data ? path->data : "", path->size, &json);
     if (file_task_next_entry(visit->task, &entry))
         file_facts_write(&entry, &json);
@@ -229,8 +227,7 @@ static void answer_written(struct exchange *exchange)
         json_key(&json, "skipped");
         json_texts(&json, file_task_skipped(visit->task));
     }
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    exchange_end_json(exchange, &json, "}");
 }
 
 void file_answer_upload(struct exchange *exchange)

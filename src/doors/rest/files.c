@@ -11,11 +11,6 @@
 
 enum { AT_ONCE_MAX = 200 /* entries */ };
 
-static void on_woken(void *context)
-{
-    exchange_wake(context);
-}
-
 static void leave(struct exchange *exchange)
 {
     struct file_visit *visit = exchange->user;
@@ -38,7 +33,7 @@ static int file_visit_begin(struct exchange *exchange, const struct file_order *
     exchange->user = visit;
     exchange->closed = leave;
     order.session = exchange->parameters[0];
-    order.waker = (struct waker){ .woken = on_woken, .context = exchange };
+    order.waker = (struct waker){ .woken = exchange_wake, .context = exchange };
     return service_file_begin(exchange->service, &exchange->caller, &order, &visit->task, err);
 }
 
@@ -85,8 +80,7 @@ static void answer_path(struct exchange *exchange, unsigned status)
 {
     const struct file_visit *visit = exchange->user;
     const struct bytes *path = file_task_path(visit->task);
-    struct bytes json = { 0 };
-    json_open(&json, '{');
+    struct bytes json = json_begin('{');
     file_path_write(path->data ? path->data : "", path->size, &json);
     json_close(&json, '}');
     exchange_answer(exchange, status, &json);

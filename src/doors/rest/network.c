@@ -42,21 +42,17 @@ static void write_policy(void *context, const struct network_use *use)
         network_use_rule(use, i, &rule);
         write_rule(&rule, json);
     }
-    json_close(json, ']');
-    json_close(json, '}');
+    json_close_all(json, "]}");
 }
 
 static void get_rules(struct exchange *exchange)
 {
-    struct bytes json = { 0 };
-    json_open(&json, '{');
+    struct bytes json = json_begin('{');
     json_moment_field(&json, "started_at",
                       wall_clock_ms() - (now_ms() - http_began_ms(exchange->http)));
     json_open_field(&json, "policies", '[');
     service_each_network_use(exchange->service, write_policy, &json);
-    json_close(&json, ']');
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    exchange_end_json(exchange, &json, "]}");
 }
 
 /* --- connections ------------------------------------------------------------------------------ */
@@ -65,11 +61,6 @@ struct view {
     struct connection_watch *watch;
     struct chunked_text pending;
 };
-
-static void on_woken(void *context)
-{
-    exchange_wake(context);
-}
 
 static void on_closed(struct exchange *exchange)
 {
@@ -121,7 +112,7 @@ static bool is_set(const struct exchange *exchange, const char *name, bool other
 
 static int begin_watch(struct exchange *exchange, error *err)
 {
-    const struct waker waker = { .woken = on_woken, .context = exchange };
+    const struct waker waker = { .woken = exchange_wake, .context = exchange };
     const char *seen = exchange_header(exchange, "Last-Event-ID");
     bool is_number = seen && *seen >= '0' && *seen <= '9';
     struct connection_query query = { .source = exchange_query(exchange, "source"),

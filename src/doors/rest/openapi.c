@@ -136,8 +136,7 @@ static void write_body(struct bytes *out, const struct route *route)
         write_content(out, "application/json", route->takes);
     else
         write_content(out, "application/octet-stream", NULL);
-    json_close(out, '}');
-    json_close(out, '}');
+    json_close_all(out, "}}");
 }
 
 static void open_named_answer(struct bytes *out, const char *name, const char *text)
@@ -156,8 +155,7 @@ static void open_answer(struct bytes *out, unsigned status, const char *text)
 
 static void close_answer(struct bytes *out)
 {
-    json_close(out, '}');
-    json_close(out, '}');
+    json_close_all(out, "}}");
 }
 
 static bool reads_header(const struct route *route, const char *name)
@@ -339,9 +337,7 @@ static void write_components(struct bytes *out)
     json_open_field(out, "key", '{');
     json_string_field(out, "type", "http");
     json_string_field(out, "scheme", "bearer");
-    json_close(out, '}');
-    json_close(out, '}');
-    json_close(out, '}');
+    json_close_all(out, "}}}");
 }
 
 static void write_info(struct bytes *out)
@@ -356,8 +352,7 @@ static void write_info(struct bytes *out)
     json_close(out, '}');
     json_open_field(out, "contact", '{');
     json_string_field(out, "name", "glovebox");
-    json_close(out, '}');
-    json_close(out, '}');
+    json_close_all(out, "}}");
 }
 
 /* Where this document came from: a generated client is given the address of its daemon. */
@@ -367,8 +362,7 @@ static void write_servers(struct bytes *out)
     json_open(out, '{');
     json_string_field(out, "url", "/");
     json_string_field(out, "description", "The daemon that served this document");
-    json_close(out, '}');
-    json_close(out, ']');
+    json_close_all(out, "}]");
 }
 
 static void write_tags(struct bytes *out, const struct route_table *const *tables)
@@ -392,11 +386,9 @@ void openapi_write(const struct route_table *const *tables, struct bytes *out)
     json_open_field(out, "security", '[');
     json_open(out, '{');
     json_open_field(out, "key", '[');
-    json_close(out, ']');
-    json_close(out, '}');
+    json_close_all(out, "]}");
     json_open(out, '{'); /* none: the owner's Unix socket */
-    json_close(out, '}');
-    json_close(out, ']');
+    json_close_all(out, "}]");
     write_tags(out, tables);
     write_paths(out, tables);
     write_components(out);

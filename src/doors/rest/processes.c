@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "doors/rest/idempotency_key.h"
 #include "doors/rest/rest.h"
+#include "doors/rest/run_follow.h"
 #include "engine/service/schema/schema.h"
 #include "json/chunked_text.h"
 #include "json/writer.h"
@@ -26,11 +27,6 @@ struct view {
     struct chunked_text event; /* on its way */
 };
 
-static void on_woken(void *context)
-{
-    exchange_wake(context);
-}
-
 static void leave(struct exchange *exchange)
 {
     struct view *view = exchange->user;
@@ -42,7 +38,7 @@ static void leave(struct exchange *exchange)
 static struct view *join(struct exchange *exchange, struct process *process, uint64_t offset,
                          error *err)
 {
-    const struct waker waker = { .woken = on_woken, .context = exchange };
+    const struct waker waker = { .woken = exchange_wake, .context = exchange };
     struct process_watch *watch = service_process_watch(process, offset, &waker, err);
     struct view *view = watch ? calloc(1, sizeof *view) : NULL;
     if (!view) {
@@ -130,13 +126,6 @@ static void answer_process(struct exchange *exchange, const struct process *proc
     exchange_answer(exchange, status, &json);
 }
 
-static bool wants_events(const struct exchange *exchange)
-{
-    const char *accept = exchange_header(exchange, MHD_HTTP_HEADER_ACCEPT);
-    const char *stream = exchange_query(exchange, "stream");
-    return (accept && strstr(accept, "text/event-stream")) || (stream && strcmp(stream, "1") == 0);
-}
-
 /* What it prints meanwhile is passed over, so that it is not held up; the last of it is kept. */
 static bool has_ended(const struct view *view)
 {
@@ -222,7 +211,7 @@ static void post_process(struct exchange *exchange)
             exchange_fail(exchange, &err);
             return;
         }
-        view->wants_events = wants_events(exchange);
+        view->wants_events = exchange_wants_events(exchange);
         view->wants_end = wants_end;
         view->patience = patience;
     }
@@ -276,14 +265,11 @@ static void get_processes(struct exchange *exchange)
     const struct process *each = NULL;
     if (!session)
         return;
-    struct bytes json = { 0 };
-    json_open(&json, '{');
+    struct bytes json = json_begin('{');
     json_open_field(&json, "processes", '[');
     while ((each = service_process_next(exchange->service, session, each, wants_all)))
         service_process_write(each, &json);
-    json_close(&json, ']');
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    exchange_end_json(exchange, &json, "]}");
 }
 
 static void get_process_events(struct exchange *exchange)

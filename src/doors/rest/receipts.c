@@ -72,8 +72,7 @@ static void get_receipts(struct exchange *exchange)
     json_close(&json, ']');
     (void) snprintf(next, sizeof next, "%" PRIu64, page.next);
     json_string_field(&json, "next_cursor", page.has_more ? next : NULL);
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    exchange_end_json(exchange, &json, "}");
 }
 
 static void get_opening(struct exchange *exchange)
@@ -105,8 +104,7 @@ static void get_key(struct exchange *exchange)
     json_string_field(&json, "keyid", key.id);
     json_string_field(&json, "note_key", key.line);
     json_string_field(&json, "pem", key.pem);
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    exchange_end_json(exchange, &json, "}");
 }
 
 /* Both proofs are asked with a first number and a size, the log's if none is given. */
@@ -135,8 +133,7 @@ static void prove(struct exchange *exchange, const struct proof_words *words,
     json_string_field(&json, words->first, proof.first);
     json_string_field(&json, words->second, proof.second);
     write_hashes(&json, words->hashes, &proof);
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    exchange_end_json(exchange, &json, "}");
 }
 
 static void get_inclusion(struct exchange *exchange)

@@ -29,8 +29,7 @@ static void lend(struct event_stream *stream, const struct run_event *event)
 static void write_output(struct event_stream *stream, const struct run_event *event)
 {
     const char *text = event->in->data + event->from;
-    auto_bytes json = { 0 };
-    json_open(&json, '{');
+    auto_bytes json = json_begin('{');
     bool is_text = utf8_is_valid(text, event->size);
     json_key(&json, is_text ? "data" : "data_base64");
     if (is_text)

@@ -203,8 +203,7 @@ void exchange_tell_events(struct exchange *exchange)
         exchange_stream(exchange, read_events);
 }
 
-/* Does the client want events, as a stream? */
-static bool exchange_wants_events(const struct exchange *exchange)
+bool exchange_wants_events(const struct exchange *exchange)
 {
     const char *accept = exchange_header(exchange, MHD_HTTP_HEADER_ACCEPT);
     const char *stream = exchange_query(exchange, "stream");

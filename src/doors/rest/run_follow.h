@@ -25,6 +25,8 @@ int exchange_join_new(struct exchange *exchange, struct watch *watch, error *err
 int exchange_join_until(struct exchange *exchange, struct watch *watch, deadline patience,
                         error *err);
 
+bool exchange_wants_events(const struct exchange *exchange); /* as a stream */
+
 /* Whenever it is called: the result or the events, as the client has asked, or where it stands. */
 void exchange_tell_run(struct exchange *exchange);
 /* The events from the beginning, or behind the one that the client saw last. */

@@ -132,8 +132,7 @@ static void get_runs(struct exchange *exchange)
     char next[24];
     (void) snprintf(next, sizeof next, "%" PRIu64, page.next);
     json_string_field(&json, "next_cursor", page.next > 0 ? next : NULL);
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    exchange_end_json(exchange, &json, "}");
 }
 
 static const struct parameter post_query[] = {

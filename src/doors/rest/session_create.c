@@ -7,11 +7,6 @@
 
 #include <microhttpd.h>
 
-static void on_woken(void *context)
-{
-    exchange_wake(context);
-}
-
 static void on_closed(struct exchange *exchange)
 {
     session_wait_done(exchange->user, !exchange->is_answered);
@@ -29,7 +24,7 @@ static void answer_made(struct exchange *exchange, struct session *session)
 static void await_session(struct exchange *exchange, struct session *session)
 {
     error err;
-    const struct waker waker = { .woken = on_woken, .context = exchange };
+    const struct waker waker = { .woken = exchange_wake, .context = exchange };
     if (service_session_is_made(session)) {
         answer_made(exchange, session);
         return;

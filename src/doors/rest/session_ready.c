@@ -8,14 +8,9 @@ static void forget(struct exchange *exchange)
     exchange->closed = NULL;
 }
 
-static void on_woken(void *context)
-{
-    exchange_wake(context);
-}
-
 bool session_is_early(struct exchange *exchange)
 {
-    const struct waker waker = { .woken = on_woken, .context = exchange };
+    const struct waker waker = { .woken = exchange_wake, .context = exchange };
     enum awaits awaits = exchange->route->awaits;
     if (!exchange->caller.account || awaits == AWAITS_NOTHING)
         return false; /* a caller without a key comes by a token, which its route looks at */

@@ -135,15 +135,13 @@ static void get_sessions(struct exchange *exchange)
         exchange_fail(exchange, &err);
         return;
     }
-    struct bytes json = { 0 };
-    json_open(&json, '{');
+    struct bytes json = json_begin('{');
     json_open_field(&json, "sessions", '[');
     while ((session = service_sessions_next(&exchange->caller, &page)))
         service_session_write(session, &json);
     json_close(&json, ']');
     json_string_field(&json, "next_cursor", page.next);
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    exchange_end_json(exchange, &json, "}");
 }
 
 static const struct parameter list_query[] = {

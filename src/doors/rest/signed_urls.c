@@ -68,13 +68,11 @@ static void answer_signed(struct exchange *exchange, struct wish *wish)
                                .path = &wish->path,
                                .expires = (uint64_t) wall_clock_ms() / 1000 + wish->seconds };
     write_url(&url, &pass);
-    struct bytes json = { 0 };
-    json_open(&json, '{');
+    struct bytes json = json_begin('{');
     json_string_field(&json, "url", bytes_text(&url));
     json_string_field(&json, "method", pass.transfer);
     json_moment_field(&json, "expires_at", (int64_t) pass.expires * 1000);
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    exchange_end_json(exchange, &json, "}");
 }
 
 void file_sign(struct exchange *exchange)

@@ -62,8 +62,7 @@ static void write_key(void *context, const struct key_status *key)
     for (enum limit_id id = 0; id < LIMITS; id++)
         if (key->limit_hits[id] > 0)
             json_count_field(json, limit_rows[id].name, key->limit_hits[id]);
-    json_close(json, '}');
-    json_close(json, '}');
+    json_close_all(json, "}}");
 }
 
 static void get_status(struct exchange *exchange)
@@ -72,8 +71,7 @@ static void get_status(struct exchange *exchange)
     service_load(exchange->service, &load);
     error cause;
     bool is_ready = service_check_ready(exchange->service, &cause) == 0;
-    struct bytes json = { 0 };
-    json_open(&json, '{');
+    struct bytes json = json_begin('{');
     json_string_field(&json, "version", GLOVEBOX_VERSION);
     json_flag_field(&json, "ready", is_ready);
     json_string_field(&json, "cause", is_ready ? NULL : cause.text);
@@ -94,9 +92,7 @@ static void get_status(struct exchange *exchange)
     json_close(&json, ']');
     json_open_field(&json, "keys", '[');
     service_each_key(exchange->service, write_key, &json);
-    json_close(&json, ']');
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    exchange_end_json(exchange, &json, "]}");
 }
 
 static const struct route rows[] = {

@@ -120,8 +120,7 @@ static void write_event(struct bytes *out, const char *word, const struct approv
         if (approval->reach)
             json_string_field(out, "scope", approval_scope_name(approval->reach));
     }
-    json_close(out, '}');
-    json_close(out, '}');
+    json_close_all(out, "}}");
 }
 
 void approval_notify(const struct approvals *approvals, const char *word,

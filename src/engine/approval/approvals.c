@@ -3,6 +3,7 @@
 #include "engine/approval/approvals_internal.h"
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "engine/audit/audit_log.h"
 #include "engine/observe/log.h"
 #include "engine/observe/notify_client.h"
@@ -29,11 +30,7 @@ void approvals_listen(struct approvals *approvals, struct approval_listener *lis
 
 void approvals_unlisten(struct approvals *approvals, struct approval_listener *listener)
 {
-    for (struct approval_listener **at = &approvals->listeners; *at; at = &(*at)->next)
-        if (*at == listener) {
-            *at = listener->next;
-            return;
-        }
+    (void) list_remove(approvals->listeners, listener, next);
 }
 
 void approvals_tell(struct approvals *approvals)

@@ -1,4 +1,5 @@
 /* routes.c - the ways of egress_client.h: how each is opened, kept, asked about and ended. */
+#include "base/list.h"
 #include "base/packet.h"
 #include "engine/network/egress_internal.h"
 
@@ -11,12 +12,7 @@ enum { REOPEN_MS = 20 };
 
 void egress_route_unlink(struct egress_route *route)
 {
-    for (struct egress_route **place = &route->network->egress_routes; *place;
-         place = &(*place)->next)
-        if (*place == route) {
-            *place = route->next;
-            break;
-        }
+    (void) list_remove(route->network->egress_routes, route, next);
     route->network = NULL;
 }
 

@@ -1,6 +1,8 @@
 /* traffic_stats.c - see traffic_stats.h. */
 #include "engine/network/traffic_stats.h"
 
+#include "base/list.h"
+
 #include "engine/network/connection_document.h"
 #include "engine/observe/metrics.h"
 #include "policy/policy_permits.h"
@@ -195,11 +197,7 @@ void traffic_listen(struct traffic *traffic, struct traffic_listener *listener)
 
 void traffic_unlisten(struct traffic *traffic, struct traffic_listener *listener)
 {
-    struct traffic_listener **place = &traffic->listeners;
-    while (*place && *place != listener)
-        place = &(*place)->next;
-    if (*place)
-        *place = listener->next;
+    (void) list_remove(traffic->listeners, listener, next);
     if (!traffic->listeners && traffic->watched)
         traffic->watched(traffic->context, false);
 }

@@ -55,8 +55,7 @@ static void write_attribute(const struct trace_attribute *attribute, struct byte
         json_string_field(out, "stringValue", attribute->text);
     else
         write_moment(out, "intValue", (int64_t) attribute->number);
-    json_close(out, '}');
-    json_close(out, '}');
+    json_close_all(out, "}}");
 }
 
 static void write_attributes(const struct trace_span *span, struct bytes *out)

@@ -3,6 +3,7 @@
 #include "engine/process/processes_internal.h"
 
 #include "base/clock.h"
+#include "base/list.h"
 
 #include <string.h>
 
@@ -115,13 +116,8 @@ void process_join(struct process *process, struct process_reader *reader)
 
 void process_leave(struct process *process, struct process_reader *reader)
 {
-    for (struct process_reader **at = &process->readers; *at; at = &(*at)->next)
-        if (*at == reader) {
-            *at = reader->next;
-            if (process->session)
-                session_let_go(process->session);
-            break;
-        }
+    if (list_remove(process->readers, reader, next) && process->session)
+        session_let_go(process->session);
     process_grant_credit(process);
     process_set_timer(process);
     process_free_if_closed(process);

@@ -4,6 +4,7 @@
 #include "engine/sandbox/agent_error.h"
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "engine/session/session_registry.h"
 #include "policy/policy.h"
 #include "policy/policy_permits.h"
@@ -66,11 +67,7 @@ static void on_closed(uv_handle_t *handle)
 
 static void forget(struct process *process)
 {
-    for (struct process **at = &process->processes->first; *at; at = &(*at)->next)
-        if (*at == process) {
-            *at = process->next;
-            break;
-        }
+    (void) list_remove(process->processes->first, process, next);
     process->is_closing = true;
     uv_close((uv_handle_t *) &process->timer, on_closed);
 }

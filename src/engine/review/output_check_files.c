@@ -74,8 +74,7 @@ static void write_expected(const struct run *run, struct bytes *out)
     for (size_t i = 0; i < collector->denials.count; i++)
         if (strcmp(collector->denials.rows[i].layer, "artifact") == 0)
             json_string(out, collector->denials.rows[i].target);
-    json_close(out, ']');
-    json_close(out, '}');
+    json_close_all(out, "]}");
 }
 
 static int read_blob(const struct run *run, const struct artifact *artifact, char *to, error *err)

@@ -72,8 +72,7 @@ void result_write_error(const char *name, const char *value, struct bytes *out)
     json_string_field(out, "value", value);
     json_string_field(out, "traceback", "");
     json_open_field(out, "frames", '[');
-    json_close(out, ']');
-    json_close(out, '}');
+    json_close_all(out, "]}");
 }
 
 /* What the code raised, or what glovebox itself could not do. */

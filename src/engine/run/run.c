@@ -2,6 +2,7 @@
 #include "engine/run/run.h"
 
 #include "base/clock.h"
+#include "base/list.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -153,11 +154,7 @@ void run_listen(struct run *run, struct run_listener *listener)
 
 void run_unlisten(struct run *run, struct run_listener *listener)
 {
-    for (struct run_listener **at = &run->listeners; *at; at = &(*at)->next)
-        if (*at == listener) {
-            *at = listener->next;
-            break;
-        }
+    (void) list_remove(run->listeners, listener, next);
     run_release_buffers(run);
 }
 

@@ -3,6 +3,7 @@
 #include "engine/sandbox/pool_internal.h"
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "engine/observe/log.h"
 
 #include <stdlib.h>
@@ -29,11 +30,7 @@ void pool_leave_parking(struct pool *pool, struct pooled *row)
 
 void pool_unlist(struct pool *pool, struct pooled *row)
 {
-    for (struct pooled **at = &pool->all; *at; at = &(*at)->next)
-        if (*at == row) {
-            *at = row->next;
-            break;
-        }
+    (void) list_remove(pool->all, row, next);
     if (row->is_idle)
         pool_leave_parking(pool, row);
 }

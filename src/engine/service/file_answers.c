@@ -1,6 +1,7 @@
 /* file_answers.c - what init answers about files: checked, kept, and taken by the caller. */
 #include "engine/service/service_files_internal.h"
 
+#include "base/list.h"
 #include "base/table.h"
 #include "engine/sandbox/agent_error.h"
 #include "engine/session/transfer_counts.h"
@@ -50,10 +51,7 @@ static void share_leave(struct listing_share *share, size_t bytes)
     share->bytes -= bytes;
     if (--share->tasks > 0)
         return;
-    struct listing_share **at = &shares;
-    while (*at != share)
-        at = &(*at)->next;
-    *at = share->next;
+    (void) list_remove(shares, share, next);
     free(share);
 }
 

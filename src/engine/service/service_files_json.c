@@ -74,8 +74,7 @@ static bool write_more(struct listing *listing)
         if (file_task_entries(task) > 0)
             bytes_add_text(out, ",");
     } else {
-        json_close(out, ']');
-        json_close(out, '}');
+        json_close_all(out, "]}");
         listing->has_ended = true;
     }
     return !out->failed;

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/utf8.h"
 #include "engine/session/contexts.h"
 #include "engine/session/session_internal.h"
@@ -42,11 +43,7 @@ static void tell(struct capture *copy, const error *why)
 static void drop(struct capture *copy)
 {
     struct context *context = copy->context;
-    for (struct capture **at = &context->copies; *at; at = &(*at)->next)
-        if (*at == copy) {
-            *at = copy->next;
-            break;
-        }
+    (void) list_remove(context->copies, copy, next);
     session_done(context->session, &copy->saving);
     close_fd(&copy->pipes.image);
     close_fd(&copy->pipes.files);
@@ -128,10 +125,7 @@ int capture_begin(const struct capture_order *order, struct capture **ret_copy, 
     *copy = (struct capture){
         .context = context, .pipes = order->pipes, .told = order->told, .user = order->user
     };
-    struct capture **end = &context->copies;
-    while (*end)
-        end = &(*end)->next;
-    *end = copy;
+    list_append(context->copies, copy, next);
     *ret_copy = copy;
     session_touch(context->session);
     context_proceed(context);

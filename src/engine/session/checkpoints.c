@@ -2,6 +2,7 @@
 #include "engine/session/checkpoints.h"
 
 #include "base/cleanup.h"
+#include "base/list.h"
 #include "engine/audit/audit_log.h"
 #include "engine/observe/log.h"
 #include "engine/session/contexts.h"
@@ -59,11 +60,7 @@ void checkpoint_release(struct session_checkpoint *checkpoint)
 static void leave_session(struct session_checkpoint *checkpoint)
 {
     struct session *session = checkpoint->session;
-    for (struct session_checkpoint **at = &session->checkpoints; *at; at = &(*at)->older)
-        if (*at == checkpoint) {
-            *at = checkpoint->older;
-            break;
-        }
+    (void) list_remove(session->checkpoints, checkpoint, older);
     session->session_checkpoint_count--;
     session->account->session_checkpoint_count--;
     session->sessions->session_checkpoint_count--;

@@ -2,6 +2,8 @@
  * has ended. */
 #include "engine/session/contexts.h"
 
+#include "base/list.h"
+
 #include "engine/review/precheck.h"
 #include "engine/session/session_internal.h"
 #include "model/languages.h"
@@ -307,10 +309,7 @@ static struct context *context_new(struct session *session, const char *id,
     else if (run_plan_language(&session->plan, name, &context->language, err) == 0 &&
              run_plan_environment(&session->plan, session->request.place, request->given,
                                   &context->variables, err) == 0) {
-        struct context **end = &session->contexts;
-        while (*end)
-            end = &(*end)->next;
-        *end = context;
+        list_append(session->contexts, context, next);
         session->context_count++;
         return context;
     }
@@ -321,12 +320,8 @@ static struct context *context_new(struct session *session, const char *id,
 void context_free(struct context *context)
 {
     struct session *session = context->session;
-    for (struct context **at = &session->contexts; *at; at = &(*at)->next)
-        if (*at == context) {
-            *at = context->next;
-            session->context_count--;
-            break;
-        }
+    if (list_remove(session->contexts, context, next))
+        session->context_count--;
     free(context->folder);
     bytes_done(&context->variables.text);
     bytes_done(&context->between);

@@ -1,6 +1,8 @@
 /* route_usage.c - see route_usage.h. */
 #include "engine/session/route_usage.h"
 
+#include "base/list.h"
+
 #include "engine/session/session_internal.h"
 
 #include <stdlib.h>
@@ -63,11 +65,7 @@ void route_usage_end(struct session *session, struct route_usage *use)
 {
     take(session, use);
     use->ask = 0;
-    for (struct route_usage **at = &session->route_usages; *at; at = &(*at)->next)
-        if (*at == use) {
-            *at = use->next;
-            return;
-        }
+    (void) list_remove(session->route_usages, use, next);
 }
 
 void route_usage_done(struct route_usage *use)

@@ -1,6 +1,8 @@
 /* session.c - one session: from the lease of its sandbox to its end, and which callbacks
  * it makes in between. */
 #include "engine/observe/log.h"
+
+#include "base/list.h"
 #include "engine/session/contexts.h"
 #include "engine/session/session_internal.h"
 #include "engine/snapshot/restore.h"
@@ -89,13 +91,10 @@ void session_list(struct session *session, struct session_operation *operation)
 
 void session_done(struct session *session, struct session_operation *operation)
 {
-    for (struct session_operation **at = &session->operations; *at; at = &(*at)->next)
-        if (*at == operation) {
-            *at = operation->next;
-            operation->next = NULL;
-            session->operation_count--;
-            return;
-        }
+    if (list_remove(session->operations, operation, next)) {
+        operation->next = NULL;
+        session->operation_count--;
+    }
 }
 
 /* A paused session's init goes on with what it has begun. */
@@ -226,11 +225,7 @@ void session_listen(struct session *session, struct session_listener *listener)
 
 void session_unlisten(struct session *session, struct session_listener *listener)
 {
-    for (struct session_listener **at = &session->listeners; *at; at = &(*at)->next)
-        if (*at == listener) {
-            *at = listener->next;
-            return;
-        }
+    (void) list_remove(session->listeners, listener, next);
 }
 
 /* --- life ------------------------------------------------------------------------------------- */

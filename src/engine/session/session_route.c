@@ -2,6 +2,8 @@
  * What passes while cells run is reported by each of them, since it cannot be attributed to one;
  * what passes in between is reported by the next. */
 #include "engine/network/trust_bundle.h"
+
+#include "base/list.h"
 #include "engine/session/contexts.h"
 #include "engine/session/route_usage.h"
 #include "engine/session/session_internal.h"
@@ -21,11 +23,7 @@ bool session_has_egress(const struct session *session)
 
 static void forget(struct session *session, const struct run *run)
 {
-    struct run **place = &session->first_untold;
-    while (*place && *place != run)
-        place = &(*place)->next_queued;
-    if (*place)
-        *place = run->next_queued;
+    (void) list_remove(session->first_untold, run, next_queued);
 }
 
 static void conclude(struct session *session, struct run *run)
@@ -173,10 +171,7 @@ bool session_route_ends(struct session *session, struct run *run)
         conclude(session, run);
         return false;
     }
-    struct run **end = &session->first_untold;
-    while (*end)
-        end = &(*end)->next_queued;
-    *end = run;
+    list_append(session->first_untold, run, next_queued);
     run_set_state(run, RUN_COLLECTING);
     run->cell->egress_route_ask = ++session->egress_route_asks;
     egress_route_ask(session->route);

@@ -199,9 +199,7 @@ static int visit_folder(struct walk *walk, int folder, size_t length, int depth,
     _Alignas(struct listed) char entries[4096];
     long got;
     while ((got = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0)
-        for (long at = 0; at < got;) {
-            const struct listed *entry = (const struct listed *) (entries + at);
-            at += entry->length;
+        for_each_listed(entry, entries, got) {
             if (strcmp(entry->name, ".") == 0 || strcmp(entry->name, "..") == 0)
                 continue;
             if (visit(walk, folder, entry->name, length, depth, err) < 0)

@@ -142,9 +142,7 @@ static int remove_entries(const int *folders, unsigned depth, deadline end, int 
             return fail_os(err, "list a folder");
         if (deadline_has_passed(end))
             return fail(err, ERR_CONFLICT, "a program fills it as fast as it is emptied");
-        for (long at = 0; at < got;) {
-            const struct listed *entry = (const struct listed *) (entries + at);
-            at += entry->length;
+        for_each_listed(entry, entries, got) {
             if (is_dots(entry->name))
                 continue;
             removed++;
@@ -208,9 +206,7 @@ static void list_into(struct listing *listing, int folder, size_t length, uint32
     _Alignas(struct listed) char entries[8192];
     long got;
     while ((got = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0) {
-        for (long at = 0; at < got;) {
-            const struct listed *entry = (const struct listed *) (entries + at);
-            at += entry->length;
+        for_each_listed(entry, entries, got) {
             size_t name = strlen(entry->name);
             if (is_dots(entry->name) || length + name + 1 > AGENT_PATH_MAX)
                 continue;

@@ -141,9 +141,7 @@ static bool look_below(const struct sandbox *sandbox, struct operation *operatio
     long got;
     auto_fd listing = openat(place->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     while (listing >= 0 && (got = syscall(SYS_getdents64, listing, entries, sizeof entries)) > 0) {
-        for (long at = 0; at < got;) {
-            const struct listed *entry = (const struct listed *) (entries + at);
-            at += entry->length;
+        for_each_listed(entry, entries, got) {
             if (strcmp(entry->name, ".") == 0 || strcmp(entry->name, "..") == 0)
                 continue;
             if (tell) {

@@ -7,6 +7,7 @@
 #include "interpreter/image/image_parts.h"
 
 #include "base/cleanup.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,11 +28,6 @@ struct entry {
     char name[];
 };
 
-static bool begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
 /* Files and folders that every sandbox has, or that come along with the branch; and devices like
  * /dev/null. Files of /proc would describe another process. */
 static bool can_open_again(const struct stat *now, const char *path)
@@ -39,8 +35,8 @@ static bool can_open_again(const struct stat *now, const char *path)
     struct stat named;
     if (!S_ISREG(now->st_mode) && !S_ISDIR(now->st_mode) && !S_ISCHR(now->st_mode))
         return false;
-    if (path[0] != '/' || begins(path, "/proc/") || begins(path, "/sys/") ||
-        begins(path, "/dev/pts/"))
+    if (path[0] != '/' || text_begins(path, "/proc/") || text_begins(path, "/sys/") ||
+        text_begins(path, "/dev/pts/"))
         return false;
     return stat(path, &named) == 0 && named.st_dev == now->st_dev && named.st_ino == now->st_ino;
 }
@@ -138,7 +134,7 @@ static int note_one(struct descriptors *all, const struct stream *streams, int n
         return 0;
     }
     if (!can_open_again(&now, name)) {
-        if (S_ISREG(now.st_mode) && !begins(name, "/proc/") && !begins(name, "/sys/"))
+        if (S_ISREG(now.st_mode) && !text_begins(name, "/proc/") && !text_begins(name, "/sys/"))
             return note_nameless(one, &now, err);
         all->lost++;
         return 0;

@@ -6,6 +6,7 @@
 #include "interpreter/image/image_parts.h"
 
 #include "base/cleanup.h"
+#include "base/text.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -96,11 +97,6 @@ static void read_mapping(char *line, struct mapping *mapping)
     decode_path(mapping->path);
 }
 
-static bool begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
 static bool overlaps(const struct mapping *mapping, uint64_t from, uint64_t to)
 {
     return mapping->start < to && from < mapping->end;
@@ -119,7 +115,7 @@ static void look_at_file(struct look *look, const char *path, uint64_t inode)
     look->last_is_there = stat(path, &look->last) == 0 && look->last.st_ino == inode;
     look->last_is_constant = look->last_is_there && S_ISREG(look->last.st_mode) &&
                              statfs(path, &system) == 0 && (system.f_flags & ST_RDONLY) &&
-                             !begins(path, our_place);
+                             !text_begins(path, our_place);
 }
 
 static int name_file(struct look *look, struct image_area *area, error *err)
@@ -198,7 +194,7 @@ static int take_whole(struct look *look, const struct mapping *mapping, error *e
 {
     uint64_t end = end_of_file(look, mapping);
     look->space->whole[look->space->head.areas] = end - mapping->start;
-    return end == mapping->start || begins(mapping->path, our_place)
+    return end == mapping->start || text_begins(mapping->path, our_place)
                ? 0
                : hold_still(look, mapping, end, err);
 }
@@ -243,7 +239,7 @@ static int add_shared(struct look *look, const struct mapping *mapping, struct i
     size_t size = strlen(mapping->path);
     bool is_gone =
         size > sizeof gone - 1 && strcmp(mapping->path + size - (sizeof gone - 1), gone) == 0;
-    if (mapping->path[0] == '\0' || begins(mapping->path, "[anon_shmem:") || is_gone)
+    if (mapping->path[0] == '\0' || text_begins(mapping->path, "[anon_shmem:") || is_gone)
         return add_object(look, mapping, area, err);
     look_at_file(look, mapping->path, mapping->inode);
     if (!look->last_is_there || !S_ISREG(look->last.st_mode))
@@ -258,8 +254,8 @@ static int add_private(struct look *look, const struct mapping *mapping, struct 
 {
     bool has_stack = look->place->stack >= mapping->start && look->place->stack < mapping->end;
     area->kind = has_stack ? IMAGE_STACK : IMAGE_MEMORY;
-    if (mapping->path[0] == '[' && !begins(mapping->path, "[anon:") &&
-        !begins(mapping->path, "[heap]") && !begins(mapping->path, "[stack"))
+    if (mapping->path[0] == '[' && !text_begins(mapping->path, "[anon:") &&
+        !text_begins(mapping->path, "[heap]") && !text_begins(mapping->path, "[stack"))
         return fail(err, ERR_UNAVAILABLE, "memory of the kernel, %s, is mapped", mapping->path);
     if (mapping->path[0] != '/' || strcmp(mapping->path, "/dev/zero") == 0)
         return 0;
