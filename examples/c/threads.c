@@ -13,8 +13,10 @@ static int32_t print_output(void *context, int32_t stream, const void *data, siz
     return 0;
 }
 
+/* Gives `context` if the program ran, NULL if not. */
 static void *run(void *context)
 {
+    void *result = NULL;
     glb_client *client;
     glb_outcome *outcome;
     glb_run_options options = { .code = "import os\n"
@@ -27,24 +29,30 @@ static void *run(void *context)
         fprintf(stderr, "%s\n", glb_error_text());
         return NULL;
     }
-    if (glb_run(client, &options, sizeof options, &outcome) == GLB_OK)
+    if (glb_run(client, &options, sizeof options, &outcome) == GLB_OK) {
         glb_outcome_free(outcome);
-    else
+        result = context;
+    } else {
         fprintf(stderr, "%s\n", glb_error_text());
+    }
     glb_close(client);
-    return NULL;
+    return result;
 }
 
 int main(void)
 {
     pthread_t threads[4];
     int numbers[4];
+    int failed = 0;
     for (int i = 0; i < 4; i++) {
         numbers[i] = i;
         if (pthread_create(&threads[i], NULL, run, &numbers[i]) != 0)
             return 1;
     }
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
-    return 0;
+    for (int i = 0; i < 4; i++) {
+        void *result = NULL;
+        pthread_join(threads[i], &result);
+        failed |= result == NULL;
+    }
+    return failed;
 }

@@ -8,3 +8,10 @@ export function checkOptions<T extends object>(options: T, names: Names<Required
   if (wrong !== undefined)
     throw new InvalidArgumentError(`there is no option ${JSON.stringify(wrong)}; there are ${Object.keys(names).join(", ")}`);
 }
+
+/** Of a timeout in seconds, as the limit wall_ms has it. */
+export function milliseconds(timeout: number): number {
+  if (!(timeout > 0 && timeout < Infinity))
+    throw new InvalidArgumentError(`timeout is a number of seconds above 0, not ${timeout}; without it the policy's limit holds`);
+  return Math.max(1, Math.trunc(timeout * 1000));
+}

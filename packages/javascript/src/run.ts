@@ -8,7 +8,7 @@ import { events, follow, hasListeners } from "./follow.js";
 import type { Listeners, RunEvent } from "./follow.js";
 import { Execution, textFields } from "./models.js";
 import type { Artifact } from "./models.js";
-import { checkOptions } from "./options.js";
+import { checkOptions, milliseconds } from "./options.js";
 import type { Names } from "./options.js";
 import type { ServerOptions } from "./server.js";
 
@@ -49,7 +49,7 @@ function requestOf(code: string, options: RunOptions): Row {
     ...(options.policy === undefined ? {} : { policy: options.policy }),
     ...(options.template === undefined ? {} : { template: options.template }),
     ...(options.network === undefined ? {} : { network: options.network }),
-    ...(options.limits || timeout ? { limits: { ...options.limits, ...(timeout ? { wall_ms: Math.max(1, Math.trunc(timeout * 1000)) } : {}) } } : {}),
+    ...(options.limits || timeout ? { limits: { ...options.limits, ...(timeout ? { wall_ms: milliseconds(timeout) } : {}) } } : {}),
     ...(options.envs ? { env: options.envs } : {}),
     ...(files ? { files: Object.entries(files).map(([path, data]) => ({ path, ...textFields("content", data) })) } : {}),
     ...(options.stdin === undefined ? {} : textFields("stdin", options.stdin)),

@@ -10,7 +10,7 @@ import { events, follow, hasListeners } from "./follow.js";
 import type { Listeners, RunEvent } from "./follow.js";
 import { Execution, infoOf } from "./models.js";
 import type { Checkpoint, CodeContext, SandboxInfo } from "./models.js";
-import { checkOptions } from "./options.js";
+import { checkOptions, milliseconds } from "./options.js";
 import type { Names } from "./options.js";
 import type { ServerOptions } from "./server.js";
 
@@ -135,7 +135,7 @@ export class Sandbox implements AsyncDisposable {
     checkOptions(options, RUN_OPTIONS);
     if (language !== undefined && context !== undefined) throw new InvalidArgumentError("language and context exclude each other");
     const name = typeof context === "object" ? context.id : (context ?? language ?? "python");
-    const limits = options.limits || timeout ? { ...options.limits, ...(timeout ? { wall_ms: Math.max(1, Math.trunc(timeout * 1000)) } : {}) } : undefined;
+    const limits = options.limits || timeout ? { ...options.limits, ...(timeout ? { wall_ms: milliseconds(timeout) } : {}) } : undefined;
     return [`${this.#place}${pathOf("contexts", name, "run")}`, given({ code, limits, expect: options.expect, approval: options.approval })];
   }
 

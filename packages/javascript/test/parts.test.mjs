@@ -107,6 +107,11 @@ describe("results", () => {
 });
 
 describe("what JavaScript does not check", () => {
+  test("a timeout that is no number of seconds above 0 is refused, and no server is asked", async () => {
+    for (const timeout of [-1, Infinity, -0.5])
+      await assert.rejects(async () => await glovebox.run("1", { timeout }), /seconds above 0, not/);
+  });
+
   test("a misspelt option is refused, and no server is asked", async () => {
     const wrong = (call) => assert.rejects(async () => await call(), (error) => error instanceof glovebox.InvalidArgumentError && /no option "tmieout"; there are .*timeout/.test(error.message));
     await wrong(() => glovebox.run("1", { tmieout: 1 }));

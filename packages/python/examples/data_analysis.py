@@ -12,6 +12,8 @@ table first. Draw a chart where it helps; open figures are shown to the user. En
 
 
 def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     path, question = pathlib.Path(sys.argv[1]), sys.argv[2]
     with glovebox.tools(template="python") as tools:
         tools.sandbox.files.write(path.name, path.read_bytes())
