@@ -117,7 +117,7 @@ def test_unreadable_script(glovebox, tmp_path):
     done = subprocess.run(["setpriv", "--reuid", "4242", "--regid", "4242", "--clear-groups",
                            glovebox.program, "run", "script.py"], capture_output=True, cwd=tmp_path,
                           env=glovebox.environment(), check=False)
-    one_line(done, "Permission denied", "chmod")
+    one_line(done, "Permission denied", "make it readable, or ask its owner")
 
 
 @pytest.mark.parametrize("arguments, words", [
