@@ -25,7 +25,7 @@ static unsigned char *map(size_t size, bool is_huge)
     return memory;
 }
 
-/* The process that is branched: its memory is there, whoever rests. Ends with `orders`. */
+/* The process that is branched: its memory stays mapped between the copies. Ends with `orders`. */
 static void serve(int orders, int out)
 {
     size_t size;

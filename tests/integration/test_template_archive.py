@@ -246,7 +246,7 @@ def test_a_changed_file_is_refused(glovebox, tmp_path):
     refused(glovebox, write_archive(tmp_path / "a.tar.gz", entries, manifest), "digest")
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not os.path.isdir("/usr/local"), reason="only root can mount a file system there")
+@pytest.mark.skipif(os.geteuid() != 0 or not os.path.isdir("/usr/local"), reason="only root can mount a file system, and it needs /usr/local")
 def test_programs_of_the_host_may_lie_on_several_file_systems(glovebox, tmp_path):
     """/usr/local as a partition of its own: a user namespace may not show /usr without it."""
     archive = write_archive(tmp_path / "a.tar.gz", plain_entries())

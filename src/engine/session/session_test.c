@@ -339,7 +339,7 @@ TEST(sessions_that_nothing_uses_are_looked_at_every_fifth_second)
            (unsigned long long) next_look_ms());
     end();
     begin("{\"idle_seconds\":100,\"ttl_seconds\":7200}");
-    engine.accounts.local.key.id[0] = 'k'; /* who has no key has no bound */
+    engine.accounts.local.key.id[0] = 'k'; /* without a key there is no bound */
     engine.accounts.defaults.cpu_seconds_per_day = 100;
     for (int i = 0; i < 7; i++)
         fake_pass(1000);
