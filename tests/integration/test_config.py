@@ -10,7 +10,7 @@ import tempfile
 import time
 
 import pytest
-from conftest import TOP
+from conftest import BUILD, TOP
 from serving import Serving, state_of_its_own
 
 pytestmark = pytest.mark.usefixtures("python_template")
@@ -145,8 +145,7 @@ def test_a_reload_changes_what_can_change_and_names_the_rest(glovebox, request_p
     policies = request_policies
     (policies / "mine.yaml").write_text("name: mine\nextends: minimal\ndescription: one\n")
     file.write_text("key_runs_per_minute: 100\n")
-    shipped = os.environ.get("GLOVEBOX_BUILD", "build") + "/policies"
-    env = {"GLOVEBOX_POLICIES": f"{policies}:{shipped}"}
+    env = {"GLOVEBOX_POLICIES": f"{policies}:{BUILD}/policies"}
     with Serving(glovebox, "--config", file, env=env) as service:
         key = service.key()
         assert service.run("print(1)", key=key, policy="mine").headers["RateLimit-Limit"] == "100"

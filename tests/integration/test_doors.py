@@ -1,12 +1,12 @@
 """A door of its own beside the native one, in a gloveboxd that was linked for this: what a door must know is
 engine/service and doors/http, and nothing else of the daemon."""
 
-import os
 import pathlib
 import re
 import shutil
 
 import pytest
+from conftest import BUILD
 from serving import Serving, let_others_in
 
 SOURCE = pathlib.Path(__file__).parents[1] / "doors/echo_door.c"
@@ -17,10 +17,9 @@ PARTS = ("glovebox-spawner", "glovebox-init", "glovebox-egress", "glovebox-notif
 def service_with_echo_door(glovebox, tmp_path):
     folder = tmp_path / "parts"
     folder.mkdir()
-    build = pathlib.Path(os.environ["GLOVEBOX_BUILD"])
     for part in PARTS:
-        shutil.copy(build / part, folder / part)
-    shutil.copy(build / "gloveboxd_with_echo_door", folder / "gloveboxd")
+        shutil.copy(BUILD / part, folder / part)
+    shutil.copy(BUILD / "gloveboxd_with_echo_door", folder / "gloveboxd")
     let_others_in(folder)
     with Serving(glovebox, env={"GLOVEBOX_LIBEXEC": str(folder)}) as serving:
         yield serving

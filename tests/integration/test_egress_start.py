@@ -1,9 +1,8 @@
 """glovebox-egress starts beside gloveboxd: a run that comes before it is ready is served once it is."""
 
-import os
-import pathlib
 import shutil
 
+from conftest import BUILD
 from serving import Serving, let_others_in
 
 PARTS = ("gloveboxd", "glovebox-spawner", "glovebox-init", "glovebox-notify")
@@ -13,10 +12,9 @@ def test_a_run_waits_for_the_first_start(glovebox, tmp_path):
     folder, policies = tmp_path / "parts", tmp_path / "policies"
     folder.mkdir()
     policies.mkdir()
-    build = pathlib.Path(os.environ["GLOVEBOX_BUILD"])
     for part in PARTS:
-        shutil.copy(build / part, folder / part)
-    (folder / "glovebox-egress").write_text(f'#!/bin/sh\nsleep 2\nexec {build / "glovebox-egress"} "$@"\n')
+        shutil.copy(BUILD / part, folder / part)
+    (folder / "glovebox-egress").write_text(f'#!/bin/sh\nsleep 2\nexec {BUILD / "glovebox-egress"} "$@"\n')
     (folder / "glovebox-egress").chmod(0o755)
     (policies / "web.yaml").write_text("name: web\ntemplate: python\nlanguages: [python]\nnetwork: {allow: [a.example.org]}\n")
     let_others_in(folder)

@@ -464,14 +464,15 @@ class TestStartAndEnd:
         if not until(lambda: drive.plans.of[fault.program].failed, 0.01 if ended else 0.5):
             drive.told["not met"] += 1
         drive.plans.disarm()
-        if ended:
-            drive.told["serve ended"] += 1
-            wrong.append(f"serve ended with {ended}")
-            ended = service.start_again()
+        if ended is None:
+            drive.told["served"] += 1
         elif ended is False:
             wrong.append(f"after {2 * BACK_S} s it is not healthy: {service.health()}")
         else:
-            drive.told["served"] += 1
+            drive.told["serve ended"] += 1
+            wrong.append(f"serve ended with {ended}")
+            if (ended := service.start_again()) is not None:
+                raise AssertionError("\n".join(self.with_log(drive, fault, [*wrong, f"the next start, without a fault: {ended}"], log)))
         service.daemon, drive.kept = service.children().get("gloveboxd"), None
         wrong += drive.settle()
         again = service.ask("POST", "/v1/runs", RUN | {"code": "print(1)"}, headers=once)

@@ -1,14 +1,11 @@
 """gloveboxd over a simulated clock, disk, spawner and clients (tests/simulate): thousands of stories of kills, power cuts and
 failing disks, each repeated by its seed. `make simulate SEEDS=10000` is the long form, `make simulate SEED=n` repeats one."""
 
-import os
-import pathlib
 import subprocess
 
 import pytest
+from conftest import BUILD, TOP
 
-BUILD = pathlib.Path(os.environ.get("GLOVEBOX_BUILD", "build")).resolve()
-TOP = pathlib.Path(__file__).resolve().parents[2]
 KEPT = TOP / "tests" / "simulate" / "kept-seeds"
 PLANTED = {
     "no-intent": "has no receipt",

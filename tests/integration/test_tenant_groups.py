@@ -9,9 +9,9 @@ import time
 
 import pytest
 
+from conftest import BUILD
 from spawner_client import Spawner, v1_or_v2_groups
 
-BUILD = pathlib.Path(os.environ.get("GLOVEBOX_BUILD", "build"))
 STATE = pathlib.Path(os.environ.get("GLOVEBOX_STATE", "/var/lib/glovebox"))
 TEMPLATE = STATE / "templates/minimal/root"
 GROUP = f"glovebox-tenants-{os.getpid()}"

@@ -138,6 +138,7 @@ int session_resume(struct session *session, error *err)
     session->is_over_day = false;
     int64_t paused_ms = now_ms() - session->paused_at;
     session->state = SESSION_RUNNING;
+    session->began_at += paused_ms;
     if (session->age_ends.at_ms != 0)
         session->age_ends.at_ms += paused_ms;
     session_touch(session);

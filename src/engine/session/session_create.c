@@ -49,7 +49,7 @@ static uint64_t usual_ms(const struct session *session, uint64_t usual,
 /* A time to live counts from now, and never leads beyond the age that the policy allows. */
 static int grant_time(struct session *session, const struct session_request *request, error *err)
 {
-    uint64_t lived_ms = (uint64_t) (wall_clock_ms() - session->created_ms);
+    uint64_t lived_ms = (uint64_t) (now_ms() - session->began_at);
     if (request->has_idle &&
         grant_ms(session, "idle_seconds", request->idle_ms, SESSIONS_IDLE, err) < 0)
         return -1;
@@ -112,6 +112,7 @@ static int fill_in(struct session *session, struct session_request *request, err
         policy_permits_session(session->plan.policy, err) < 0 || check_number(session, err) < 0)
         return -1;
     session->created_ms = wall_clock_ms();
+    session->began_at = now_ms();
     session->idle_ms = usual_ms(session, UINT64_C(10) * 60 * 1000, SESSIONS_IDLE);
     session->age_ends =
         deadline_in((int64_t) usual_ms(session, UINT64_C(24) * 60 * 60 * 1000, SESSIONS_AGE));

@@ -43,6 +43,7 @@ struct session {
     int64_t charge_ms;   /* until the one after it */
 
     int64_t created_ms, ended_ms; /* since 1970 */
+    int64_t began_at;             /* on the clock of deadlines; pauses are no part of its age */
     uint64_t idle_ms;             /* it ends when it was not used for so long */
 
     /* While it is paused; its deadlines stand still. */

@@ -178,6 +178,42 @@ TEST(a_pause_refuses_work_and_stops_the_clocks)
     end();
 }
 
+static bool may_live(uint64_t seconds)
+{
+    struct session_request more = { .has_ttl = true, .ttl_ms = 1000 * seconds };
+    error err = { 0 };
+    bool is_granted = session_change(session, &more, &err) == 0;
+    expect(is_granted || err.code == ERR_LIMIT, "%s", err.text);
+    return is_granted;
+}
+
+/* Its age is counted by the clock of deadlines, which a step of the clock on the wall does not
+ * move. */
+TEST(no_time_to_live_leads_beyond_the_age_that_the_policy_allows)
+{
+    error err = { 0 };
+    begin("{\"idle_seconds\":1000,\"ttl_seconds\":100}");
+    const struct policy *policy = session->plan.policy;
+    static struct policy brief;
+    brief = *policy;
+    brief.sessions.values[SESSIONS_AGE] = 200000;
+    session->plan.policy = &brief;
+    for (int i = 0; i < 60; i++)
+        fake_pass(1000);
+    expect(may_live(140) && !may_live(141), "a minute of its 200 s is over");
+    session->created_ms += 3600000; /* as if the clock had been set back an hour */
+    expect(may_live(140) && !may_live(141), "the clock was set back");
+    session->created_ms -= 7200000;
+    expect(may_live(140) && !may_live(141), "the clock was set forward");
+    require(session_pause(session, false, &err) == 0, "%s", err.text);
+    for (int i = 0; i < 60; i++)
+        fake_pass(1000);
+    require(session_resume(session, &err) == 0, "%s", err.text);
+    expect(may_live(140) && !may_live(141), "a pause is no part of it");
+    session->plan.policy = policy;
+    end();
+}
+
 TEST(a_paused_session_that_uses_the_processor_is_lost)
 {
     error err;
@@ -381,6 +417,7 @@ TESTS(CASE(a_session_keeps_its_sandbox_until_it_ends),
       CASE(so_many_operations_are_under_way_at_most),
       CASE(idle_and_lifetime_deadlines_end_a_session),
       CASE(a_pause_refuses_work_and_stops_the_clocks),
+      CASE(no_time_to_live_leads_beyond_the_age_that_the_policy_allows),
       CASE(a_paused_session_that_uses_the_processor_is_lost),
       CASE(a_session_without_a_sandbox_ends_with_the_cause), CASE(a_session_waits_for_a_slot),
       CASE(processor_time_is_charged_once_in_whole_milliseconds),
