@@ -107,7 +107,8 @@ static int spelled(const struct view *view, size_t at, enum spelling spelling, c
     return spelling == AS_JSON ? spelled_in_json(text, has, c) : spelled_in_html(text, has, c);
 }
 
-/* Bytes at `at` that are the word: all of them, or 0. *ret_may_be if they end before it does. */
+/* Bytes at `at` that are the word, or as much as is enough of it; else 0. *ret_may_be if they end
+ * before it does. */
 static size_t match(const struct view *view, size_t at, enum spelling spelling,
                     const struct redact_word *word, bool *ret_may_be)
 {
@@ -117,7 +118,7 @@ static size_t match(const struct view *view, size_t at, enum spelling spelling,
             at + size < view->size ? spelled(view, at + size, spelling, word->at[i]) : IS_CUT;
         *ret_may_be |= used == IS_CUT;
         if (used <= 0)
-            return 0;
+            return i < redact_enough(word->size) ? 0 : size;
         size += (size_t) used;
     }
     return size;

@@ -1,5 +1,6 @@
 /* redact.h - takes secrets out of bytes that stream by: each occurrence becomes stars of the same
- * length, wherever the pieces were cut, also as URLs, JSON and HTML write it. Pure; any thread. */
+ * length, wherever the pieces were cut, also as URLs, JSON and HTML write it, and without the last
+ * quarter if it is long. Pure; any thread. */
 #pragma once
 
 #include <stddef.h>
@@ -8,6 +9,7 @@
 enum {
     REDACT_WORDS_MAX = 64,
     REDACT_WORD_MAX = 4096,
+    REDACT_LONG = 16,
     REDACT_SPELLED_MAX = 10, /* bytes of one character, "&#x002F;" */
     REDACT_HOLD_MAX = REDACT_WORD_MAX * REDACT_SPELLED_MAX,
 };
@@ -16,6 +18,12 @@ struct redact_word {
     const char *at; /* borrowed */
     size_t size;    /* 1 to REDACT_WORD_MAX */
 };
+
+/* A server that shortens what it repeats leaves so much that the rest could be guessed. */
+static inline size_t redact_enough(size_t size)
+{
+    return size < REDACT_LONG ? size : size - size / 4;
+}
 
 struct redact {
     const struct redact_word *words;

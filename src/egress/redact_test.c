@@ -5,9 +5,11 @@
 
 #include <string.h>
 
-static const struct redact_word words[] = {
-    { "Bearer abcabcd", 14 }, { "abcabcd", 7 }, { "xyxyz", 5 }, { "k/1+ 2\"<%\\&", 11 }
-};
+static const struct redact_word words[] = { { "Bearer abcabcd", 14 },
+                                            { "abcabcd", 7 },
+                                            { "xyxyz", 5 },
+                                            { "k/1+ 2\"<%\\&", 11 },
+                                            { "Long/0123456789abcde", 20 } };
 
 enum { ROOM = 2 * REDACT_HOLD_MAX };
 
@@ -52,6 +54,13 @@ TEST(words_become_stars_wherever_the_pieces_are_cut)
         { "=k/1&#43; 2&quot;&LT;%\\&amp;.", "=***************************." },
         { "=&#107;&#x2f;1&#x002B; 2&#34;&lt;%\\&#038;",
           "=****************************************" },
+        { "Long/0123456789abcde", "********************" },
+        { "Long/0123456789abcd", "*******************" }, /* a server has cut it */
+        { "Long/0123456789\u2026", "***************\u2026" },
+        { "Long/012345678 ...", "Long/012345678 ..." },
+        { "Long%2F0123456789abc%", "********************%" },
+        { "Long/0123456789abcabcabcd", "*************************" },
+        { "Long/0123456Long/0123456789", "Long/0123456***************" },
         { "k%2G1 k\\u002 k&#47 k%2F1%2", "k%2G1 k\\u002 k&#47 k%2F1%2" },
     };
     for_each(fact, facts)

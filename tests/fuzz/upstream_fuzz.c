@@ -20,9 +20,13 @@ enum { TEXT_MAX = 16384, WORDS_MAX = 8 };
 
 static void cover(char *text, size_t size, const char *origin, const struct redact_word *word)
 {
-    for (size_t at = 0; at + word->size <= size; at++)
-        if (memcmp(origin + at, word->at, word->size) == 0)
-            memset(text + at, '*', word->size);
+    for (size_t at = 0; at < size; at++) {
+        size_t same = 0;
+        while (same < word->size && at + same < size && origin[at + same] == word->at[same])
+            same++;
+        if (same >= redact_enough(word->size))
+            memset(text + at, '*', same);
+    }
 }
 
 /* "PIECE word,word\ntext": pieces of so many bytes. */

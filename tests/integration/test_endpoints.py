@@ -67,6 +67,8 @@ class Upstream(http.server.BaseHTTPRequestHandler):
         elif kind == "spelled":
             self.answer((given.split()[-1] + " " + PASSWORD + " " + given.replace("/", "%2F").replace("+", "%2B")
                          + given.replace("+", "%2b") + given.replace("+", "\\u002B") + given.replace("/", "&#x2F;")).encode())
+        elif kind == "shortened":
+            self.answer(f"{given[:-4]}… {given[:-1]}".encode(), X_You_Said=given[:-1])
         elif kind == "pieces":
             self.answer(b"", Transfer_Encoding="chunked")
             for byte in f"the secret is {given}!".encode() * 20:
@@ -205,6 +207,14 @@ def test_other_spellings_of_a_secret_are_found(world):
     with opened(world, github()):
         _, body = ask(world, "/spelled")
     assert b"****" in body and b"0123456789abcdef" not in body, body
+
+
+def test_a_secret_that_a_server_has_shortened_is_found(world):
+    records = []
+    with opened(world, github(), records):
+        head, body = ask(world, "/shortened")
+    assert body == "{}… {}".format("*" * len(SECRET[:-4]), "*" * len(SECRET[:-1])).encode()
+    assert b"X-You-Said: " + b"*" * len(SECRET[:-1]) + b"\r\n" in head and only(records)["scrubbed"] >= 3
 
 
 def test_bodies_go_up_and_down_whole(world):
