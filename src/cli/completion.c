@@ -1,6 +1,6 @@
 /* completion.c - `glovebox completion bash|zsh|fish`: scripts printed from the same tables that
- * parse. A verb without a table of flags offers the words of its arguments column:
- * "build|list|show". */
+ * parse. What a verb's arguments column has in small letters is offered as it stands there:
+ * "build|list|show [NAME]", "[OPTIONS|install]". */
 #include "cli/commands.h"
 
 #include "base/table.h"
@@ -17,15 +17,15 @@
     "glovebox " listing " 2>/dev/null | sed -n \"s/^\\(" word "\\) .*/\\1/p\" | sed \"s/.* //\""
 #define OFFER_PATHS(kind) /* a line each: they may have blanks */ \
     "compopt -o filenames; local IFS=$'\\n'; COMPREPLY=($(compgen " kind " -- \"$cur\"))"
-#define OFFER_WORDS(words)                                                                     \
-    {                                                                                          \
-        "COMPREPLY=($(compgen -W '" words "' -- \"$cur\"))", "(" words ")", " -a '" words "'", \
-            NULL                                                                               \
+#define OFFER_WORDS(words)                                                                        \
+    {                                                                                             \
+        "COMPREPLY=($(compgen -W '" words "' -- \"$cur\"))", "(" words ")", " -f -a '" words "'", \
+            NULL                                                                                  \
     }
-#define OFFER_OF(names)                                                       \
-    {                                                                         \
-        "COMPREPLY=($(compgen -W \"$(" names ")\" -- \"$cur\"))",             \
-            "{compadd -- ${(f)\"$(" names ")\"}}", " -a '(" names ")'", names \
+#define OFFER_OF(names)                                                          \
+    {                                                                            \
+        "COMPREPLY=($(compgen -W \"$(" names ")\" -- \"$cur\"))",                \
+            "{compadd -- ${(f)\"$(" names ")\"}}", " -f -a '(" names ")'", names \
     }
 
 /* What a shell does to offer values, a row for each kind and shell. */
@@ -33,9 +33,9 @@ static const struct {
     const char *bash, *zsh, *fish;
     const char *names; /* the command alone; NULL: there is none */
 } offers[] = {
-    [VALUES_NONE] = { ":", " ", "" },
+    [VALUES_NONE] = { ":", " ", " -f" },
     [VALUES_FILE] = { OFFER_PATHS("-f"), "_files", " -F" },
-    [VALUES_FOLDER] = { OFFER_PATHS("-d"), "_files -/", " -a '(__fish_complete_directories)'" },
+    [VALUES_FOLDER] = { OFFER_PATHS("-d"), "_files -/", " -f -a '(__fish_complete_directories)'" },
     [VALUES_LANGUAGE] = OFFER_WORDS("python bash node r c cpp perl"),
     [VALUES_SCOPE] = OFFER_WORDS("run sessions approve audit admin"),
     [VALUES_FORMAT] = OFFER_WORDS("openai anthropic mcp openapi"),
@@ -77,23 +77,39 @@ static void print_quoted(const char *text, const char *special)
             (void) printf(strchr(special, *text) ? "\\%c" : "%c", *text);
 }
 
-/* Verbs of their own, "build|list|show"; not what stands for something: "ID", "FILE|-". */
-static bool has_words(const char *arguments)
+/* The next word in small letters, as "build" of "build|list [NAME]" or "install" of
+ * "[OPTIONS|install]"; not what stands for something (ID), nor a flag. NULL: there is none. */
+static const char *next_word(const char *arguments, size_t *ret_length)
 {
-    return *arguments >= 'a' && *arguments <= 'z' &&
-           memchr(arguments, '|', strcspn(arguments, " "));
+    static const char ends[] = " []|";
+    for (arguments += strspn(arguments, ends); *arguments; arguments += strspn(arguments, ends)) {
+        *ret_length = strcspn(arguments, ends);
+        if (*arguments >= 'a' && *arguments <= 'z')
+            return arguments;
+        arguments += *ret_length;
+    }
+    return NULL;
 }
 
-/* The words at the beginning of "build|list|show [NAME]", none of "[OPTIONS] …". */
+static bool has_words(const struct command *command)
+{
+    size_t length;
+    return next_word(command->arguments, &length) != NULL;
+}
+
+/* Whether one of the words has to follow, as of "build|list [NAME]"; else a name may as well. */
+static bool begins_with_words(const struct command *command)
+{
+    return *command->arguments >= 'a' && *command->arguments <= 'z';
+}
+
 static void print_words(const struct command *command)
 {
-    const char *arguments = command->arguments;
-    size_t length = strcspn(arguments, " ");
-    if (!has_words(arguments))
-        return;
-    for (size_t index = 0; index < length; index++)
-        (void) putchar(arguments[index] == '|' ? ' ' : arguments[index]);
-    aliases_print(command);
+    size_t length = 0;
+    for (const char *word = command->arguments; (word = next_word(word + length, &length));)
+        (void) printf("%.*s ", (int) length, word);
+    if (begins_with_words(command))
+        aliases_print(command);
 }
 
 static void print_bash_verb(const struct command *command, const struct option_table *table)
@@ -121,7 +137,10 @@ static void print_bash_verb(const struct command *command, const struct option_t
     (void) puts("'");
     if (names_for(command)) /* asked for only where one can stand */
         (void) printf("        [ \"$COMP_CWORD\" -lt %d ] || ids=$(%s)\n",
-                      has_words(command->arguments) ? 3 : 2, names_for(command));
+                      begins_with_words(command) ? 3 : 2, names_for(command));
+    if (has_words(command) && !begins_with_words(command))
+        (void) puts("        [ \"$COMP_CWORD\" -gt 2 ] || ids+=$'\\n'${words// /$'\\n'}\n"
+                    "        words=''");
     (void) puts("        ;;");
 }
 
@@ -138,7 +157,11 @@ static void print_bash(void)
     (void) fputs("        COMPREPLY=($(compgen -W '", stdout);
     for (unsigned index = 0; (command = command_at(index)); index++)
         (void) printf("%s ", command->name);
-    (void) puts("' -- \"$cur\"))\n        return\n    fi\n    case ${COMP_WORDS[1]} in");
+    (void) puts(
+        "' -- \"$cur\"))\n        return\n    fi\n" /* --policy=data is three words of bash */
+        "    if [ \"$cur\" = = ]; then cur=''\n"
+        "    elif [ \"$prev\" = = ]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
+        "    case ${COMP_WORDS[1]} in");
     for (unsigned index = 0; (command = command_at(index)); index++)
         print_bash_verb(command, options_of_verb(command->name));
     (void) puts("    esac\n"
@@ -157,10 +180,10 @@ static void print_bash(void)
 static void print_zsh_row(const struct option_row *row)
 {
     if (row->letter)
-        (void) printf(" \\\n            '(-%c --%s)'{-%c,--%s}'[", row->letter, row->name,
-                      row->letter, row->name);
+        (void) printf(" \\\n            '(-%c --%s)'{-%c%s,--%s%s}'[", row->letter, row->name,
+                      row->letter, row->value ? "+" : "", row->name, row->value ? "=" : "");
     else
-        (void) printf(" \\\n            '--%s[", row->name);
+        (void) printf(" \\\n            '--%s%s[", row->name, row->value ? "=" : "");
     print_quoted(row->text, "[]:");
     (void) fputs("]", stdout);
     if (row->value) {
@@ -191,16 +214,20 @@ static void print_zsh(void)
         for (size_t row = 0; table && row < table->count; row++)
             if (table->rows[row].text)
                 print_zsh_row(&table->rows[row]);
-        if (has_words(command->arguments)) {
+        if (begins_with_words(command)) {
             (void) fputs(" '1:what:(", stdout);
             print_words(command);
             (void) fputs(")'", stdout);
         }
+        (void) fputs(" '*:what:{", stdout);
+        if (has_words(command) && !begins_with_words(command)) {
+            (void) fputs("(( CURRENT > 2 )) || compadd ", stdout);
+            print_words(command);
+            (void) fputs("; ", stdout);
+        }
         if (names_for(command))
-            (void) printf(" '*:what:{compadd -- ${(f)\"$(%s)\"}; _files}' ;;\n",
-                          names_for(command));
-        else
-            (void) puts(" '*:file:_files' ;;");
+            (void) printf("compadd -- ${(f)\"$(%s)\"}; ", names_for(command));
+        (void) puts("_files}' ;;");
     }
     /* Sourced it registers itself; from a folder of fpath it is the function. */
     (void) puts("    esac\n}\n"
@@ -229,9 +256,9 @@ static void print_fish(void)
             print_quoted(row->text, "");
             (void) puts("'");
         }
-        if (has_words(command->arguments)) {
-            (void) printf(FISH "; and test (count (commandline -opc)) -eq 2' -f -a '",
-                          command->name);
+        if (has_words(command)) {
+            (void) printf(FISH "; and test (count (commandline -opc)) -eq 2'%s -a '", command->name,
+                          begins_with_words(command) ? " -f" : "");
             print_words(command);
             (void) puts("'");
         }

@@ -234,6 +234,35 @@ def test_bash_completion_offers_what_fits(glovebox, tmp_path):
     assert bash_offers(glovebox, "glovebox", "exec", "--cod") == []
     assert bash_offers(glovebox, "glovebox", "key", "create", "--scope", "s") == ["sessions"]
     assert bash_offers(glovebox, "glovebox", "manifest", "--format", "open") == ["openai", "openapi"]
+    assert bash_offers(glovebox, "glovebox", "run", "--language", "=", "py") == ["python"]  # `--language=py`, as bash has it
+    assert set(bash_offers(glovebox, "glovebox", "key", "create", "--scope", "=")) >= {"run", "sessions"}
+
+
+WORDS_OF_VERBS = [("libs re", ["request", "review"]), ("mcp in", ["install"]), ("approvals rev", ["revoke"]), ("limits rep", ["report"])]
+
+
+def test_words_that_may_follow_a_verb_are_offered(glovebox):
+    """`libs request`, where a template's name may stand as well, and `mcp install`, where nothing has to stand."""
+    for words, offered in WORDS_OF_VERBS:
+        assert bash_offers(glovebox, "glovebox", *words.split()) == offered, words
+    assert bash_offers(glovebox, "glovebox", "mcp", "install", "in") == []
+    zsh = glovebox("completion", "zsh").stdout.decode()
+    for words in ("request review approve deny", "install", "revoke", "report"):
+        assert f"compadd {words} ;" in zsh or f"'1:what:({words} )'" in zsh, words
+    assert "'--policy=[" in zsh or "--policy=}'[" in zsh  # zsh takes --policy=NAME, too
+
+
+@pytest.mark.skipif(not shutil.which("fish"), reason="no fish is installed")
+def test_fish_offers_files_only_where_they_can_stand(glovebox):
+    (glovebox.folder / "g.fish").write_bytes(glovebox("completion", "fish").stdout)
+    (glovebox.folder / "script.py").touch()
+    asked = [*(words for words, _ in WORDS_OF_VERBS), "run --language ", "run --wall ", "run --file "]
+    lines = "; echo ==; ".join(f"complete -C 'glovebox {words}'" for words in asked)
+    told = subprocess.run(["fish", "--no-config", "-c", f"source g.fish; {lines}"], capture_output=True, text=True, check=True,
+                          env=glovebox.environment({"HOME": str(glovebox.folder)}), cwd=glovebox.folder, timeout=120).stdout
+    offered = [[line.split("\t")[0] for line in part.splitlines()] for part in told.split("==\n")]
+    assert [sorted(names) for names in offered[:4]] == [names for _, names in WORDS_OF_VERBS]
+    assert "python" in offered[4] and "script.py" not in offered[4] and offered[5] == [] and "script.py" in offered[6]
 
 
 @pytest.mark.usefixtures("python_template")
