@@ -377,6 +377,12 @@ def test_an_ordinary_user_reviews(libs):
         assert not pathlib.Path(state, "libs", request, "home").exists(), "settings with passwords do not stay"
 
 
+def test_an_index_that_cannot_be_reached_is_named_as_such(libs):
+    libs.env["PIP_INDEX_URL"] = "http://127.0.0.1:1/simple"
+    said = libs("review", ask(libs, "helper"), code=125)
+    assert "the package index cannot be reached; check the network and pip's settings" in said and "no wheel" not in said, said
+
+
 def test_a_review_says_how_large_it_gets(libs):
     seen = libs("review", ask(libs, "greet"))
     [greet, helper] = json.loads(libs("review", ask(libs, "greet"), "--json"))["review"]["files"]
@@ -385,7 +391,8 @@ def test_a_review_says_how_large_it_gets(libs):
 
 
 @pytest.mark.parametrize("words, failure", [
-    (["sourceonly"], "a source archive is not taken"), (["helper", "--version", "9"], "no wheel of helper 9")])
+    (["sourceonly"], "A source archive is not taken"), (["nowhere"], "no wheel of nowhere for this template: is the name right?"),
+    (["helper", "--version", "9"], "no wheel of helper 9 for this template; it has 1.1, 1.2")])
 def test_what_is_no_wheel_is_not_taken(libs, words, failure):
     request = ask(libs, *words)
     assert failure in libs("review", request, code=125)

@@ -7,10 +7,6 @@ import time
 
 BATCH = 8    # wheels that one pip fetches
 AT_ONCE = 3  # of these
-NO_WAY = ("NewConnectionError", "ConnectTimeoutError", "ReadTimeoutError", "name resolution", "Connection refused",
-          "Network is unreachable", "ProxyError", "Connection reset")
-
-
 def read_lock(text, wanted):
     """Rows as pip has them, NAME==VERSION ; MARKER --hash=sha256:...; None if it was made for another list."""
     if head_of(wanted) not in text.splitlines():
@@ -40,14 +36,6 @@ def in_folder(folder):
         except utils.InvalidWheelFilename:
             os.unlink(os.path.join(folder, name))
     return found
-
-
-def unreachable(said):
-    return any(word in said for word in NO_WAY)
-
-
-NOT_REACHED = ("the package index cannot be reached; check the network and pip's settings (pip config list), or build a "
-               "template that needs none of it, as python-small")
 
 
 class Fetching:
@@ -90,7 +78,7 @@ class Fetching:
             return (f"the index has other archives than the lock names: {plain(found.group(1)) if found else 'see pip'}; "
                     f"remove the lock to have it written anew, if you trust the index")
         if unreachable(said):
-            return NOT_REACHED
+            return f"{NOT_REACHED}, or build a template that needs none of it, as python-small"
         missing = re.search(r"No matching distribution found for (\S+)", said)
         return why_not(said, plain(missing.group(1)).replace("==", " ") if missing else "one of them")
 

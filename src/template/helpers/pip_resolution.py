@@ -18,6 +18,9 @@ except ImportError:
 PAPER_MOST = 1 << 20
 PACKAGES_MOST = 200
 ROUNDS_MOST = 400
+NO_WAY = ("NewConnectionError", "ConnectTimeoutError", "ReadTimeoutError", "name resolution", "Connection refused",
+          "Network is unreachable", "ProxyError", "Connection reset")
+NOT_REACHED = "the package index cannot be reached; check the network and pip's settings (pip config list)"
 
 
 def same(name):
@@ -38,10 +41,19 @@ def indexes_in(said):
     return found or "the index that pip asks where none is configured"
 
 
+def unreachable(said):
+    return any(word in said for word in NO_WAY)
+
+
 def why_not(said, wanted):
+    if unreachable(said):
+        return NOT_REACHED
     if "No matching distribution" in said:
-        return (f"the index has no wheel of {wanted} for this template, or for what it depends on; a source archive is not "
-                f"taken: it runs its author's code when it is installed")
+        others = re.search(r"\(from versions: (?!none)([^)]*)\)", said)
+        if others:
+            return f"the index has no wheel of {wanted} for this template; it has {plain(', '.join(others[1].split(', ')[-5:]))}"
+        return (f"the index has no wheel of {wanted} for this template: is the name right? A source archive is not taken: it "
+                f"runs its author's code when it is installed")
     errors = [line for line in said.splitlines() if line.startswith("ERROR: ")] or said.splitlines() or ["no word"]
     return "pip: " + plain(errors[-1].removeprefix("ERROR: "))
 
