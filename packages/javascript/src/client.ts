@@ -181,12 +181,16 @@ function drained(request: NodeJS.WritableStream): Promise<void> {
   });
 }
 
+const NO_TLS = /wrong.version.number|packet.length.too.long|record.layer.failure/i;
+
 /** No connection was made, so that nothing was asked. */
 function isUnreached(error: NodeJS.ErrnoException): boolean {
-  return error.syscall === "connect" || error.syscall === "getaddrinfo";
+  return error.syscall === "connect" || error.syscall === "getaddrinfo" || NO_TLS.test(error.message);
 }
 
 function unreached(endpoint: Endpoint, error: NodeJS.ErrnoException): GloveboxError {
+  if (NO_TLS.test(error.message))
+    return new ConnectionLostError(`what listens at ${endpoint.place} speaks no TLS: write http:// for glovebox serve's own address, or name the proxy's`);
   return new ConnectionLostError(`no server answers at ${endpoint.place} (${error.code ?? error.message}); start it there: glovebox serve, or name another`);
 }
 

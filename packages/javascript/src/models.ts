@@ -182,8 +182,11 @@ export class Execution {
     if (row) return { name: textOf(row["name"]) ?? "", value: textOf(row["value"]) ?? "", traceback };
     if (this.status === "ok") return undefined;
     if (this.status !== "error") return { name: NAMES[this.status] ?? this.status, value: this.explain(), traceback: "" };
-    const how = this.exitCode === undefined ? `signal ${String(this.raw["signal"])}` : `exit code ${this.exitCode}`;
-    return { name: "ProgramFailed", value: `the program ended with ${how}`, traceback: this.stderr };
+    return { name: "ProgramFailed", value: `the program ended with ${this.#ending()}`, traceback: this.stderr };
+  }
+
+  #ending(): string {
+    return this.exitCode === undefined ? `signal ${String(this.raw["signal"])}` : `exit code ${this.exitCode}`;
   }
 
   get stdout(): string {
@@ -204,7 +207,10 @@ export class Execution {
     const lines: string[] = [];
     const row = this.raw["error"] ? rowOf(this.raw["error"]) : undefined;
     if (this.limit) lines.push(this.limit.message);
-    else if (row) lines.push(`${textOf(row["name"]) ?? ""}: ${textOf(row["value"]) ?? ""}`);
+    else if (row) {
+      const ending = row["name"] === "ContextEnded" && this.exitCode !== undefined ? ` (${this.#ending()})` : "";
+      lines.push(`${textOf(row["name"]) ?? ""}: ${textOf(row["value"]) ?? ""}${ending}`);
+    } else if (this.status === "error") lines.push(`the program ended with ${this.#ending()}`);
     lines.push(...this.denials.slice(0, 5).map((denial) => denial.message));
     if (this.denials.length > 5) lines.push(`${this.denials.length - 5} more were refused`);
     if (this.status === "pending_approval") lines.push(`it waits for a person: glovebox approvals show ${this.approval ?? ""}`);
@@ -233,7 +239,7 @@ export function entryOf(value: unknown, folder?: string): EntryInfo {
   const row = rowOf(value);
   const relative = textOf(row["path"]) ?? "";
   const [target, targetType] = [textOf(row["target"]), textOf(row["target_type"])];
-  const path = absolute(folder === undefined ? relative : `${folder.replace(/\/$/, "")}/${relative}`);
+  const path = absolute(folder === undefined ? relative : `${folder}/${relative}`);
   return {
     name: textOf(row["name"]) ?? path.slice(path.lastIndexOf("/") + 1),
     path,
@@ -246,9 +252,10 @@ export function entryOf(value: unknown, folder?: string): EntryInfo {
   };
 }
 
-/** Where a path lies inside: a relative one below /workspace. */
+/** Where a path lies inside: a relative one below /workspace; "./" and "//" say nothing. */
 export function absolute(path: string): string {
-  return path.startsWith("/") ? path : `/workspace/${path}`;
+  const parts = (path.startsWith("/") ? path : `/workspace/${path}`).split("/");
+  return `/${parts.filter((part) => part !== "" && part !== ".").join("/")}`;
 }
 
 /** A change below a watched folder: create, write, remove, rename, mode; lost: changes were missed. */

@@ -51,7 +51,8 @@ export function shown(execution: Execution, limit = ANSWER_MAX): string {
   const parts = [execution.stdout];
   for (const result of execution.results) parts.push(result.text ?? `[${result.formats().join(", ")}]`);
   if (execution.stderr) parts.push(`stderr:\n${execution.stderr}`);
-  if (execution.error) parts.push(execution.error.traceback, execution.explain());
+  // that of a program which failed is what stands in stderr
+  if (execution.error) parts.push(execution.error.name === "ProgramFailed" ? "" : execution.error.traceback, execution.explain());
   else if (execution.denials.length > 0) parts.push(execution.explain());
   for (const artifact of execution.artifacts) parts.push(`file: ${artifact.path} (${artifact.bytes} bytes)`);
   return clipped(parts.filter(Boolean).map((part) => part.replace(/\n+$/, "")).join("\n") || "(no output)", limit);

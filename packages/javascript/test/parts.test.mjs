@@ -137,6 +137,15 @@ describe("servers that are none", () => {
       await assert.rejects(refused, { name: "ConnectionLostError", message: `no server answers at ${place}; start it there: glovebox serve, or name another` });
     });
 
+  test("one without TLS", async () => {
+    const server = createServer().listen(0, "127.0.0.1");
+    await new Promise((resolve) => server.once("listening", resolve));
+    const url = `https://127.0.0.1:${server.address().port}`;
+    const message = `what listens at ${url} speaks no TLS: write http:// for glovebox serve's own address, or name the proxy's`;
+    await assert.rejects(new Client({ url }).call("POST", "/v1/runs", {}), { name: "ConnectionLostError", message });
+    server.close();
+  });
+
   /** A server that answers all with these bytes, or does what a function says. */
   async function against(answer, body) {
     const server = createTcpServer((peer) => {

@@ -49,6 +49,10 @@ describe("answers", () => {
       assert.equal(await tools.handler("execute_python", { code: "x = 1" }), "(no output)");
       assert.match(await tools.handler("execute_python", { code: "1 / 0" }), /ZeroDivisionError/);
       assert.equal(tools.last.status, "error");
+      assert.equal(await tools.handler("run_shell", { command: "false" }), "the program ended with exit code 1");
+      assert.equal(await tools.handler("run_shell", { command: "echo no >&2; (exit 4)" }), "stderr:\nno\nthe program ended with exit code 4");
+      assert.match(await tools.handler("run_shell", { command: "exit 3" }), / \(exit code 3\)$/);
+      for (const path of [".", "/workspace/"]) assert.equal(await tools.handler("list_files", { path }), "/workspace/a.csv 6");
       assert.match(await tools.handler("read_file", { path: "none" }), /^error: /);
       const long = await tools.handler("execute_python", { code: "print('x' * 100000)" });
       assert.ok(long.length < 21_000 && long.includes("characters are left out"));

@@ -1,10 +1,12 @@
 """The package itself: what it costs to import, and that it hides keys."""
 
 import asyncio
+import http.server
 import json
 import pathlib
 import subprocess
 import sys
+import threading
 
 import glovebox
 import glovebox._sync.client
@@ -87,6 +89,28 @@ def test_a_server_that_is_not_there_is_named_with_what_to_do(named, place):
             await glovebox.arun("1", **named)
         assert str(caught.value) == says
     asyncio.run(asynchronous())
+
+
+class Quiet(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+def test_a_server_without_tls_is_told_from_one_that_is_not_there():
+    with http.server.HTTPServer(("127.0.0.1", 0), Quiet) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"https://127.0.0.1:{server.server_port}"
+        says = f"what listens at {url} speaks no TLS: write http:// for glovebox serve's own address, or name the proxy's"
+        with pytest.raises(glovebox.ConnectionLost) as caught:
+            glovebox.run("1", url=url)
+        assert str(caught.value) == says
+
+        async def asynchronous():
+            with pytest.raises(glovebox.ConnectionLost) as caught:
+                await glovebox.arun("1", url=url)
+            assert str(caught.value) == says
+        asyncio.run(asynchronous())
+        server.shutdown()
 
 
 def test_one_server_is_named():

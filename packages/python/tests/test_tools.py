@@ -45,6 +45,10 @@ def test_a_task_over_several_calls(make):
     assert tools.handler("read_file", {"path": "a.csv"}) == "x\n1\n2\n"
     assert "a.csv" in tools.handler("list_files", {"path": "/workspace"})
     assert "ZeroDivisionError" in tools.handler("execute_python", {"code": "1 / 0"})
+    assert tools.handler("run_shell", {"command": "false"}) == "the program ended with exit code 1"
+    assert tools.handler("run_shell", {"command": "echo no >&2; (exit 4)"}) == "stderr:\nno\nthe program ended with exit code 4"
+    assert tools.handler("run_shell", {"command": "exit 3"}).endswith(" (exit code 3)")
+    assert tools.handler("list_files", {"path": "."}) == tools.handler("list_files", {"path": "/workspace/"}) == "/workspace/a.csv 6"
 
 
 @pytest.mark.parametrize("name, arguments", [

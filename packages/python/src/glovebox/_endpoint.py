@@ -78,6 +78,9 @@ class Endpoint:
         if isinstance(error, (ConnectionError, FileNotFoundError, PermissionError)) and error.errno:
             cause = os.strerror(error.errno)  # asyncio has a text of its own beside it
             return ConnectionLost(f"no server answers at {self.place} ({cause}); start it there: glovebox serve, or name another")
+        if getattr(error, "reason", None) in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"):
+            return ConnectionLost(f"what listens at {self.place} speaks no TLS: write http:// for glovebox serve's own address, "
+                                  "or name the proxy's")
         return ConnectionLost(f"connect to {self.place}: {error}")
 
     def __repr__(self) -> str:

@@ -216,9 +216,11 @@ class Execution:
         if self.status == "ok":
             return None
         if self.status == "error":
-            how = f"signal {self.raw.get('signal')}" if self.exit_code is None else f"exit code {self.exit_code}"
-            return ExecutionError("ProgramFailed", f"the program ended with {how}", "\n".join(self.logs.stderr))
+            return ExecutionError("ProgramFailed", f"the program ended with {self._ending()}", "\n".join(self.logs.stderr))
         return ExecutionError(_NAMES.get(self.status, self.status), self.explain(), "")
+
+    def _ending(self) -> str:
+        return f"signal {self.raw.get('signal')}" if self.exit_code is None else f"exit code {self.exit_code}"
 
     @property
     def stdout(self) -> str:
@@ -236,11 +238,14 @@ class Execution:
     def explain(self) -> str:
         """How it ended, and what to do about it, in a few lines for people and models."""
         lines = []
+        row = self.raw.get("error")
         if self.limit is not None:
             lines.append(self.limit.message)
-        row = self.raw.get("error")
-        if row and self.limit is None:
-            lines.append(f"{row.get('name')}: {row.get('value')}")
+        elif row:
+            ending = f" ({self._ending()})" if row.get("name") == "ContextEnded" and self.exit_code is not None else ""
+            lines.append(f"{row.get('name')}: {row.get('value')}{ending}")
+        elif self.status == "error":
+            lines.append(f"the program ended with {self._ending()}")
         lines += [denial.message for denial in self.denials[:5]]
         if len(self.denials) > 5:
             lines.append(f"{len(self.denials) - 5} more were refused")
@@ -393,8 +398,9 @@ def path_fields(path: str, name: str = "path") -> Dict[str, str]:
 
 
 def absolute(path: str) -> str:
-    """Where a path lies inside: a relative one below /workspace."""
-    return path if path.startswith("/") else f"/workspace/{path}"
+    """Where a path lies inside: a relative one below /workspace; "./" and "//" say nothing."""
+    whole = path if path.startswith("/") else f"/workspace/{path}"
+    return "/" + "/".join(part for part in whole.split("/") if part not in ("", "."))
 
 
 def time_of(text: str) -> datetime:

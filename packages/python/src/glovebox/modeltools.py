@@ -105,7 +105,9 @@ def shown(execution: Execution, limit: int = ANSWER_MAX) -> str:
     if execution.stderr:
         parts.append("stderr:\n" + execution.stderr)
     if execution.error is not None:
-        parts += [execution.error.traceback, execution.explain()]
+        if execution.error.name != "ProgramFailed":  # whose traceback is what stands in stderr
+            parts.append(execution.error.traceback)
+        parts.append(execution.explain())
     elif execution.denials:
         parts.append(execution.explain())
     parts += [f"file: {artifact.path} ({artifact.size} bytes)" for artifact in execution.artifacts]
