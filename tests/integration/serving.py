@@ -152,8 +152,11 @@ class Serving:
 
     def children(self):
         pid = self.process.pid
-        text = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text()
-        return {pathlib.Path(f"/proc/{child}/exe").readlink().name: int(child) for child in text.split()}
+        found = {}
+        for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            with contextlib.suppress(FileNotFoundError):  # it has just ended
+                found[pathlib.Path(f"/proc/{child}/exe").readlink().name] = int(child)
+        return found
 
     def reload(self):
         """SIGHUP, and what the log says about it."""

@@ -210,13 +210,14 @@ static int add(struct templates *templates, const char *name, error *err)
     return (int) index;
 }
 
-/* A build is in a folder with a dot until it is whole. */
+/* A build is in a folder with a dot until it is whole. What cannot be looked at is not taken for
+ * one that is not there: it is loaded, which says why it cannot be. */
 static bool is_whole(const char *folder, const char *name)
 {
     char path[PATH_MAX];
     return policy_name_is_valid(name) &&
            snprintf(path, sizeof path, "%s/%s/manifest.json", folder, name) < (int) sizeof path &&
-           access(path, F_OK) == 0;
+           (access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR));
 }
 
 /* Names in order, so that the places of the first start do not depend on the file system. */

@@ -3,12 +3,12 @@
 
 enum { MINUTE_MS = 60000, DAY_S = 86400 };
 
+/* A clock that is set back begins no day: what was used counts on. */
 static void begin_day(struct rate *rate, int64_t wall_s)
 {
-    if (rate->day == wall_s / DAY_S)
-        return;
+    if (rate->day < wall_s / DAY_S)
+        rate->cpu_ms = rate->log_bytes = 0;
     rate->day = wall_s / DAY_S;
-    rate->cpu_ms = rate->log_bytes = 0;
 }
 
 static void fill(struct rate *rate, const struct rate_quota *quota, int64_t now_ms)
@@ -76,10 +76,11 @@ void rate_look(const struct rate *rate, const struct rate_quota *quota, int64_t 
                struct rate_left *ret_left)
 {
     uint64_t day_ms = UINT64_C(1000) * quota->cpu_seconds_per_day;
+    uint64_t used_ms = rate->day < wall_s / DAY_S ? 0 : rate->cpu_ms;
     double runs = rate->runs > 0 ? rate->runs : 0;
     *ret_left = (struct rate_left){
         .runs = (uint32_t) runs,
-        .cpu_s = rate->cpu_ms < day_ms ? (day_ms - rate->cpu_ms) / 1000 : 0,
+        .cpu_s = used_ms < day_ms ? (day_ms - used_ms) / 1000 : 0,
         .cpu_reset_s = (uint32_t) (DAY_S - wall_s % DAY_S),
     };
     if (quota->runs_per_minute > 0)

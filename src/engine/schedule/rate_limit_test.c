@@ -47,6 +47,27 @@ TEST(a_day_ends)
     expect(ask(&rate, quota, INT64_C(43201) * 1000, &wait_s) == RATE_FREE, "the next day");
 }
 
+TEST(a_clock_that_is_set_back_begins_no_day)
+{
+    struct rate rate = { 0 };
+    struct rate_quota quota = { .cpu_seconds_per_day = 10, .log_bytes_per_day = 100 };
+    struct rate_left left;
+    uint32_t wait_s;
+    expect(!rate_day_is_over(&rate, &quota, noon_s, &wait_s), "at first");
+    rate_charge(&rate, 10000);
+    rate_charge_log(&rate, 100);
+    expect(rate_day_is_over(&rate, &quota, noon_s + 1, &wait_s), "10 s are used up");
+    rate_look(&rate, &quota, noon_s + 86400, &left);
+    expect(left.cpu_s == 10, "%u s of the next day", (unsigned) left.cpu_s);
+    expect(!rate_day_is_over(&rate, &quota, noon_s + 86400, &wait_s), "the clock was set forward");
+    rate_charge(&rate, 10000);
+    rate_charge_log(&rate, 100);
+    expect(rate_day_is_over(&rate, &quota, noon_s + 2, &wait_s) && wait_s == 43198,
+           "and back: it is to wait %u s", wait_s);
+    expect(rate_ask_log(&rate, &quota, noon_s + 2, &wait_s) == RATE_LOG_USED_UP, "the log as well");
+    expect(!rate_day_is_over(&rate, &quota, noon_s + 43200, &wait_s), "the next day");
+}
+
 TEST(leftovers_are_reported)
 {
     struct rate rate = { 0 };
@@ -77,5 +98,6 @@ TEST(no_quota_refuses_nothing)
     expect(ask(&rate, (struct rate_quota){ 0 }, 6, &wait_s) == RATE_FREE, "after much work");
 }
 
-TESTS(CASE(runs_come_in_a_burst_and_then_steadily), CASE(a_day_ends), CASE(leftovers_are_reported),
+TESTS(CASE(runs_come_in_a_burst_and_then_steadily), CASE(a_day_ends),
+      CASE(a_clock_that_is_set_back_begins_no_day), CASE(leftovers_are_reported),
       CASE(no_quota_refuses_nothing))
