@@ -118,7 +118,11 @@ int join_groups(const int *procs, unsigned count, error *err)
 {
     for (unsigned i = 0; i < count; i++)
         if (write(procs[i], "0", 1) != 1)
-            return fail_os(err, "join control group %u", i);
+            return errno == ENODEV ? fail(err, ERR_UNAVAILABLE,
+                                          "control group %u was removed by another service: give "
+                                          "it this one's /run/glovebox, or groups of its own",
+                                          i)
+                                   : fail_os(err, "join control group %u", i);
     return 0;
 }
 

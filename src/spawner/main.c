@@ -351,7 +351,7 @@ static void handle(const struct epoll_event *event, bool *ret_daemon_gone)
 static void serve(void)
 {
     bool daemon_gone = false, some_leave = false;
-    while (!daemon_gone) {
+    while (!daemon_gone && !spawner.is_swept) {
         struct epoll_event events[64];
         int count = epoll_wait(spawner.epoll, events, COUNT_OF(events), some_leave ? 1 : 1000);
         for (int i = 0; i < count; i++)
@@ -359,6 +359,10 @@ static void serve(void)
         some_leave = slots_tend(&spawner);
         zygotes_tend(&spawner);
     }
+    if (spawner.is_swept)
+        (void) fprintf(stderr, "glovebox-spawner: another service has removed our control groups, "
+                               "and ended what ran in them; leaving, to make them again. Give it "
+                               "this one's /run/glovebox, or control groups of its own\n");
 }
 
 /* Nothing remains: fork servers die, and with them every process of every sandbox; then the groups

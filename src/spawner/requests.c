@@ -80,8 +80,9 @@ static int request_is_sound(const struct spawner *spawner, const struct spawn_bu
     return limits_are_sound(build, err);
 }
 
-void tell_failed(const struct spawner *spawner, uint64_t request, const error *cause)
+void tell_failed(struct spawner *spawner, uint64_t request, const error *cause)
 {
+    spawner->is_swept = groups_were_swept(spawner);
     struct spawn_built built = { .request = request, .err = *cause };
     error unheard;
     (void) packet_send(spawner->daemon, SPAWN_BUILT, &built, sizeof built, NULL, 0, &unheard);

@@ -8,9 +8,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,7 +54,7 @@ void build_failed(struct spawner *spawner, struct slot *slot, const error *cause
 
 static uint64_t failed_request; /* the one that was told last */
 
-void tell_failed(const struct spawner *spawner, uint64_t request, const error *cause)
+void tell_failed(struct spawner *spawner, uint64_t request, const error *cause)
 {
     (void) spawner;
     expect(cause->code == ERR_TIMEOUT, "the cause it failed for");
@@ -219,8 +222,23 @@ TEST(slots_of_two_instances_never_overlap)
     (void) unlink(path);
 }
 
+/* While the service that has removed them is there its group has the same name. */
+TEST(groups_that_were_removed_are_missed)
+{
+    char top[] = "/tmp/glovebox-swept-XXXXXX", holders[64];
+    begin();
+    expect(!groups_were_swept(&root), "there are none");
+    require(mkdtemp(top) != NULL, "a folder");
+    root.roots[root.root_count++] = (struct group_root){ .kind = GROUP_PIDS, .path = top };
+    (void) snprintf(root.holders, sizeof root.holders, "holders-8");
+    (void) snprintf(holders, sizeof holders, "%s/holders-8", top);
+    expect(mkdir(holders, 0700) == 0 && !groups_were_swept(&root), "it is there");
+    expect(rmdir(holders) == 0 && groups_were_swept(&root), "it is gone");
+    expect(rmdir(top) == 0 && groups_were_swept(&root), "all is gone");
+}
+
 TESTS(CASE(a_stuck_slot_answers_every_release), CASE(a_failure_is_reported_once_the_slot_is_free),
       CASE(a_slot_that_is_free_has_no_events), CASE(slots_of_two_instances_never_overlap),
       CASE(a_frozen_slot_is_thawed_before_it_is_free),
       CASE(a_release_is_sent_again_until_gloveboxd_accepts_it),
-      CASE(a_slot_is_free_even_if_gloveboxd_has_ended))
+      CASE(a_slot_is_free_even_if_gloveboxd_has_ended), CASE(groups_that_were_removed_are_missed))

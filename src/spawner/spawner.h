@@ -107,6 +107,7 @@ struct spawner {
     uint32_t first_slot; /* of the host-wide block that this instance has locked */
     uint32_t slot_count;
     uint32_t swept;
+    bool is_swept; /* a build has failed, and our groups are not there */
     struct slot slots[SLOTS_HERE_MAX];
 };
 
@@ -121,7 +122,8 @@ uint32_t slot_number(const struct spawner *spawner, const struct slot *slot);
 struct slot *slot_take(struct spawner *spawner);
 void slot_leave(struct spawner *spawner, struct slot *slot);
 void slot_close_ends(struct slot *slot);
-bool slots_tend(struct spawner *spawner); /* true: some are leaving */
+bool slots_tend(struct spawner *spawner);              /* true: some are leaving */
+bool groups_were_swept(const struct spawner *spawner); /* by a service that has gone */
 
 /* groups.c: control groups, and what else the kernel takes as text. */
 int write_file(int directory, const char *name, const char *format, ...) PRINTF(3, 4);
@@ -158,4 +160,4 @@ int answer(struct spawner *spawner, struct packet *packet, error *err);
 void sandbox_reports(struct spawner *spawner, struct slot *slot);
 void sandbox_stands(struct spawner *spawner, struct slot *slot);
 void build_failed(struct spawner *spawner, struct slot *slot, const error *cause);
-void tell_failed(const struct spawner *spawner, uint64_t request, const error *cause);
+void tell_failed(struct spawner *spawner, uint64_t request, const error *cause);

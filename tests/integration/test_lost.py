@@ -1,8 +1,10 @@
 """gloveboxd itself is killed while runs are under way: the next daemon answers requests by the id of the run or
 by the Idempotency-Key with `lost` and its receipt, and nothing runs twice."""
 
+import contextlib
 import json
 import os
+import pathlib
 import signal
 import threading
 import time
@@ -49,6 +51,60 @@ def kill_daemon(service):
             pass
         time.sleep(0.05)
     raise AssertionError(service.log.read_text())
+
+
+def control_groups(pid):
+    """Where the process is, of all controllers."""
+    found = []
+    for line in pathlib.Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        _, kinds, path = line.split(":", 2)
+        found += [folder for kind in kinds.split(",") if (folder := pathlib.Path(f"/sys/fs/cgroup/{kind}{path}")).exists()]
+    return list(dict.fromkeys(found))
+
+
+def children_of(pid):
+    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def remove_groups(service):
+    """As a service with a /run of its own does that takes them for left over, and then ends."""
+    spawner = service.children()["glovebox-spawner"]
+    os.kill(spawner, signal.SIGSTOP)
+    try:
+        holders = children_of(spawner)
+        groups = {folder for holder in holders for folder in control_groups(holder) if "holders-" in folder.name}
+        for holder in holders:
+            os.kill(holder, signal.SIGKILL)
+        end = time.monotonic() + 10
+        while groups and time.monotonic() < end:
+            for folder in list(groups):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+                    groups.remove(folder)
+        assert not groups, groups
+        return holders
+    finally:
+        os.kill(spawner, signal.SIGCONT)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user's groups lie elsewhere")
+def test_control_groups_that_another_service_has_removed_are_made_again(service):
+    assert service.run("print(1)").json["stdout"] == "1\n"
+    session = service.call("POST", "/v1/sessions", {"policy": "minimal"}).json["id"]
+    if not remove_groups(service):
+        pytest.skip("there are no control groups")
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError):
+            answer = service.run("print(2)")
+            if answer.status == 200 and answer.json["stdout"] == "2\n":
+                break
+        time.sleep(0.1)
+    said = service.log.read_text()
+    assert answer.status == 200 and answer.json["stdout"] == "2\n", said
+    assert said.count("another service has removed our control groups") == 1 and "starting both again" in said, said
+    assert {"cgroup_memory", "cgroup_pids"} <= set(answer.json["isolation"]["walls"]), answer.json
+    assert service.call("GET", f"/v1/sessions/{session}").json["state"] == "ended"
 
 
 def test_a_run_that_was_open_is_lost_and_not_unknown(service):
