@@ -25,7 +25,7 @@ struct run_task {
     struct account *account;
     const struct mcp_client *process; /* ends with it; NULL: with none */
     int64_t created_ms, updated_ms;   /* since 1970 */
-    int64_t ended_ms;                 /* on the clock of now_ms(); 0: it has not */
+    int64_t began_ms, ended_ms;       /* on the clock of now_ms(); 0: it has not */
     enum run_status status;           /* how */
     struct bytes result;
     bool is_mine; /* the session that it ran in */
@@ -131,8 +131,7 @@ static void describe(const struct run_task *kept, struct mcp_task *task)
     task->status = kept->ended_ms == 0             ? TASK_WORKING
                    : kept->status == RUN_CANCELLED ? TASK_CANCELLED
                                                    : TASK_COMPLETED;
-    int64_t end_ms = kept->ended_ms != 0 ? kept->updated_ms : wall_clock_ms();
-    task->ttl_ms = end_ms - kept->created_ms + KEPT_MS;
+    task->ttl_ms = (kept->ended_ms != 0 ? kept->ended_ms : now_ms()) - kept->began_ms + KEPT_MS;
     if (kept->watch)
         mcp_run_state_print(kept->watch, task->message, sizeof task->message);
 }
@@ -180,6 +179,7 @@ bool mcp_run_becomes_task(struct mcp_call *call)
         call->process->ended = end_with;
     task->is_mine = work->is_mine;
     task->created_ms = task->updated_ms = wall_clock_ms();
+    task->began_ms = now_ms();
     task->next = tasks;
     tasks = task;
     watch_let_run(work->watch);
