@@ -76,8 +76,9 @@ static void write_event(const struct connection_event *event, struct bytes *text
         bytes_print(text, "event: missed\ndata: {\"at_most\":%" PRIu64 "}\n\n", event->missed);
         return;
     }
-    bytes_print(text, "event: %s\nid: %" PRIu64 "\ndata: ", event->kind, event->number);
-    bytes_add(text, event->json, event->json_size);
+    bytes_print(text, "event: %s\nid: %" PRIu64 "\ndata: {\"number\":%" PRIu64 ",", event->kind,
+                event->number, event->number);
+    bytes_add(text, event->json + 1, event->json_size - 1); /* behind its bracket */
     bytes_add_text(text, "\n\n");
 }
 

@@ -5,6 +5,7 @@
 
 #include "engine/network/connection_document.h"
 #include "engine/observe/metrics.h"
+#include "engine/schedule/accounts.h"
 #include "policy/policy_permits.h"
 #include "json/writer.h"
 
@@ -141,7 +142,6 @@ static void write_event(const struct traffic_source *source, const struct egress
     json->size = 0;
     json->failed = false; /* that of the one before it in this place */
     json_open(json, '{');
-    json_count_field(json, "number", event->number);
     json_string_field(json, "event", traffic_kind_name(event->kind));
     json_string_field(json, "source", source->id);
     json_string_field(json, "policy", source->policy ? source->policy->name : "");
@@ -150,20 +150,41 @@ static void write_event(const struct traffic_source *source, const struct egress
     json_close(json, '}');
 }
 
+uint64_t traffic_told(const struct traffic *traffic, const struct account *account)
+{
+    if (!account)
+        return traffic->last;
+    return account->tenant < traffic->tenants ? traffic->of_tenant[account->tenant] : 0;
+}
+
+/* Is there a place to keep an event in, and one to count it? */
+static bool has_room(struct traffic *traffic, uint32_t tenant)
+{
+    if (!traffic->events)
+        traffic->events = calloc(TRAFFIC_KEPT, sizeof *traffic->events);
+    if (tenant >= traffic->tenants) {
+        uint64_t *more = realloc(traffic->of_tenant, (tenant + 1) * sizeof *more);
+        if (!more)
+            return false;
+        memset(more + traffic->tenants, 0, (tenant + 1 - traffic->tenants) * sizeof *more);
+        traffic->of_tenant = more;
+        traffic->tenants = tenant + 1;
+    }
+    return traffic->events != NULL;
+}
+
 void traffic_note(struct traffic *traffic, const struct traffic_source *source,
                   const struct egress_record *record, bool is_over)
 {
     enum traffic_kind kind = kind_of(record, is_over);
     if (is_over)
         count(source, record, kind);
-    if (source->is_withheld)
-        return;
-    if (!traffic->events)
-        traffic->events = calloc(TRAFFIC_KEPT, sizeof *traffic->events);
-    if (!traffic->events)
+    uint32_t tenant = source->account->tenant;
+    if (source->is_withheld || !has_room(traffic, tenant))
         return;
     struct traffic_event *event = &traffic->events[++traffic->last % TRAFFIC_KEPT];
     event->number = traffic->last;
+    event->own = ++traffic->of_tenant[tenant];
     event->kind = kind;
     event->account = source->account;
     memcpy(event->source, source->id, sizeof event->source);
@@ -207,6 +228,7 @@ void traffic_done(struct traffic *traffic)
     for (unsigned i = 0; traffic->events && i < TRAFFIC_KEPT; i++)
         bytes_done(&traffic->events[i].json);
     free(traffic->events);
+    free(traffic->of_tenant);
     for (struct traffic_policy *policy = traffic->policies, *next; policy; policy = next) {
         next = policy->next;
         free(policy);

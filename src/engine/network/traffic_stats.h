@@ -50,6 +50,7 @@ enum traffic_kind { TRAFFIC_BEGUN, TRAFFIC_ENDED, TRAFFIC_REFUSED };
 
 struct traffic_event {
     uint64_t number; /* from 1; 0: there is none */
+    uint64_t own;    /* the same among those of its tenant, who must not count the others */
     enum traffic_kind kind;
     const struct account *account;
     char source[TRAFFIC_SOURCE_SIZE];
@@ -68,6 +69,8 @@ struct traffic {
     unsigned policy_count;
     struct traffic_event *events; /* TRAFFIC_KEPT of them, from the first on; the last is `last` */
     uint64_t last;
+    uint64_t *of_tenant; /* how many there were, by its number */
+    uint32_t tenants;
     struct traffic_listener *listeners;
 
     /* Told when the first comes and when the last has gone: only then are beginnings of connections
@@ -93,6 +96,8 @@ const struct traffic_policy *traffic_find_policy(const struct traffic *traffic, 
 
 /* The event with this number; NULL if it is kept no more, or has not come. */
 const struct traffic_event *traffic_event_at(const struct traffic *traffic, uint64_t number);
+/* How many there were of the account's tenant; NULL: of all. */
+uint64_t traffic_told(const struct traffic *traffic, const struct account *account);
 const char *traffic_kind_name(enum traffic_kind kind);
 
 void traffic_listen(struct traffic *traffic, struct traffic_listener *listener);

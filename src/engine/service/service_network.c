@@ -66,7 +66,8 @@ struct connection_watch {
     struct waker waker;
     char source[TRAFFIC_SOURCE_SIZE]; /* "": any */
     bool sees_all, follows;
-    uint64_t at; /* the last event that was given, or passed over */
+    uint64_t at;   /* the last event that was given, or passed over */
+    uint64_t seen; /* its number, for this one */
 };
 
 static void on_changed(void *context)
@@ -75,59 +76,93 @@ static void on_changed(void *context)
     watch->waker.woken(watch->waker.context);
 }
 
+static bool is_seen(const struct connection_watch *watch, const struct traffic_event *event)
+{
+    return event && (watch->sees_all || account_sees(watch->account, event->account));
+}
+
 static bool is_wanted(const struct connection_watch *watch, const struct traffic_event *event)
 {
-    return event && (watch->sees_all || account_sees(watch->account, event->account)) &&
+    return is_seen(watch, event) &&
            (!watch->source[0] || strcmp(watch->source, event->source) == 0);
 }
 
-/* How many have gone before they were read: nothing is kept for a slow reader. */
-static uint64_t skip_forgotten(struct connection_watch *watch)
+static uint64_t number_of(const struct connection_watch *watch, const struct traffic_event *event)
+{
+    return watch->sees_all ? event->number : event->own;
+}
+
+static uint64_t told_of(const struct connection_watch *watch)
+{
+    return traffic_told(watch->traffic, watch->sees_all ? NULL : watch->account);
+}
+
+static uint64_t before_oldest(const struct connection_watch *watch)
 {
     uint64_t last = watch->traffic->last;
-    uint64_t oldest = last > TRAFFIC_KEPT ? last - TRAFFIC_KEPT + 1 : 1;
-    uint64_t missed = watch->at + 1 < oldest ? oldest - watch->at - 1 : 0;
-    watch->at += missed;
-    return missed;
+    return last > TRAFFIC_KEPT ? last - TRAFFIC_KEPT : 0;
+}
+
+/* How many have gone before they were read: nothing is kept for a slow reader. */
+static int say_missed(struct connection_watch *watch, uint64_t until,
+                      struct connection_event *ret_event)
+{
+    ret_event->missed = until - watch->seen;
+    watch->seen = until;
+    return WATCH_EVENT;
 }
 
 int connection_watch_next(struct connection_watch *watch, struct connection_event *ret_event)
 {
-    *ret_event = (struct connection_event){ .missed = skip_forgotten(watch) };
-    if (ret_event->missed > 0)
-        return WATCH_EVENT;
-    while (watch->at < watch->traffic->last) {
-        const struct traffic_event *event = traffic_event_at(watch->traffic, ++watch->at);
+    *ret_event = (struct connection_event){ 0 };
+    if (watch->at < before_oldest(watch))
+        watch->at = before_oldest(watch);
+    for (; watch->at < watch->traffic->last; watch->at++) {
+        const struct traffic_event *event = traffic_event_at(watch->traffic, watch->at + 1);
+        if (!is_seen(watch, event))
+            continue;
+        uint64_t number = number_of(watch, event);
+        if (number > watch->seen + 1)
+            return say_missed(watch, number - 1, ret_event);
+        watch->seen = number;
         if (!is_wanted(watch, event))
             continue;
-        ret_event->number = event->number;
+        watch->at++;
+        ret_event->number = number;
         ret_event->kind = traffic_kind_name(event->kind);
         ret_event->json = event->json.data;
         ret_event->json_size = event->json.size;
         return WATCH_EVENT;
     }
+    if (told_of(watch) > watch->seen)
+        return say_missed(watch, told_of(watch), ret_event);
     return watch->follows && !watch->service->runs->is_closing ? WATCH_LATER : WATCH_OVER;
 }
 
 /* So far back that `count` of those that are wanted come first. */
 static void go_back(struct connection_watch *watch, uint64_t count)
 {
-    watch->at = watch->traffic->last;
-    for (uint64_t number = watch->at, found = 0;
-         found < count && number > 0 && watch->at - number < TRAFFIC_KEPT; number--) {
-        const struct traffic_event *event = traffic_event_at(watch->traffic, number);
-        if (!event)
-            break;
-        if (is_wanted(watch, event)) {
-            found++;
-            if (found == count) {
-                watch->at = number - 1;
-                return;
-            }
-        }
+    uint64_t found = 0;
+    watch->seen = told_of(watch);
+    for (watch->at = watch->traffic->last; found < count && watch->at > before_oldest(watch);
+         watch->at--) {
+        const struct traffic_event *event = traffic_event_at(watch->traffic, watch->at);
+        found += is_wanted(watch, event);
+        if (is_seen(watch, event))
+            watch->seen = number_of(watch, event) - 1;
     }
-    if (count > 0)
-        watch->at = watch->traffic->last > TRAFFIC_KEPT ? watch->traffic->last - TRAFFIC_KEPT : 0;
+}
+
+/* Behind the one with this number; it may be of the daemon before this one. */
+static void go_behind(struct connection_watch *watch, uint64_t number)
+{
+    watch->seen = number < told_of(watch) ? number : told_of(watch);
+    watch->at = before_oldest(watch);
+    for (uint64_t at = watch->at + 1; at <= watch->traffic->last; at++) {
+        const struct traffic_event *event = traffic_event_at(watch->traffic, at);
+        if (is_seen(watch, event) && number_of(watch, event) <= watch->seen)
+            watch->at = at;
+    }
 }
 
 struct connection_watch *service_watch_connections(const struct service *service,
@@ -155,10 +190,10 @@ struct connection_watch *service_watch_connections(const struct service *service
                                         .sees_all = query->sees_all,
                                         .follows = query->follows };
     (void) snprintf(watch->source, sizeof watch->source, "%s", source);
-    if (!query->has_seen)
+    if (query->has_seen)
+        go_behind(watch, query->seen);
+    else
         go_back(watch, query->last);
-    else /* it may be of the daemon before this one */
-        watch->at = query->seen < watch->traffic->last ? query->seen : watch->traffic->last;
     traffic_listen(watch->traffic, &watch->listener);
     return watch;
 }

@@ -75,15 +75,16 @@ TEST(each_is_shown_what_it_may_see_and_asks_for)
         uint64_t first, last;
     } facts[] = {
         /* 1 to 5 are ours, 6 and 7 theirs, 8 is ours */
-        { &ours, { .last = 512 }, 6, 1, 8 },
-        { &ours, { .last = 2 }, 2, 5, 8 },
+        { &ours, { .last = 512 }, 6, 1, 6 }, /* a gap would tell how many are theirs */
+        { &ours, { .last = 2 }, 2, 5, 6 },
         { &ours, { .last = 0 }, 0, 0, 0 },
-        { &ours, { .last = 512, .source = "run_2" }, 1, 8, 8 },
+        { &ours, { .last = 512, .source = "run_2" }, 1, 6, 6 },
         { &ours, { .last = 512, .source = "run_t" }, 0, 0, 0 },
-        { &ours, { .last = 1, .has_seen = true, .seen = 3 }, 3, 4, 8 },
-        { &ours, { .last = 9, .has_seen = true, .seen = 8 }, 0, 0, 0 },
+        { &ours, { .last = 1, .has_seen = true, .seen = 3 }, 3, 4, 6 },
+        { &ours, { .last = 9, .has_seen = true, .seen = 6 }, 0, 0, 0 },
         { &ours, { .last = 9, .has_seen = true, .seen = UINT64_MAX }, 0, 0, 0 },
-        { &theirs, { .last = 512 }, 2, 6, 7 },
+        { &theirs, { .last = 512 }, 2, 1, 2 },
+        { &theirs, { .last = 9, .has_seen = true, .seen = 1 }, 1, 2, 2 },
         { &theirs, { .last = 512, .sees_all = true }, 8, 1, 8 },
     };
     begin();
@@ -127,6 +128,35 @@ TEST(what_a_slow_reader_misses_is_counted)
     traffic_done(&traffic);
 }
 
+/* Those of others push ours out of what is kept. */
+TEST(only_its_own_are_missed)
+{
+    const struct connection_query after[] = { { .has_seen = true },
+                                              { .has_seen = true, .seen = 3 } };
+    static const uint64_t missed[][2] = { { 2, 5 }, { 0, 2 } };
+    struct connection_event event;
+    uint64_t first = 0, last = 0;
+    error err;
+    begin();
+    note(&ours, "run_1", 5);
+    note(&theirs, "run_t", CONNECTIONS_KEPT - 3);
+    for (unsigned all = 0; all < 2; all++, note(&theirs, "run_t", CONNECTIONS_KEPT))
+        for (unsigned i = 0; i < 2; i++) {
+            struct connection_watch *watch = watch_as(&ours, &after[i], &err);
+            require(watch, "%s", err.text);
+            uint64_t lost = missed[i][all];
+            if (lost > 0)
+                expect(connection_watch_next(watch, &event) == WATCH_EVENT && event.missed == lost,
+                       "%" PRIu64 " are missed, not %" PRIu64, event.missed, lost);
+            unsigned count = read_all(watch, &first, &last);
+            expect(count == 5 - after[i].seen - lost && (count == 0 || last == 5), "%u come",
+                   count);
+            expect(connection_watch_next(watch, &event) == WATCH_OVER, "and no more");
+            connection_watch_close(watch);
+        }
+    traffic_done(&traffic);
+}
+
 TEST(a_watcher_is_woken_until_it_is_closed)
 {
     const struct connection_query query = { .follows = true };
@@ -157,4 +187,5 @@ TEST(queries_that_may_not_be_are_refused)
 }
 
 TESTS(CASE(each_is_shown_what_it_may_see_and_asks_for), CASE(what_a_slow_reader_misses_is_counted),
-      CASE(a_watcher_is_woken_until_it_is_closed), CASE(queries_that_may_not_be_are_refused))
+      CASE(only_its_own_are_missed), CASE(a_watcher_is_woken_until_it_is_closed),
+      CASE(queries_that_may_not_be_are_refused))
