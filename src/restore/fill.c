@@ -3,10 +3,12 @@
 #include "restore/syscalls.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
+#include <time.h>
 
-enum { HUGE = 2 << 20 };
+enum { HUGE = 2 << 20, PIECE = 2 * HUGE, SLOW_US_PER_MIB = 1500 };
 
 void image_read(void *into, size_t bytes)
 {
@@ -45,13 +47,35 @@ static void read_parts(struct iovec *part, struct iovec *end)
     }
 }
 
-/* Large pages where all of one is written: fewer faults, and no memory more. */
-static void ask_for_huge(const struct image_run *run)
+static uint64_t now_us(void)
 {
-    uint64_t from = (run->start + HUGE - 1) & ~(uint64_t) (HUGE - 1);
-    uint64_t to = (run->start + run->bytes) & ~(uint64_t) (HUGE - 1);
-    if (from < to)
-        (void) kernel(SYS_madvise, (long) from, (long) (to - from), MADV_HUGEPAGE);
+    struct timespec now = { 0 };
+    (void) kernel(SYS_clock_gettime, CLOCK_MONOTONIC, (long) &now);
+    return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
+}
+
+/* Huge pages where all of one is written: fewer faults, and no memory more. A virtual machine may
+ * have given free memory back to its host, and gets that again in blocks of 2 MiB: each huge page
+ * waits for the host then, while pages of 4 KiB are often still there. So none is asked for any
+ * more once a piece took long (docs/decisions/0174). */
+static void read_large(const struct image_run *run)
+{
+    static bool huge_is_slow;
+    uint64_t end = run->start + run->bytes;
+    for (uint64_t at = run->start; at < end;) {
+        uint64_t to = (at + PIECE) & ~(uint64_t) (HUGE - 1);
+        to = to < end ? to : end;
+        uint64_t from = (at + HUGE - 1) & ~(uint64_t) (HUGE - 1);
+        bool asked = !huge_is_slow && from + HUGE <= to;
+        if (asked)
+            (void) kernel(SYS_madvise, (long) from, (long) ((to - from) & ~(uint64_t) (HUGE - 1)),
+                          MADV_HUGEPAGE);
+        uint64_t began = now_us();
+        image_read((void *) at, to - at);
+        huge_is_slow =
+            huge_is_slow || (asked && now_us() - began > ((to - at) >> 20) * SLOW_US_PER_MIB);
+        at = to;
+    }
 }
 
 void fill_areas(const struct plan *plan)
@@ -62,16 +86,20 @@ void fill_areas(const struct plan *plan)
     for (uint64_t left = plan->head.runs; left > 0;) {
         unsigned count = left < IMAGE_BATCH ? (unsigned) left : IMAGE_BATCH;
         image_read(runs, count * sizeof *runs);
+        unsigned first = 0; /* whose bytes have not been read */
         for (unsigned i = 0; i < count; i++) {
             const char *fault = run_fault(plan, &at, &runs[i]);
             if (fault)
                 give_up(fault, NULL, 0);
-            if (plan->areas[at.area].kind == IMAGE_MEMORY)
-                ask_for_huge(&runs[i]);
             parts[i] =
                 (struct iovec){ .iov_base = (void *) runs[i].start, .iov_len = runs[i].bytes };
+            if (plan->areas[at.area].kind == IMAGE_MEMORY && runs[i].bytes >= HUGE) {
+                read_parts(parts + first, parts + i);
+                read_large(&runs[i]);
+                first = i + 1;
+            }
         }
-        read_parts(parts, parts + count);
+        read_parts(parts + first, parts + count);
         left -= count;
     }
     struct image_end end = { 0 };
