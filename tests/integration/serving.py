@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import pathlib
+import pty
 import random
 import shutil
 import signal
@@ -59,6 +60,20 @@ def keep_for_fuzzers(path, body):
         folder.mkdir(parents=True, exist_ok=True)
         data = b"\xff" + (body if isinstance(body, bytes) else body.encode())
         (folder / hashlib.sha1(data).hexdigest()).write_bytes(data)
+
+
+def begin_on_terminal(words, environment):
+    """The program on a terminal of its own; gives its pid and the other end. What could not be started says why there: pytest must
+    not go on in the child, beside itself."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        try:
+            os.execve(words[0], [str(word) for word in words], environment)
+        except OSError as why:
+            os.write(2, f"{words[0]}: {why}\n".encode())
+        finally:
+            os._exit(127)
+    return pid, terminal
 
 
 class Answer:

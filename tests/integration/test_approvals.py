@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -13,7 +12,7 @@ import time
 import jsonschema
 import pytest
 from conftest import TOP, Glovebox
-from serving import Serving, state_of_its_own, with_policies
+from serving import Serving, begin_on_terminal, state_of_its_own, with_policies
 
 pytestmark = pytest.mark.usefixtures("python_template")
 
@@ -564,10 +563,8 @@ def test_a_person_at_the_terminal_is_asked(glovebox, typed, status, says):
     policies = glovebox.folder / "policies"
     policies.mkdir()
     (policies / "asked.yaml").write_text("name: asked\nextends: minimal\n" + POLICIES["asked"] + "\n")
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execve(glovebox.program, ["glovebox", "run", "--private", "--policy", "asked", "-c", "print(6 * 7)"],
-                  glovebox.environment({"GLOVEBOX_POLICIES": f"{policies}:{TOP / 'policies'}"}))
+    pid, terminal = begin_on_terminal([glovebox.program, "run", "--private", "--policy", "asked", "-c", "print(6 * 7)"],
+                                      glovebox.environment({"GLOVEBOX_POLICIES": f"{policies}:{TOP / 'policies'}"}))
     said = b""
     while b"[n]o: " not in said:
         said += os.read(terminal, 4096)

@@ -4,7 +4,6 @@ import datetime
 import fcntl
 import json
 import os
-import pty
 import re
 import select
 import signal
@@ -16,6 +15,7 @@ import time
 import pytest
 
 from conftest import BUILD
+from serving import begin_on_terminal
 from session_rig import Daemon
 
 
@@ -53,10 +53,8 @@ class Shell:
     """`glovebox session shell` on a terminal of the test's own."""
 
     def __init__(self, daemon, *words, verb=("session", "shell"), env=()):
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.environ.update({"TERM": "xterm-256color"} | dict(env))
-            os.execv(BUILD / "glovebox", ["glovebox", *verb, "--daemon", daemon.path, *words])
+        self.pid, self.fd = begin_on_terminal([BUILD / "glovebox", *verb, "--daemon", daemon.path, *words],
+                                              {**os.environ, "TERM": "xterm-256color", **dict(env)})
         self.seen = b""
 
     def size(self, rows, columns):
