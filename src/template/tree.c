@@ -82,6 +82,17 @@ static int enter_entry(struct walk *walk, const struct tree_entry *entry, error 
     return enter(walk, fd, length + 1, err);
 }
 
+/* A device of its own tells none: overlayfs gives the files of each layer another. */
+static bool is_mount(int directory, const char *name, bool otherwise)
+{
+    struct statx status;
+    int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
+    if (statx(directory, name, flags, 0, &status) < 0 ||
+        !(status.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
+        return otherwise;
+    return status.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
 static int look_at(struct walk *walk, const struct level *level, const char *name,
                    struct tree_entry *ret_entry, error *err)
 {
@@ -92,7 +103,7 @@ static int look_at(struct walk *walk, const struct level *level, const char *nam
     *ret_entry = (struct tree_entry){ .directory = level->fd, .name = name, .path = walk->path };
     if (fstatat(level->fd, name, &ret_entry->status, AT_SYMLINK_NOFOLLOW) < 0)
         return fail_os(err, "look at '%.150s'", walk->path);
-    if (ret_entry->status.st_dev != walk->device)
+    if (is_mount(level->fd, name, ret_entry->status.st_dev != walk->device))
         return fail(err, ERR_CONFLICT, "something is mounted at '%.150s'; unmount it", walk->path);
     return 0;
 }

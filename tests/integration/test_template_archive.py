@@ -162,6 +162,25 @@ def test_an_import_replaces_the_template_of_that_name_in_one_move(glovebox, tmp_
     assert templates_in(glovebox) == [".previous-small", "small"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
+def test_a_state_folder_on_overlayfs_takes_a_template(glovebox, tmp_path):
+    """There the files of a layer have another device than folders; a folder of the same file system that is mounted
+    in a template is still told from what is its own."""
+    archive, state = write_archive(tmp_path / "a.tar.gz", plain_entries()), glovebox.state
+    state.mkdir()
+    script = ("mount -t tmpfs none /mnt && mkdir /mnt/upper /mnt/work && mkdir -p lower && "
+              f"mount -t overlay -o xino=off,lowerdir=lower,upperdir=/mnt/upper,workdir=/mnt/work none {state} && "
+              "\"$1\" template import --state $2 $3 && \"$1\" template verify --state $2 small && "
+              "mount --bind $2/templates/small/root/usr $2/templates/small/root/home && "
+              "\"$1\" template remove --state $2 small")
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", glovebox.program, state, archive], cwd=tmp_path,
+                          capture_output=True, timeout=120, text=True)
+    if "unknown filesystem type 'overlay'" in done.stderr:
+        pytest.skip("this kernel has no overlayfs")
+    assert "as it was built" in done.stdout, done
+    assert done.returncode != 0 and "something is mounted at 'root/home'" in done.stderr, done
+
+
 HOSTILE = {
     "name_with_two_dots": ([file("root/../../evil")], ["'..'"]),
     "name_that_ends_in_two_dots": ([entry("root/usr/..")], ["'..'"]),

@@ -93,6 +93,13 @@ def test_what_was_changed_is_found(glovebox, template, change):
     assert "template 'tiny' is not what was built" in said
 
 
+def test_a_name_that_nothing_has_is_not_one_to_build(glovebox, template):
+    for name, says in (("nosuch", "there is no template 'nosuch'; see glovebox template list\n"),
+                       ("node", "template 'node' has not been built; build it: glovebox template build node\n")):
+        done = glovebox("template", "verify", name)
+        assert (done.returncode, done.stderr.decode()) == (125, f"glovebox: {says}"), done
+
+
 def test_how_code_is_run_is_part_of_it(glovebox, template):
     manifest = json.loads((template / "manifest.json").read_text())
     manifest["languages"]["python"]["command"].insert(1, "-i")

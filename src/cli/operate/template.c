@@ -73,7 +73,9 @@ const struct option_table template_option_table = {
         "                                         .tar.xz, .tar)\n"
         "  glovebox template import python.tar.gz\n",
     .usage = "build|list|show|verify|tune|remove|rollback|export|import [OPTIONS] [NAME|FILE]",
-    .more = "A recipe lists Debian's packages under `packages`, those of other indexes under `pip`, `npm` and `r`.\nWhat pip and npm fetch is pinned in RECIPE.lock and RECIPE.npm.lock beside it.\n",
+    .more = "A recipe lists Debian's packages under `packages`, those of other indexes under\n"
+            "`pip`, `npm` and `r`. What pip and npm fetch is pinned in RECIPE.lock and\n"
+            "RECIPE.npm.lock beside it.\n",
     OPTION_ROWS(rows),
 };
 /* clang-format on */
@@ -324,6 +326,8 @@ static int verify(const struct wishes *wishes, const char *state, error *err)
     const struct template_verification asked = { state, wishes->what, wishes->record,
                                                  wishes->json };
     int status = template_verify_all(&asked, err);
+    if (status < 0 && wishes->what)
+        return complain_of_missing(wishes->what, err);
     return status < 0 ? complain_of(err) : status;
 }
 
