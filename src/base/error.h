@@ -52,6 +52,9 @@ int fail(error *err, enum error_code code, const char *format, ...) PRINTF(3, 4)
 int fail_os(error *err, const char *format, ...) PRINTF(2, 3); /* reads errno */
 int under(error *err, const char *format, ...) PRINTF(2, 3);   /* puts context before it */
 
+/* A service ends so if what it was given cannot be used: to start it again would not help. */
+enum { EXIT_MISCONFIGURED = 78 };
+
 /* Analyzers look at one file at a time, and would follow what happens where a failure is none. */
 #ifdef __clang_analyzer__
 #define fail(...)    ((void) fail(__VA_ARGS__), -1)

@@ -15,7 +15,6 @@
 
 enum {
     EGRESS_VERSION = 4,
-    EGRESS_MISCONFIGURED = 78, /* it ends so if its files are not as they must be */
     EGRESS_PATH_SIZE = 192,
     EGRESS_METHOD_SIZE = 16,
     EGRESS_PORTS_MAX = SPAWN_PORTS_MAX, /* in one rule, and of one channel */

@@ -8,7 +8,6 @@
 
 enum {
     NOTIFY_VERSION = 1,
-    NOTIFY_MISCONFIGURED = 78, /* it ends so if what it was given cannot be used */
     NOTIFY_ID_SIZE = 64,
     NOTIFY_BODY_SIZE = 936,
     NOTIFY_CAUSE_SIZE = 488,

@@ -426,7 +426,7 @@ int main(int argc, char **argv)
     if (options_read(argc, argv, &settings, &err) < 0 || begin(&err) < 0) {
         log_event(DAEMON_CANNOT_START, TEXT("cause", err.text));
         log_writer_close();
-        return EXIT_USAGE;
+        return err.code == ERR_BAD_REQUEST ? EXIT_MISCONFIGURED : EXIT_USAGE;
     }
     (void) uv_run(&daemon_.loop, UV_RUN_DEFAULT);
     end();

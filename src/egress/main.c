@@ -107,5 +107,5 @@ int main(int count, char **words)
         serve(&egress, &arguments, &err) == 0)
         return 0;
     (void) fprintf(stderr, "glovebox-egress: %s\n", err.text);
-    return err.code == ERR_BAD_REQUEST ? EGRESS_MISCONFIGURED : 125;
+    return err.code == ERR_BAD_REQUEST ? EXIT_MISCONFIGURED : 125;
 }

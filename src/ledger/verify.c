@@ -137,6 +137,13 @@ static void compare_ends(struct checking *checking)
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
+/* Of a file that was given beside the log, not of the log. */
+static void tell_unfit(struct checking *checking, const char *what, const char *why)
+{
+    checking->report->unfit++;
+    checking_problem(checking, what, why);
+}
+
 static void read_heads(struct checking *checking)
 {
     char text[CHECKPOINT_NOTE_MAX + 1] = "";
@@ -153,7 +160,7 @@ static void read_heads(struct checking *checking)
         checking->chain->min = 0;
     if (order->kept &&
         key_chain_checkpoint(checking->chain, order->key, order->kept, &checking->kept, &err) < 0)
-        checking_problem(checking, "checkpoint that was kept", err.text);
+        tell_unfit(checking, "checkpoint that was kept", err.text);
     checking->report->covered = checking->head.size;
     checking->report->kept = checking->kept.size;
 }
@@ -220,7 +227,9 @@ static void compare_witness(struct checking *checking)
             checking_problem(checking, what, err.text);
     }
     if (checking->report->witnessed == 0)
-        checking_problem(checking, "witness", "it has no checkpoint of this log");
+        tell_unfit(checking, "witness",
+                   given->witness_size > 0 ? "it has no checkpoint of this log"
+                                           : "the file is empty: nothing was handed to it yet");
 }
 
 static int check(struct checking *checking, error *err)

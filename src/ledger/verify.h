@@ -37,6 +37,7 @@ struct verify_report {
     uint64_t bytes;
     uint64_t witnessed; /* checkpoints of this log that the witness has */
     uint64_t problems;
+    uint64_t unfit;  /* of them: files that were given and are none for this log */
     uint64_t forged; /* records that the key, or the keys that it leads to, did not sign */
 };
 

@@ -134,5 +134,5 @@ int main(int count, char **words)
         serve(&notify, &arguments, &err) == 0)
         return 0;
     (void) fprintf(stderr, "glovebox-notify: %s\n", err.text);
-    return err.code == ERR_BAD_REQUEST ? NOTIFY_MISCONFIGURED : 125;
+    return err.code == ERR_BAD_REQUEST ? EXIT_MISCONFIGURED : 125;
 }

@@ -164,8 +164,8 @@ int launch_start(const struct launch_plan *plan, struct launch *ret_launch, erro
     return add_helpers(plan, ret_launch, err);
 }
 
-/* Waits for one process; kills it when the time is over. Returns the signal that ended it before
- * that; 0: none did. */
+/* Waits for one process; kills it when the time is over. Returns how it ended before that, as
+ * waitpid() says; 0: it did not. */
 static int wait_for_program(pid_t *pid, int *pidfd, deadline end)
 {
     int status = 0, ready = 1;
@@ -182,15 +182,15 @@ static int wait_for_program(pid_t *pid, int *pidfd, deadline end)
     }
     close_fd(pidfd);
     *pidfd = -1;
-    return ready > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    return ready > 0 ? status : 0;
 }
 
 void launch_end(struct launch *launch, deadline end)
 {
-    launch->daemon_signal = wait_for_program(&launch->daemon, &launch->daemon_pidfd, end);
+    launch->daemon_status = wait_for_program(&launch->daemon, &launch->daemon_pidfd, end);
     /* The spawner leaves after the daemon: it may need a few seconds to remove what stands. */
     deadline later = deadline_in(deadline_left_ms(end) + 6000);
-    launch->spawner_signal = wait_for_program(&launch->spawner, &launch->spawner_pidfd, later);
+    launch->spawner_status = wait_for_program(&launch->spawner, &launch->spawner_pidfd, later);
     forget_helpers(launch);
     for_each(helper, launch->helpers)
         (void) wait_for_program(&helper->pid, &helper->pidfd, later);

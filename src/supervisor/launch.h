@@ -53,7 +53,7 @@ struct launch {
     struct helper helpers[HELPERS];
     pid_t waker; /* see groups_wake() */
     int spawner_pidfd, daemon_pidfd;
-    int spawner_signal, daemon_signal; /* by which one has ended that was not killed; 0: by none */
+    int spawner_status, daemon_status; /* of waitpid(), of one that was not killed */
     int log;                           /* memory that both write to; -1 if the plan named a log */
 };
 

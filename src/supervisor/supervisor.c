@@ -29,8 +29,6 @@
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 
-enum { HELPER_MISCONFIGURED = 78 /* contract/egress.h, contract/notify.h */ };
-
 enum {
     FIRST_PAUSE_MS = 100,
     HELPER_PAUSE_MS = 1000,
@@ -64,7 +62,7 @@ struct supervisor {
         bool has_failed;  /* a restart failed since it ended, and that was logged */
     } returns[HELPERS];
     struct measuring measuring;
-    const char *misconfigured; /* the helper that is; NULL: none */
+    const char *misconfigured; /* the program that is; NULL: none */
     bool has_spoken;           /* gloveboxd, in this life */
     int64_t silent_ms;         /* since it has */
 };
@@ -183,7 +181,7 @@ static void reap_helper(struct supervisor *supervisor, enum helper_id id)
     helper->pidfd = -1;
     if (supervisor->leaving)
         return;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == HELPER_MISCONFIGURED &&
+    if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_MISCONFIGURED &&
         supervisor->returns[id].tried_ms == 0) {
         supervisor->misconfigured = helper_name(id);
         supervisor->leaving = true;
@@ -302,8 +300,9 @@ static bool watch_pair(struct supervisor *supervisor, deadline end)
 }
 
 /* One that a library has aborted, or the kernel has ended, could not say so itself. */
-static void say_signal(const char *program, int number)
+static void say_signal(const char *program, int status)
 {
+    int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     const char *name = sigdescr_np(number);
     if (number != 0)
         (void) fprintf(stderr, "glovebox serve: %s was ended by signal %d (%s)\n", program, number,
@@ -339,8 +338,13 @@ static int live_once(struct supervisor *supervisor, error *err)
     if (supervisor->launch.daemon > 0 && !supervisor->leaving)
         (void) kill(supervisor->launch.daemon, SIGTERM);
     launch_end(&supervisor->launch, deadline_in(supervisor->leaving ? DRAIN_MS : 1000));
-    say_signal("gloveboxd", supervisor->launch.daemon_signal);
-    say_signal("glovebox-spawner", supervisor->launch.spawner_signal);
+    say_signal("gloveboxd", supervisor->launch.daemon_status);
+    say_signal("glovebox-spawner", supervisor->launch.spawner_status);
+    int status = supervisor->launch.daemon_status;
+    if (!supervisor->has_served && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_MISCONFIGURED) {
+        supervisor->misconfigured = "gloveboxd";
+        supervisor->leaving = true;
+    }
     bool was_steady = now_ms() - start >= STEADY_MS;
     supervisor->early_deaths = was_steady ? 0 : supervisor->early_deaths + 1;
     supervisor->pause_ms = was_steady                                    ? 0

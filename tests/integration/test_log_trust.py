@@ -204,6 +204,14 @@ def test_a_log_that_was_put_back_is_refused_at_the_start(glovebox, witnessed):
     assert not report["verified"] and "witness" in report["problems"][0]["what"], report
 
 
+def test_a_witness_that_cannot_be_opened_ends_the_start_at_once(glovebox):
+    state_of_its_own(glovebox)
+    done = glovebox("serve", "--socket", glovebox.folder / "s", "--log-witness", glovebox.folder / "none/w", env={"GLOVEBOX_POOL_MIN": "0"})
+    said = done.stderr.decode()
+    assert done.returncode == 125 and said.count("daemon.cannot_start") == 1 and "starting both again" not in said, said
+    assert f"log_witness: the file '{glovebox.folder}/none/w' cannot be opened" in said, said
+
+
 def test_a_witness_is_read_as_it_is(glovebox, witnessed):
     """What is torn or of another log is passed over; what is ours and forged is not."""
     log, witness, _ = witnessed
@@ -215,6 +223,12 @@ def test_a_witness_is_read_as_it_is(glovebox, witnessed):
         witness.write_text(said)
         assert verify(glovebox, log, "--witness", witness)["verified"], what
     assert notes >= 2
+    (glovebox.folder / "no").write_text("hello\n")
+    witness.write_text("")
+    for option, file, says in (("--witness", witness, "the file is empty"), ("--witness", glovebox.folder / "no", "no checkpoint of this log"),
+                               ("--checkpoint", glovebox.folder / "no", "no signed checkpoint")):
+        done = glovebox("log", "verify", "--log", log, option, file)
+        assert done.returncode == 1 and says in done.stdout.decode() and "not that of the file: give what" in done.stdout.decode(), done
     size = text.rstrip().split("\n")[-4]
     for what, said in {"of another log": other, "empty": "", "grown": text.replace(f"\n{size}\n", f"\n{size}9\n")}.items():
         witness.write_text(said)

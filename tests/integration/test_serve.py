@@ -190,6 +190,22 @@ def test_only_the_owner_may_open_the_socket(service):
     assert done.returncode == 125 and b"Permission denied" in done.stderr
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
+def test_a_users_service_says_which_settings_are_roots(glovebox):
+    """Those of /etc hold for each service: what keeps another user's from it is named with the file that says so."""
+    script = ("mount -t tmpfs none /mnt && cp -a /etc /mnt/etc && mkdir -p /mnt/etc/glovebox /mnt/state/templates/a && "
+              "echo '{}' > /mnt/state/templates/a/manifest.json && chmod 755 /mnt && "
+              "echo 'state: /mnt/state' > /mnt/etc/glovebox/glovebox.yaml && mount --bind /mnt/etc /etc && "
+              "exec setpriv --reuid 4242 --regid 4242 --clear-groups \"$1\" serve")
+    for folder in pathlib.Path(glovebox.program).parents:
+        if not folder.stat().st_mode & 0o1:
+            pytest.skip("another user cannot reach the program")
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", glovebox.program], capture_output=True, check=False, timeout=60,
+                          env=glovebox.environment({"GLOVEBOX_STATE": None, "HOME": "/nowhere"}), text=True)
+    assert done.returncode == 125 and done.stderr.endswith("'/mnt/state/run': Permission denied\n"), done
+    assert "state is that of /etc/glovebox/glovebox.yaml (--config FILE reads another): " in done.stderr, done
+
+
 def test_run_finds_the_default_socket(glovebox):
     runtime = {"GLOVEBOX_RUNTIME": str(glovebox.folder / "runtime")}
     service = Service(glovebox, "--slots", "8", env=runtime)

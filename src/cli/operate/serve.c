@@ -10,6 +10,9 @@
 #include "supervisor/supervisor.h"
 
 #include <string.h>
+#include <unistd.h>
+
+#define SYSTEM_FILE GLOVEBOX_SYSCONFDIR "/glovebox.yaml"
 
 static int store_setting(void *into, const struct option_row *row, const char *value, error *err);
 
@@ -46,12 +49,11 @@ const struct option_table serve_option_table = {
                 "  glovebox serve --listen 127.0.0.1:7070\n"
                 "  glovebox serve --config /etc/glovebox/glovebox.yaml\n",
     .usage = "[OPTIONS]",
-    .more = "Stays in the foreground and logs to stderr; SIGTERM lets runs end, then leaves; "
-            "SIGHUP reads\n"
-            "settings and policies again. The Unix socket is its owner's; callers over TCP "
-            "need a key:\n"
-            "glovebox key create. Each flag is a setting too: glovebox config keys. A flag without "
-            "value\nsays true; GLOVEBOX_NAME=false or the file says the other.\n",
+    .more = "Stays in the foreground and logs to stderr; SIGTERM lets runs end, then leaves;\n"
+            "SIGHUP reads settings and policies again. The Unix socket is its owner's;\n"
+            "callers over TCP need a key: glovebox key create. Each flag is a setting too:\n"
+            "glovebox config keys. A flag without value says true; GLOVEBOX_NAME=false or the\n"
+            "file says the other.\n",
     OPTION_ROWS(rows),
 };
 
@@ -98,7 +100,16 @@ static int serve(struct reloading *reloading, error *err)
         .socket = socket, .settings = settings, .read_again = read_again, .context = reloading
     };
     write_settings(settings, service.daemon_settings);
-    return found < 0 ? -1 : supervise(&service, err);
+    if (found == 0 && supervise(&service, err) == 0)
+        return 0;
+    /* Root's file holds for every user's service, who may not expect it. */
+    static const enum setting_id places[] = { SETTING_state, SETTING_socket };
+    for_each(place, places)
+        if (geteuid() != 0 &&
+            strncmp(settings->list[*place].origin, SYSTEM_FILE, strlen(SYSTEM_FILE)) == 0)
+            return under(err, "%s is that of %s (--config FILE reads another)",
+                         setting_rows[*place].key, SYSTEM_FILE);
+    return -1;
 }
 
 int command_serve(int argc, char **argv)

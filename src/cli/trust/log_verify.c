@@ -93,6 +93,10 @@ static void print_next_step(const struct verify_report *report, const struct pub
             "verified by the key of that time: --public-key FILE. If it ought to be this key, "
             "another program has written these records.\n",
             key->label);
+    else if (report->unfit == report->problems)
+        (void) puts("next: nothing is wrong within this log, but it is not that of the file: give "
+                    "what `glovebox log checkpoint` or log_witness wrote for it, or look for the "
+                    "log that the file belongs to.");
     else if (report->size < report->kept)
         (void) puts("next: it is older than the checkpoint that you keep, or was cut off: look for "
                     "the newer one.");

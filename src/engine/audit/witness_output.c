@@ -28,7 +28,10 @@ static int open_file(struct witness_output *link, error *err)
     link->file =
         open(link->place, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
     if (link->file < 0)
-        return fail_os(err, "open the witness '%s' to read and to add to it", link->place);
+        return fail(err, errno == ENOSPC || errno == EDQUOT ? ERR_SYSTEM : ERR_BAD_REQUEST,
+                    "log_witness: the file '%s' cannot be opened to read and to add to it: %s; "
+                    "its folder must be there, and open to gloveboxd",
+                    link->place, strerrordesc_np(errno));
     link->is_file = fstat(link->file, &status) == 0 && S_ISREG(status.st_mode);
     return 0;
 }
