@@ -33,12 +33,14 @@ static void say_in_http(struct connection *connection, enum egress_reason reason
         (void) snprintf(rule, sizeof rule,
                         " A policy whose network.allow has {host: %s, ports: [%u]} lets it pass.",
                         record->name, record->port);
-    int size =
-        snprintf(body, sizeof body,
-                 "glovebox: %s:%u is refused: %s. This is the policy of the sandbox and no "
-                 "fault of the network: do not try other ways.%s\n",
-                 record->name[0] ? record->name : "?", record->port, reason_text(reason), rule);
     unsigned status = reason_status(reason);
+    int size =
+        snprintf(body, sizeof body, "glovebox: %s:%u is refused: %s.%s%s\n",
+                 record->name[0] ? record->name : "?", record->port, reason_text(reason),
+                 status >= 500 ? ""
+                               : " This is the policy of the sandbox and no fault of the network: "
+                                 "do not try other ways.",
+                 rule);
     int whole =
         snprintf(page, sizeof page,
                  "HTTP/1.1 %u %s\r\nContent-Type: text/plain; charset=utf-8\r\n"

@@ -190,7 +190,11 @@ _Noreturn static void become_program(const struct sandbox *sandbox, const struct
         errno != ENOSYS)
         goto failed;
     execute(command);
-    (void) fail_os(&err, "execute '%s'", command->arguments[0]);
+    (void) fail_os(&err,
+                   errno == ENOENT && !strchr(command->arguments[0], '/')
+                       ? "execute '%s' (this template has none; its operator can add it)"
+                       : "execute '%s'",
+                   command->arguments[0]);
     err.code = ERR_NOT_EXECUTABLE;
 failed:
     (void) !write(failure, &err, sizeof err);

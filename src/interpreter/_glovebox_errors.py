@@ -66,7 +66,7 @@ SAID = [  # what libraries say, and what to do here
 TEXT_MOST = 10_000
 NAME_MOST = 100
 NETWORK = ("glovebox: a sandbox reaches the hosts that its policy allows, often none: the denials of the result say which; "
-           "data is sent along as files (run --file)")
+           "data is sent along as files (run --file; session cp)")
 SERVER = "glovebox: a server in a sandbox, and its clients, need a policy with a loopback interface, such as server; others have none"
 
 
@@ -75,7 +75,7 @@ def tell(error, send):
     drop_ours(error)
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, steps_of(error)
     name = name_of(error)
-    add_hint(error)
+    add_hint(error, True)
     try:
         told = data_of(error)
         told["traceback"] = text_of(error)
@@ -207,11 +207,11 @@ def is_of_server(error):
     return False
 
 
-def hint_of(error):
+def hint_of(error, in_session):
     if is_of_network(error):
         return SERVER if is_of_server(error) else NETWORK
     if type(error) is FileNotFoundError:
-        return hint_of_file(error)
+        return hint_of_file(error, in_session)
     name = error.name if type(error) is ModuleNotFoundError else None
     if name is None:
         text = str(error)[:TEXT_MOST]
@@ -233,11 +233,11 @@ def hint_of(error):
     package, instead = KNOWN.get(top, ("", ""))
     instead = [module for module in instead.split() if is_here(module)]
     has = f"; it has {', '.join(instead)}" if instead else ""
-    own = "" if top in KNOWN else f"; a file of your own is sent along (run --file {top}.py)"
+    own = "" if top in KNOWN else f"; a file of your own {way_of(top + '.py', in_session)}"
     return f"glovebox: this template has no {top}{has}; its operator can add it: glovebox libs request {package or top}{own}"
 
 
-def hint_of_file(error):
+def hint_of_file(error, in_session):
     """Of what the caller could have sent along."""
     path = error.filename
     if error.errno != 2 or type(path) is not str or not 0 < len(path) <= NAME_MOST or not path.isprintable():
@@ -254,13 +254,18 @@ def hint_of_file(error):
         return (f"glovebox: {os.path.dirname(place)} is not of this sandbox; files that were sent along lie in /workspace, the "
                 f"working folder{there}") if not os.path.isdir(os.path.dirname(place)) else None
     name = place[len("/workspace/"):]
-    return f"glovebox: /workspace has no {name}; a file of the caller's is sent along (run --file {name})"
+    return f"glovebox: /workspace has no {name}; a file of the caller's {way_of(name, in_session)}"
 
 
-def add_hint(error):
+def way_of(name, in_session):
+    """How a file of the caller's comes in: to one run along with it, to a session at any time."""
+    return "is put there (session cp, files.write())" if in_session else f"is sent along (run --file {name})"
+
+
+def add_hint(error, in_session=False):
     """Before the traceback is made. Whatever the program has made of its interpreter, the exception is still told."""
     try:
-        hint = hint_of(error)
+        hint = hint_of(error, in_session)
         if hint is not None and hint not in getattr(error, "__notes__", ()):
             error.add_note(hint)
     except BaseException:

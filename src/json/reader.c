@@ -98,12 +98,21 @@ static void note_text(struct long_texts *texts, size_t from, size_t to)
     texts->rows[texts->count++].size = to - from;
 }
 
+/* FNV-1a. It finds a name for a message, and decides nothing. */
+static uint64_t hash_of(const char *name, size_t size)
+{
+    uint64_t hash = UINT64_C(0xCBF29CE484222325);
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ (unsigned char) name[i]) * UINT64_C(0x100000001B3);
+    return hash;
+}
+
 /* Returns what is wrong, if it is what json-c takes, even when strict, and JSON does not have:
  * texts in single quotes, NaN and Infinity; and a name that it would cut. */
 static const char *count_values(struct json_reader *reader, const char *data, size_t size,
                                 struct long_texts *ret_texts)
 {
-    size_t began = 0;
+    size_t began = 0, ended = 0;
     ret_texts->count = 0;
     for (size_t i = 0; i < size; i++) {
         if (reader->in_text && !reader->after_backslash && reader->nul_size == 0)
@@ -113,6 +122,7 @@ static const char *count_values(struct json_reader *reader, const char *data, si
         char byte = data[i];
         if (reader->in_text) {
             take_of_text(reader, byte);
+            ended = i;
             if (!reader->in_text)
                 note_text(ret_texts, began, i);
         } else if (byte == '"') {
@@ -126,6 +136,7 @@ static const char *count_values(struct json_reader *reader, const char *data, si
         } else if (byte == ',' || byte == ':' || byte == '[' || byte == '{') {
             reader->values++;
             reader->names += byte == ':';
+            reader->name_hashes += byte == ':' ? hash_of(data + began, ended - began) : 0;
         }
     }
     if (reader->in_text)
@@ -133,21 +144,44 @@ static const char *count_values(struct json_reader *reader, const char *data, si
     return NULL;
 }
 
+struct names {
+    uint64_t count, hashes;
+    uint64_t times, wanted; /* the hash that, so often, is this sum; times 0: none */
+    const char *found;
+};
+
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tokener lets it be, DEPTH_MAX */
-static uint64_t names_in(struct json_object *value)
+static void look_at_names(struct json_object *value, struct names *names)
 {
-    uint64_t names = 0;
     if (json_object_is_type(value, json_type_array)) {
         for (size_t i = 0; i < json_object_array_length(value); i++)
-            names += names_in(json_object_array_get_idx(value, i));
+            look_at_names(json_object_array_get_idx(value, i), names);
     } else if (json_object_is_type(value, json_type_object)) {
         json_object_object_foreach(value, name, member)
         {
-            (void) name;
-            names += 1 + names_in(member);
+            uint64_t hash = hash_of(name, strlen(name));
+            names->count++;
+            names->hashes += hash;
+            if (names->times > 0 && hash * names->times == names->wanted)
+                names->found = name;
+            look_at_names(member, names);
         }
     }
-    return names;
+}
+
+/* The tree has each name once: what the text has beyond it is the name that stands twice, if it is
+ * one and is written without escapes. */
+static int check_names(const struct json_reader *reader, error *err)
+{
+    struct names once = { 0 };
+    look_at_names(reader->value, &once);
+    if (once.count == reader->names)
+        return 0;
+    struct names again = { .times = reader->names - once.count,
+                           .wanted = reader->name_hashes - once.hashes };
+    look_at_names(reader->value, &again);
+    return fail(err, ERR_BAD_REQUEST, "the body has a key that stands twice in one object%s%.60s",
+                again.found ? ": " : "", again.found ? again.found : "");
 }
 
 static bool is_blank(const char *data, size_t size)
@@ -244,8 +278,8 @@ int json_reader_end(struct json_reader *reader, struct json_object **ret_value, 
     if (!reader->is_done)
         return fail(err, ERR_BAD_REQUEST,
                     "the body ends after %" PRIu64 " bytes inside its JSON value", reader->bytes);
-    if (reader->is_exact && names_in(reader->value) != reader->names)
-        return fail(err, ERR_BAD_REQUEST, "the body has a key that stands twice in one object");
+    if (reader->is_exact && check_names(reader, err) < 0)
+        return -1;
     *ret_value = reader->value;
     reader->value = NULL;
     return 0;

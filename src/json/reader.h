@@ -18,9 +18,10 @@ struct json_reader {
     uint64_t values; /* commas, colons and brackets seen outside of texts */
     uint64_t names;  /* of members: colons outside of texts */
     bool in_text, after_backslash;
-    unsigned nul_size; /* of "u0000" behind a backslash, what has come */
-    bool text_has_nul; /* the last text */
-    bool is_exact;     /* set after opening: a member that stands twice is refused */
+    unsigned nul_size;    /* of "u0000" behind a backslash, what has come */
+    bool text_has_nul;    /* the last text */
+    uint64_t name_hashes; /* of all names as they are written, summed */
+    bool is_exact;        /* set after opening: a member that stands twice is refused */
     bool is_done;
     unsigned char cut[4]; /* beginning of a character whose rest has not come */
     size_t cut_size;

@@ -275,12 +275,21 @@ int path_of_socket(const char *chosen_state, char **ret_path, error *err)
     return format_text(ret_path, err, "%s/glovebox.sock", runtime);
 }
 
+static int fail_folder(const char *path, error *err)
+{
+    return errno == ENOTDIR ? fail(err, ERR_BAD_REQUEST,
+                                   "there can be no folder '%s': a part of that path is a file; "
+                                   "name another (--state)",
+                                   path)
+                            : fail_os(err, "make folder '%s'", path);
+}
+
 int make_folder(const char *path, unsigned mode, error *err)
 {
     if (mkdir(path, mode) == 0 || errno == EEXIST)
         return 0;
     if (errno != ENOENT)
-        return fail_os(err, "make folder '%s'", path);
+        return fail_folder(path, err);
     auto_text above = NULL;
     if (format_text(&above, err, "%s", path) < 0)
         return -1;
@@ -288,11 +297,11 @@ int make_folder(const char *path, unsigned mode, error *err)
     for (char *slash = strchr(above + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(above, 0755) < 0 && errno != EEXIST)
-            return fail_os(err, "make folder '%s'", above);
+            return fail_folder(above, err);
         *slash = '/';
     }
     if (mkdir(path, mode) < 0 && errno != EEXIST)
-        return fail_os(err, "make folder '%s'", path);
+        return fail_folder(path, err);
     return 0;
 }
 

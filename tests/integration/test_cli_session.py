@@ -125,6 +125,9 @@ def test_sessions_are_listed_shown_and_killed(cli, session):
 
 def test_slips_are_answered_with_what_to_write(cli, session):
     assert b"there is no option --wall here; write --limit wall=VALUE" in cli("run", session, "--wall", "1s", "-c", "1").stderr
+    done = cli("exec", session, "--", "nosuch")
+    assert done.returncode == 127 and b"execute 'nosuch' (this template has none; its operator can add it): No such" in done.stderr, done
+    assert b"execute './nosuch': No such" in cli("exec", session, "--", "./nosuch").stderr
     said = cli("run", session, "--context", "perl", "-c", "1").stderr
     assert b"the session has no context 'perl': template " in said and b"has no language 'perl'; it has: python, bash\n" in said
 
@@ -232,7 +235,7 @@ def test_branches_and_marks(cli, session):
     assert cli("rollback", session, "before").returncode == 0 and cli("run", session, "-c", "x").stdout == b"7\n"
     assert b"no checkpoint 'after'; it has before" in cli("rollback", session, "after").stderr
     assert b"choose another" in cli("checkpoint", session, "before").stderr
-    assert cli("checkpoint-rm", session, "before").returncode == 0 and cli("checkpoints", session).stdout == b""
+    assert cli("checkpoint-rm", session, "before").returncode == 0 and b"before" not in cli("checkpoints", session).stdout
     assert b"no checkpoint 'before'; it has none" in cli("rollback", session, "before").stderr
     for words in (("rollback", session, "before"), ("rollback", session, "a/b"), ("rollback", session),
                   ("branch", "--checkpoint", "before", session), ("branch", "--context", "bash", session)):
@@ -286,9 +289,11 @@ def test_every_verb_has_an_answer_for_programs(cli, session):
 def test_checkpoints_are_listed_and_removed_as_other_things_are(cli, session):
     assert cli("checkpoint", "create", session, "one").returncode == cli("checkpoint", session, "two").returncode == 0
     rows = cli("checkpoint", "list", session).stdout
-    assert rows == cli("checkpoints", session).stdout and len(rows.splitlines()) == 2
+    assert rows == cli("checkpoints", session).stdout and len(rows.splitlines()) == 3
+    heads, first = rows.decode().splitlines()[:2]
+    assert heads.split() == ["ID", "CREATED", "SIZE", "NAME"] and [first[heads.index(name):][:1] for name in ("ID", "NAME")] == ["c", "t"], rows
     assert cli("checkpoint", "rm", session, "one").returncode == cli("checkpoint", "remove", session, "two").returncode == 0
-    assert cli("checkpoint", "ls", session).stdout == b""
+    assert len(cli("checkpoint", "ls", session).stdout.splitlines()) == 1
     assert b"needs the id of a session, and a checkpoint" in cli("checkpoint", "rm", session).stderr
 
 
@@ -326,6 +331,8 @@ def test_files_go_in_and_out(cli, session, tmp_path):
     assert cli("cp", "--tar", "-", f"{session}:copy", input=tar, stdin=None).returncode == 0
     assert cli("cp", f"{session}:copy/ä b", "out").returncode == 0 and (tmp_path / "out").read_bytes() == block
     assert cli("cp", f"{session}:none", "-").returncode != 0
+    refused = cli("cp", "out", f"{session}:/etc/x")
+    assert refused.returncode != 0 and b"'/etc/x': Read-only file system; /workspace and /tmp can be written\n" in refused.stderr, refused
     assert cli("cp", f"{session}:none", "out").returncode == 125 and (tmp_path / "out").read_bytes() == block  # it stays
     assert cli("cp", f"{session}:none", "new").returncode == 125 and not (tmp_path / "new").exists()
     cli("exec", session, "--", "sh", "-c", "echo short > s")

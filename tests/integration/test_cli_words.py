@@ -357,6 +357,20 @@ def test_a_noun_with_options_alone_lists_too(glovebox):
         assert json.loads(glovebox("session", "list", "--json", env=env).stdout) == []
 
 
+def test_a_file_where_a_state_folder_should_be_is_named_as_such(glovebox, tmp_path):
+    (tmp_path / "file").write_text("x")
+    for words in (["list"], ["create"]):
+        done = glovebox("key", *words, "--state", tmp_path / "file")
+        assert done.returncode == 125 and b"a part of that path is a file; name another (--state)\n" in done.stderr, done
+
+
+def test_notes_fit_into_eighty_columns(glovebox):
+    verbs = re.findall(r"^COMMAND\((\w+)", (TOP / "src/cli/commands.def").read_text(), re.MULTILINE)
+    said = {verb: glovebox(verb, "--help").stdout.decode().partition("-h, --help")[2] for verb in verbs}
+    assert [(verb, line) for verb, text in said.items() for line in text.splitlines() if len(line) > 80] == []
+    assert len(said["serve"].splitlines()) > 4
+
+
 def test_a_look_at_keys_and_requests_makes_no_folder(glovebox, tmp_path):
     typo = tmp_path / "typo"
     for words in (["list"], ["revoke", "0123"], ["rotate", "0123"]):

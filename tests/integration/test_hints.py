@@ -1,6 +1,8 @@
 """What the traceback of a missing module or file says in an interpreter that was parked: what a model reads, by whatever
 interface."""
 
+import re
+
 import pytest
 
 MODULES = [
@@ -28,7 +30,7 @@ OTHERS = ["import json.nowhere", "raise ModuleNotFoundError('mine')", "raise Mod
 
 
 REACHED = ("glovebox: a sandbox reaches the hosts that its policy allows, often none: the denials of the result say which; "
-           "data is sent along as files (run --file)\n")
+           "data is sent along as files (run --file; session cp)\n")
 LISTENS = "need a policy with a loopback interface, such as server; others have none\n"
 NETWORK = [
     ("import urllib.request; urllib.request.urlopen('http://example.com/', timeout=2)", REACHED),
@@ -99,6 +101,7 @@ class TestHints:
         try:
             for code, hint in MODULES + FILES[:2] + NETWORK + SAID[:3]:
                 error = session.run(code)["error"]
+                hint = re.sub(r"is sent along \(run --file .*\)", "is put there (session cp, files.write())", hint)
                 assert error["traceback"].endswith(hint) and hint.strip() not in error["value"]
         finally:
             session.end()

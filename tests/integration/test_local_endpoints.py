@@ -97,8 +97,9 @@ def test_a_credential_goes_to_a_stated_upstream(world):
 def test_an_upstream_that_dns_leads_home_is_refused(world, host, reason):
     records, before = [], len(Upstream.seen)
     with opened(world, model(host, 8080), records):
-        ask(world, name="model")
+        said = b"".join(ask(world, name="model"))
     assert only(records)["reason"] == reason and len(Upstream.seen) == before
+    assert b" is refused: the name " in said and (b"policy of the sandbox" in said) == (reason != "NOT_FOUND"), said
 
 
 def test_an_upstream_that_dns_rebinds_is_refused(world):

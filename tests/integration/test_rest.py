@@ -327,8 +327,9 @@ class TestRefusals:
         (b"[" * 1000, 400, "deep"),
         (b'{"args":[' + b"[]," * 150000 + b"1]}", 400, "values"),
         (b'{"code":"1","command":["ls"]}', 400, "one of them"),
-        (b'{"code":"1","code":"2"}', 400, "stands twice"),
-        (b'{"code":"1","limits":{"wall_ms":1,"wall_ms":2}}', 400, "stands twice"),
+        (b'{"code":"1","code":"2"}', 400, "stands twice in one object: code"),
+        (b'{"code":"1","limits":{"wall_ms":1,"wall_ms":2}}', 400, "stands twice in one object: wall_ms"),
+        (b'{"code":"1","limits":{"wall_ms":1},"limits":3,"limits":{"wall_ms":2}}', 400, "stands twice in one object"),
         (b'{"code":"1","env":{"A":"1","\\u0041":"2"}}', 400, "stands twice"),
         (b'{"code\\u0000":"1"}', 400, "NUL"),
     ])

@@ -138,6 +138,8 @@ class TestPages:
 
     def test_a_status_chooses(self, serving):
         run = serving.run("raise SystemExit(3)").json["id"]
+        said = serving.call("GET", "/v1/runs?status=nosuch")
+        assert said.status == 400 and "it is one of queued, building, " in said.json["error"]["message"], said
         rows = serving.call("GET", "/v1/runs?status=error").json["runs"]
         assert rows[0]["id"] == run and {row["status"] for row in rows} == {"error"} and rows[0]["fault"] == "code"
 

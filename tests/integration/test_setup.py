@@ -96,13 +96,19 @@ def test_options_stand_for_answers_and_other_settings_stay(glovebox, home):
 
 @pytest.mark.parametrize(("words", "says"), [
     (["--listen", "7070"], "ADDRESS:PORT"), (["--state", "x"], "begins with /"), (["--keys", "a,,b"], "names with a comma"),
-    (["--keys", "a b"], "a key's name is"), (["--network", "pip,npm,apt,github,huggingface"], "more than 4"),
+    (["--keys", "k" * 64], "a key's name is up to 63 bytes"), (["--keys", "a\x7f"], "a key's name is"), (["--network", "pip,npm,apt,github,huggingface"], "more than 4"),
     (["--templates", "ruby"], "there is no template 'ruby'; there are: minimal, node"), (["extra"], "setup takes no 'extra'"),
 ])
 def test_wrong_options_write_nothing(glovebox, words, says):
     done = glovebox("setup", "--config", glovebox.folder / "g.yaml", "--yes", *words)
     assert done.returncode == 125 and says in done.stderr.decode(), done
     assert not (glovebox.folder / "g.yaml").exists()
+
+
+def test_a_key_may_have_any_name_that_key_create_takes(glovebox, home):
+    words = ["setup", "--config", glovebox.folder / "g.yaml", "--state", home, "--listen", "none", "--show", "--yes"]
+    done = glovebox(*words, "--keys", "CI of Zoë,a/b")
+    assert done.returncode == 0 and "keys to make: CI of Zoë,a/b\n" in done.stdout.decode() + done.stderr.decode(), done
 
 
 def test_keys_are_made_when_the_templates_are_there(glovebox, home):

@@ -96,7 +96,7 @@ class Quiet(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def test_a_server_without_tls_is_told_from_one_that_is_not_there():
+def test_a_port_that_speaks_no_tls_is_named():
     with http.server.HTTPServer(("127.0.0.1", 0), Quiet) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"https://127.0.0.1:{server.server_port}"

@@ -107,7 +107,7 @@ const struct option_table config_option_table = {
                 "  glovebox config keys                       every setting with its meaning\n",
     .usage = "show|validate|keys [OPTIONS] [FILE|NAME]",
     .more = "Settings come from /etc/glovebox/glovebox.yaml (\"name: value\" a line), then from\n"
-            "GLOVEBOX_NAME in the environment, then from flags of glovebox serve; the later "
+            "GLOVEBOX_NAME in the environment, then from flags of glovebox serve; the later\n"
             "wins.\n",
     OPTION_ROWS(rows),
 };

@@ -60,8 +60,8 @@ const struct option_table log_option_table = {
                 "  glovebox log key --pem                   the public key, to be kept\n"
                 "  glovebox log rotate-key                  another key signs from now on\n",
     .usage = "verify|tail|search|export|checkpoint|key|rotate-key [OPTIONS] [WORD…]",
-    .more =
-        "Works on the files alone; no daemon is asked. Exit status 1: something does not fit.\n",
+    .more = "Works on the files alone; no daemon is asked. Exit status 1: something does not\n"
+            "fit.\n",
     OPTION_ROWS(log_rows),
 };
 
@@ -72,8 +72,8 @@ const struct option_table receipt_option_table = {
                 "  glovebox receipt verify run.json --public-key kept.pub\n"
                 "  glovebox receipt export rcp_… --bundle --out run.json\n",
     .usage = "list|show|verify|export [OPTIONS] [ID|FILE]",
-    .more =
-        "Works on the files alone; no daemon is asked. Exit status 1: it does not verify; 125: it cannot be read.\n",
+    .more = "Works on the files alone; no daemon is asked. Exit status 1: it does not verify;\n"
+            "125: it cannot be read.\n",
     OPTION_ROWS(receipt_rows),
 };
 /* clang-format on */

@@ -46,8 +46,8 @@ const struct option_table mcp_option_table = {
                 "agent host\n"
                 "  glovebox mcp try   calls each tool once and says what a host will see\n",
     .usage = "[OPTIONS], try [OPTIONS], or install --client HOST",
-    .more = "Speaks the Model Context Protocol on stdin and stdout. Without a daemon it starts "
-            "one that ends with it. See glovebox mcp install --help\n",
+    .more = "Speaks the Model Context Protocol on stdin and stdout. Without a daemon it\n"
+            "starts one that ends with it. See glovebox mcp install --help\n",
     OPTION_ROWS(rows),
 };
 

@@ -41,7 +41,9 @@ const struct option_table libs_option_table = {
                 "  glovebox libs approve ID       the next build of the template installs exactly that\n"
                 "  glovebox libs deny ID          no; or no longer\n",
     .usage = "[OPTIONS] [TEMPLATE [WORD] | request PACKAGE | review|approve|deny ID]",
-    .more = "Packages are fetched by this machine's own pip, apt or npm, as they are configured, and kept with\ntheir sha256 in STATE/libs; what is approved stands in STATE/libs/TEMPLATE.approved.yaml.\n",
+    .more = "Packages are fetched by this machine's own pip, apt or npm, as they are\n"
+            "configured, and kept with their sha256 in STATE/libs; what is approved stands in\n"
+            "STATE/libs/TEMPLATE.approved.yaml.\n",
     OPTION_ROWS(rows),
 };
 /* clang-format on */

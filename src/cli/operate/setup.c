@@ -62,10 +62,10 @@ const struct option_table setup_option_table = {
         "  glovebox setup                                       asks, shows, writes\n"
         "  glovebox setup --yes --listen 127.0.0.1:7070 --keys ci,agents --templates python\n",
     .usage = "[OPTIONS]",
-    .more =
-        "Other settings of a file that is there already stay as they are. Root's file is\n"
-        "/etc/glovebox/glovebox.yaml, which glovebox serve reads; other users' is\n"
-        "$XDG_CONFIG_HOME/glovebox/glovebox.yaml, or in ~/.config: serve --config FILE reads it.\n",
+    .more = "Other settings of a file that is there already stay as they are. Root's file is\n"
+            "/etc/glovebox/glovebox.yaml, which glovebox serve reads; other users' is\n"
+            "$XDG_CONFIG_HOME/glovebox/glovebox.yaml, or in ~/.config: serve --config FILE\n"
+            "reads it.\n",
     OPTION_ROWS(rows),
 };
 

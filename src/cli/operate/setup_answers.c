@@ -3,6 +3,8 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "base/text.h"
+#include "keys/key.h"
 #include "policy/policy.h"
 #include "supervisor/install_paths.h"
 #include "supervisor/listen_sockets.h"
@@ -81,15 +83,14 @@ static int check_listen(const char *text, error *err)
     return listen_address_read(text, &unused, &size, err);
 }
 
-/* A name, as it stands in `key list`. */
+/* `key create` takes it: a comma is what names have between them. */
 static int check_key(const char *word, error *err)
 {
-    if (strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
-            strlen(word) &&
-        strlen(word) < 32)
+    if (text_find_unclean(word, strlen(word)) == strlen(word) && strlen(word) < API_KEY_NAME_SIZE)
         return 0;
     return fail(err, ERR_BAD_REQUEST,
-                "a key's name is up to 31 letters, digits, dashes and dots, not '%s'", word);
+                "a key's name is up to %d bytes of UTF-8 without control characters, not '%s'",
+                API_KEY_NAME_SIZE - 1, word);
 }
 
 /* Is the word in a list that setup_list_…() wrote? */

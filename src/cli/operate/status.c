@@ -30,9 +30,9 @@ const struct option_table status_option_table = {
     .examples = "  glovebox status                       is it ready, and how far is it used?\n"
                 "  glovebox status >/dev/null && deploy   for scripts\n",
     .usage = "[OPTIONS]",
-    .more = "Ends with 0 if a run begins now, 1 if it does not, with the cause on stderr, and "
-            "125 if\n"
-            "no daemon answers. glovebox top watches it; glovebox doctor tries each wall.\n",
+    .more = "Ends with 0 if a run begins now, 1 if it does not, with the cause on stderr, and\n"
+            "125 if no daemon answers. glovebox top watches it; glovebox doctor tries each\n"
+            "wall.\n",
     OPTION_ROWS(rows),
 };
 

@@ -43,8 +43,8 @@ const struct option_table top_option_table = {
         "  glovebox top --once                   one page\n"
         "  glovebox top --json | jq .keys        for programs\n",
     .usage = "[OPTIONS]",
-    .more = "q or Ctrl-C leaves. Below the tables it says which limits look too tight, and which "
-            "keys\nrun into theirs again and again.\n",
+    .more = "q or Ctrl-C leaves. Below the tables it says which limits look too tight, and\n"
+            "which keys run into theirs again and again.\n",
     OPTION_ROWS(rows),
 };
 

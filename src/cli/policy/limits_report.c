@@ -324,7 +324,9 @@ const struct option_table limits_option_table = {
     .examples = "  glovebox limits report                   of all policies\n"
                 "  glovebox limits report --policy data --since 24h\n",
     .usage = "report [OPTIONS]",
-    .more = "Reads the receipts in the log; no daemon is asked. MET counts runs that met a limit, whether they\nended for it or not; p50, p95 and max say how much of what they were granted runs have used.\n",
+    .more = "Reads the receipts in the log; no daemon is asked. MET counts runs that met a\n"
+            "limit, whether they ended for it or not; p50, p95 and max say how much of what\n"
+            "they were granted runs have used.\n",
     OPTION_ROWS(rows),
 };
 /* clang-format on */

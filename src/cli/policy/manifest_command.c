@@ -28,7 +28,7 @@ const struct option_table manifest_option_table = {
                 "  glovebox manifest --format mcp                    what tools/list answers\n"
                 "  glovebox manifest --format openapi                a document of one request\n",
     .usage = "--format FORMAT [OPTIONS]",
-    .more = "Arguments that the schema accepts are the body of POST /v1/runs; add \"policy\" to "
+    .more = "Arguments that the schema accepts are the body of POST /v1/runs; add \"policy\" to\n"
             "them.\n",
     OPTION_ROWS(rows),
 };

@@ -57,9 +57,9 @@ const struct option_table policy_option_table = {
         "                                         and what would happen to this code\n"
         "  glovebox policy test cases.yaml        whether it decides as expected\n",
     .usage = "list|show|validate|sets|explain|test [OPTIONS] [NAME|FILE]",
-    .more = "Policies are files NAME.yaml; the first that is found counts: in GLOVEBOX_POLICIES if "
-            "it\nis set, else in /etc/glovebox/policies and among those that came with glovebox; "
-            "at last\nin the folder policies of the state.\n",
+    .more = "Policies are files NAME.yaml; the first that is found counts: in\n"
+            "GLOVEBOX_POLICIES if it is set, else in /etc/glovebox/policies and among those\n"
+            "that came with glovebox; at last in the folder policies of the state.\n",
     OPTION_ROWS(rows),
 };
 

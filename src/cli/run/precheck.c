@@ -38,7 +38,8 @@ const struct option_table check_option_table = {
                 "  glovebox check --policy data -        code from stdin\n"
                 "  glovebox check -c 'import ctypes'     a line of code\n",
     .usage = "[OPTIONS] FILE|-\n       glovebox check [OPTIONS] -c CODE",
-    .more = "Nothing of the code runs. Exit status 0: it may run, warnings included; 126: the policy denies\nit or wants a person asked; 125: there was no look.\n"
+    .more = "Nothing of the code runs. Exit status 0: it may run, warnings included; 126: the\n"
+            "policy denies it or wants a person asked; 125: there was no look.\n"
             "It is a lint of what code says openly: the sandbox is the boundary, not this.\n",
     OPTION_ROWS(rows),
 };

@@ -81,9 +81,8 @@ const struct option_table replay_option_table = {
     .examples = "  glovebox replay run.json --code script.py --file data.csv\n"
                 "  glovebox replay rcp_… --code script.py -- ARGUMENTS\n",
     .usage = "[OPTIONS] RECEIPT [-- ARGUMENTS]",
-    .more = "The receipt is verified first. Exit status 0: the same came out; 1: something "
-            "else did, or "
-            "the receipt does not verify; 125: it could not be run.\n",
+    .more = "The receipt is verified first. Exit status 0: the same came out; 1: something\n"
+            "else did, or the receipt does not verify; 125: it could not be run.\n",
     OPTION_ROWS(rows),
 };
 

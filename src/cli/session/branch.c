@@ -76,6 +76,8 @@ int session_checkpoints(struct session_arguments *arguments, error *err)
     if (code != GLB_OK)
         return library_failed(code, err);
     json_object *root = json_tokener_parse(json);
+    if (!arguments->json)
+        (void) printf("%-36s  %-24s  %10s  %s\n", "ID", "CREATED", "SIZE", "NAME");
     session_print_list(arguments, list_of(root, "checkpoints"), print_checkpoint);
     (void) json_object_put(root);
     glb_text_free(json);

@@ -44,7 +44,7 @@ const struct option_table approvals_option_table = {
     .examples = "  glovebox approvals                 what waits\n"
                 "  glovebox approvals apr_…           one of them: its code, what it asks for, what could leave\n"
                 "  glovebox approvals revoke apr_…    takes one back that was not used yet\n",
-    .usage = "[revoke] [OPTIONS] [ID]",
+    .usage = "[list|show|revoke] [OPTIONS] [ID]",
     OPTION_ROWS(list_rows),
 };
 

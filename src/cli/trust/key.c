@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"
+#include "base/text.h"
 #include "base/timestamp.h"
 #include "cli/commands.h"
 #include "cli/common/audit_event.h"
@@ -63,7 +64,9 @@ const struct option_table key_option_table = {
                 "  glovebox key rotate ID --grace 1h              a new secret; the old one for an hour\n"
                 "  glovebox key revoke ID                         good for nothing from now on\n",
     .usage = "create|list|rotate|revoke [OPTIONS] [NAME|ID]",
-    .more = "Send a key as `Authorization: Bearer KEY` or `X-API-Key: KEY`. It is shown once, when it is\nmade; what is kept is a hash. The daemon need not run, and need not be told.\n",
+    .more = "Send a key as `Authorization: Bearer KEY` or `X-API-Key: KEY`. It is shown once,\n"
+            "when it is made; what is kept is a hash. The daemon need not run, and need not\n"
+            "be told.\n",
     OPTION_ROWS(rows),
 };
 /* clang-format on */
@@ -107,9 +110,10 @@ static int copy_word(char *to, size_t size, const char *option, const char *text
 {
     if (!text)
         return 0;
-    for (const char *at = text; *at; at++)
-        if ((unsigned char) *at < 0x20 || *at == 0x7F)
-            return fail(err, ERR_BAD_REQUEST, "--%s has a control character; leave it out", option);
+    if (!*text)
+        return fail(err, ERR_BAD_REQUEST, "--%s is empty; leave it out", option);
+    if (text[strcspn(text, "\n\t")] || text_find_unclean(text, strlen(text)) != strlen(text))
+        return fail(err, ERR_BAD_REQUEST, "--%s has a control character, or is not UTF-8", option);
     if (strlen(text) >= size)
         return fail(err, ERR_BAD_REQUEST, "--%s is longer than %zu bytes", option, size - 1);
     (void) snprintf(to, size, "%s", text);

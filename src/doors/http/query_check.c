@@ -17,8 +17,15 @@ static int check_word(const struct parameter *parameter, const char *value, erro
             return 0;
         word += size + (word[size] == ',');
     }
+    char words[256] = "";
+    size_t used = 0;
+    for (const char *at = parameter->type + 1; *at && used + 2 < sizeof words; at++) {
+        words[used++] = *at;
+        if (*at == ',')
+            words[used++] = ' ';
+    }
     return fail(err, ERR_BAD_REQUEST, "%s '%.40s' does not exist; it is one of %s", parameter->name,
-                value, parameter->type + 1);
+                value, words);
 }
 
 /* "count", "count 1..1000" */

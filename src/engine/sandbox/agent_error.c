@@ -45,7 +45,8 @@ int error_of_agent(const struct agent_frame *frame, const unsigned char *payload
         if (row->os == done.os)
             code = row->code;
     size_t size = utf8_valid_size(payload + sizeof done, frame->size - sizeof done);
-    (void) fail(err, code, "%.*s", (int) size, (const char *) payload + sizeof done);
+    (void) fail(err, code, "%.*s%s", (int) size, (const char *) payload + sizeof done,
+                done.os == EROFS ? "; /workspace and /tmp can be written" : "");
     err->os = done.os;
     return -1;
 }

@@ -148,7 +148,8 @@ static const struct operation_kind being_written = { .data = write_data,
                                                      .close = close_write };
 
 /* Looks at what has the name now. */
-static int prepare_write(struct writing *writing, const struct agent_write *order, error *err)
+static int prepare_write(struct writing *writing, const struct agent_write *order, const char *path,
+                         error *err)
 {
     struct stat old;
     bool exists = fstatat(writing->folder, writing->name, &old, AT_SYMLINK_NOFOLLOW) == 0;
@@ -157,10 +158,10 @@ static int prepare_write(struct writing *writing, const struct agent_write *orde
     if (writing->mode == 0)
         writing->mode = exists && S_ISREG(old.st_mode) ? old.st_mode & 0777 : 0644;
     errno = !exists ? 0 : S_ISDIR(old.st_mode) ? EISDIR : writing->is_new ? EEXIST : 0;
-    return errno == 0 ? 0 : fail_os(err, "write '%.100s'", writing->name);
+    return errno == 0 ? 0 : fail_os(err, "write '%.100s'", path);
 }
 
-static int create_write(struct operation *operation, uint32_t id, error *err)
+static int create_write(struct operation *operation, uint32_t id, const char *path, error *err)
 {
     struct writing *writing = operation->room;
     char temporary[sizeof writing->temporary];
@@ -169,7 +170,7 @@ static int create_write(struct operation *operation, uint32_t id, error *err)
     operation->fd = openat(writing->folder, temporary,
                            O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (operation->fd < 0)
-        return fail_os(err, "create '%.100s'", writing->name);
+        return fail_os(err, "create '%.100s'", path);
     memcpy(writing->temporary, temporary, sizeof temporary);
     return 0;
 }
@@ -190,7 +191,8 @@ int begin_write(struct sandbox *sandbox, const struct frame *in, error *err)
     (void) snprintf(writing->name, sizeof writing->name, "%s", name);
     writing->folder = folder;
     struct operation begun = { .room = writing, .fd = -1 };
-    if (prepare_write(writing, &order, err) < 0 || create_write(&begun, in->head.id, err) < 0 ||
+    if (prepare_write(writing, &order, path, err) < 0 ||
+        create_write(&begun, in->head.id, path, err) < 0 ||
         operation_begin(in->head.id, &being_written, &operation, err) < 0) {
         if (begun.fd >= 0)
             (void) close(begun.fd);
