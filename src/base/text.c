@@ -4,7 +4,6 @@
 #include "base/utf8.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Is it a control character, of the first set or of the second? Tab and line feed are none. */
 static bool is_control(uint32_t point)

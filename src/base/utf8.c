@@ -3,7 +3,6 @@
 
 #include "base/table.h"
 
-#include <stdint.h>
 #include <string.h>
 
 /* First byte from..to, how long it is, and what the second byte may be. */

@@ -2,7 +2,6 @@
 #include "cli/options.h"
 
 #include "base/clock.h"
-#include "base/table.h"
 #include "base/timestamp.h"
 #include "cli/commands.h"
 #include "model/limits.h"

@@ -4,7 +4,6 @@
 #include "client/session.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static void write_checkpoint(struct sink *sink, const void *what)
 {

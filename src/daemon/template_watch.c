@@ -5,7 +5,6 @@
 #include "base/cleanup.h"
 #include "engine/observe/log.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* What one command changes comes as several events; what is retired is looked at each second. */

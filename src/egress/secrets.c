@@ -7,7 +7,6 @@
 #include "policy/yaml.h"
 
 #include <sodium.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

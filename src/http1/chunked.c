@@ -3,8 +3,6 @@
 
 #include "base/hex.h"
 
-#include <string.h>
-
 enum chunk_state {
     AT_SIZE,
     AT_EXTENSION,

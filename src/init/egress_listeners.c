@@ -12,9 +12,7 @@
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum { NAMES_PORT = 53, PROXY_PORT = 3128, BACKLOG = 128 };
 

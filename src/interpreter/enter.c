@@ -15,7 +15,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>

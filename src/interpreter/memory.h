@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
 /* Moves private anonymous memory into 2 MB pages: a fork copies page tables, and one entry then

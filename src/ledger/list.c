@@ -1,10 +1,7 @@
 /* list.c - a row is written where it belongs, and taken away again if it is one too many. */
 #include "ledger/list.h"
 
-#include "ledger/sha256.h"
-
 #include <assert.h>
-#include <stdio.h>
 
 void list_begin(struct lists *lists, const char *name, const char *key, struct list *ret_list)
 {

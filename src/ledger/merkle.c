@@ -4,7 +4,6 @@
 
 #include "ledger/sha256.h"
 
-#include <sodium.h>
 #include <string.h>
 
 enum { LEAF_MARK = 0, NODE_MARK = 1 };

@@ -6,7 +6,6 @@
 #include "ledger/statement_parts.h"
 #include "model/walls.h"
 
-#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 

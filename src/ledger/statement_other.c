@@ -4,8 +4,6 @@
 
 #include "ledger/sha256.h"
 
-#include <sodium.h>
-
 int statement_write_opened(const struct receipt_facts *facts, struct bytes *out, error *err)
 {
     struct jcs json = { 0 };

@@ -8,12 +8,10 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 /* --- the tree over them ----------------------------------------------------------------------- */
 
@@ -137,13 +135,6 @@ static void compare_ends(struct checking *checking)
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-/* Of a file that was given beside the log, not of the log. */
-static void tell_unfit(struct checking *checking, const char *what, const char *why)
-{
-    checking->report->unfit++;
-    checking_problem(checking, what, why);
-}
-
 static void read_heads(struct checking *checking)
 {
     char text[CHECKPOINT_NOTE_MAX + 1] = "";
@@ -159,8 +150,10 @@ static void read_heads(struct checking *checking)
     if (checking->head.size > 0) /* it vouches for the changes of key that it covers */
         checking->chain->min = 0;
     if (order->kept &&
-        key_chain_checkpoint(checking->chain, order->key, order->kept, &checking->kept, &err) < 0)
-        tell_unfit(checking, "checkpoint that was kept", err.text);
+        key_chain_checkpoint(checking->chain, order->key, order->kept, &checking->kept, &err) < 0) {
+        checking->report->unfit++;
+        checking_problem(checking, "checkpoint that was kept", err.text);
+    }
     checking->report->covered = checking->head.size;
     checking->report->kept = checking->kept.size;
 }
@@ -226,10 +219,12 @@ static void compare_witness(struct checking *checking)
         if (witness_compare(&order, &note, &err) < 0)
             checking_problem(checking, what, err.text);
     }
-    if (checking->report->witnessed == 0)
-        tell_unfit(checking, "witness",
-                   given->witness_size > 0 ? "it has no checkpoint of this log"
-                                           : "the file is empty: nothing was handed to it yet");
+    if (checking->report->witnessed > 0)
+        return;
+    checking->report->unfit++;
+    checking_problem(checking, "witness",
+                     given->witness_size > 0 ? "it has no checkpoint of this log"
+                                             : "the file is empty: nothing was handed to it yet");
 }
 
 static int check(struct checking *checking, error *err)

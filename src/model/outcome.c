@@ -3,8 +3,6 @@
 
 #include "base/table.h"
 
-#include <string.h>
-
 /* Limits that can end a run, the most telling first: a flood of output also takes time, time also
  * takes processor time, and so on down. A limit whose hits cannot make a program fail (its output
  * was cut, its artifacts were not all taken) counts only if gloveboxd stopped the program for it.

@@ -2,8 +2,6 @@
  * collector does not take in time is dropped and counted; no run waits for it. */
 #include "notify/notify.h"
 
-#include <string.h>
-
 enum { TOGETHER_MAX = 64, WAITS_MS = 1000 };
 
 static void on_collected(uv_timer_t *timer)

@@ -14,7 +14,6 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 struct chain {
     size_t count;

@@ -22,7 +22,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { BUILD_MS = 10000 };
 

@@ -14,7 +14,6 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 enum {
     SLOTS_HERE_MAX = 4096,

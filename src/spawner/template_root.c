@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 

@@ -6,8 +6,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

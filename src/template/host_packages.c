@@ -4,7 +4,6 @@
 #include "base/cleanup.h"
 #include "template/tool.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include "policy/yaml.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static int read_entry(struct settings *settings, const struct yaml *yaml,
                       const struct yaml_node *key, uint64_t *seen, error *err)

@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 enum { BACKLOG = 128, PRIVATE_SLOTS = 8, END_MS = 1500 };
 

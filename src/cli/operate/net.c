@@ -8,7 +8,6 @@
 #include "cli/daemon_request.h"
 #include "cli/options.h"
 
-#include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
 

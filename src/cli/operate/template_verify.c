@@ -10,7 +10,6 @@
 
 #include <linux/ioprio.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>

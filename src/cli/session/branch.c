@@ -2,7 +2,6 @@
 #include "cli/session/session.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* The answer for a branch comes before its memory has been read; the command line waits for the
  * memory, too. Gives the session as it is then, in place of what there was. */

@@ -6,7 +6,6 @@
 #include "cli/commands.h"
 #include "cli/common/audit_event.h"
 #include "cli/common/inputs.h"
-#include "cli/common/log_files.h"
 #include "cli/options.h"
 #include "cli/trust/log_verify.h"
 #include "ledger/chain.h"

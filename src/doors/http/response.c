@@ -7,7 +7,6 @@
 #include "model/errors.h"
 #include "json/writer.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -10,7 +10,6 @@
 #include "model/errors.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 

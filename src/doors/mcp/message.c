@@ -4,7 +4,6 @@
 #include "json/writer.h"
 
 #include <microhttpd.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { METHOD_MAX = 128, ID_MAX = 256 };

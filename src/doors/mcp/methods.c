@@ -4,7 +4,6 @@
 #include "json/writer.h"
 
 #include <microhttpd.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { TTL_MS = 60000 };

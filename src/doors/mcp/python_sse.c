@@ -8,7 +8,6 @@
 
 #include <microhttpd.h>
 #include <sodium.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

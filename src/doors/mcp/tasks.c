@@ -5,7 +5,6 @@
 #include "json/writer.h"
 
 #include <microhttpd.h>
-#include <stdio.h>
 #include <string.h>
 
 #define EXTENSION MCP_META "tasks"

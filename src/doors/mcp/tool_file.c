@@ -11,7 +11,6 @@
 #include "json/writer.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 enum {

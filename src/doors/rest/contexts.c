@@ -8,7 +8,6 @@
 #include "json/writer.h"
 
 #include <microhttpd.h>
-#include <string.h>
 
 static struct context *exchange_context(struct exchange *exchange)
 {

@@ -7,7 +7,6 @@
 
 #include <microhttpd.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { AT_ONCE_MAX = 200 /* entries */ };
 

@@ -15,7 +15,6 @@
 
 #include <inttypes.h>
 #include <microhttpd.h>
-#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

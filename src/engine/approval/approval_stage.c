@@ -5,7 +5,6 @@
 #include "policy/policy_permits.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static uint32_t reasons_of(const struct run *run, uint32_t found)
 {

@@ -7,7 +7,6 @@
 #include "engine/observe/log_writer.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
  * asking the other programs that hold it. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

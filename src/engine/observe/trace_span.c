@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { KIND_SERVER = 2, STATUS_ERROR = 2, TAIL_MAX = 2 /* "]}" */ };
 

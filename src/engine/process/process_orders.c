@@ -1,8 +1,6 @@
 /* process_orders.c - what a client does with a process that runs. */
 #include "engine/process/processes_internal.h"
 
-#include <string.h>
-
 void process_feed_on(struct process *process)
 {
     while (process->session && process->input.size > 0 && process->window > 0) {

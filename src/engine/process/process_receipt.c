@@ -9,7 +9,6 @@
 #include "engine/session/session_registry.h"
 #include "ledger/sha256.h"
 
-#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,6 @@
 #include "json/quote.h"
 #include "json/writer.h"
 
-#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -13,7 +13,6 @@
 #include "json/member.h"
 
 #include <json.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
 #include "engine/network/connection_document.h"
 #include "ledger/sha256.h"
 
-#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

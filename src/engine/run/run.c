@@ -1,7 +1,6 @@
 /* run.c - how a run is created and freed, and its listeners. */
 #include "engine/run/run.h"
 
-#include "base/clock.h"
 #include "base/list.h"
 
 #include <sodium.h>

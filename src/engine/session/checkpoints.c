@@ -8,7 +8,6 @@
 #include "engine/session/contexts.h"
 #include "engine/session/session_internal.h"
 #include "engine/store/blobs.h"
-#include "engine/store/disk_worker.h"
 #include "json/writer.h"
 
 #include <sodium.h>

@@ -2,7 +2,6 @@
  * session. */
 #include "engine/session/context_state.h"
 
-#include "engine/session/contexts.h"
 #include "engine/session/session_internal.h"
 
 #include <stdio.h>

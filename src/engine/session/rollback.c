@@ -9,7 +9,6 @@
 #include "engine/session/session_internal.h"
 #include "policy/policy_permits.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { LEASE_MS = 10000 };

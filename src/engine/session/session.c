@@ -7,7 +7,6 @@
 #include "engine/session/session_internal.h"
 #include "engine/snapshot/restore.h"
 
-#include <string.h>
 #include <unistd.h>
 
 /* Operations of sessions are numbered from here on: lower numbers are those of the collector. */

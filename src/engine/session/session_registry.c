@@ -8,8 +8,6 @@
 #include "engine/session/session_tombstones.h"
 
 #include <assert.h>
-#include <sodium.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

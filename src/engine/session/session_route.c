@@ -8,8 +8,6 @@
 #include "engine/session/route_usage.h"
 #include "engine/session/session_internal.h"
 
-#include <string.h>
-
 enum {
     ID_CERTIFICATES = 8, /* of the write that is not waited for: all that comes after it finds it */
     LIFE_S = 30 * 24 * 3600, /* of certificates, beyond the policy's bound for sessions */
