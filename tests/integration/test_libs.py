@@ -4,11 +4,13 @@ folder that a server of the test's own shows on loopback; pip is this machine's.
 import base64
 import gzip
 import hashlib
+import http.server
 import io
 import json
 import os
 import pathlib
 import shutil
+import ssl
 import subprocess
 import tarfile
 import tempfile
@@ -377,10 +379,44 @@ def test_an_ordinary_user_reviews(libs):
         assert not pathlib.Path(state, "libs", request, "home").exists(), "settings with passwords do not stay"
 
 
-def test_an_index_that_cannot_be_reached_is_named_as_such(libs):
-    libs.env["PIP_INDEX_URL"] = "http://127.0.0.1:1/simple"
+class Broken(http.server.BaseHTTPRequestHandler):
+    """An index that answers every request with the status that its path begins with."""
+
+    def do_GET(self):
+        self.send_error(int(self.path.split("/")[1]))
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def broken():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Broken) as plain, \
+            http.server.ThreadingHTTPServer(("127.0.0.1", 0), Broken) as encrypted, tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{folder}/key", "-out", f"{folder}/cert",
+                        "-days", "2", "-subj", "/CN=localhost"], check=True, capture_output=True)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(f"{folder}/cert", f"{folder}/key")
+        encrypted.socket = context.wrap_socket(encrypted.socket, server_side=True)
+        threads = [threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}) for server in (plain, encrypted)]
+        for thread in threads:
+            thread.start()
+        yield {"http": f"http://somebody:secret@127.0.0.1:{plain.server_port}", "https": f"https://localhost:{encrypted.server_port}"}
+        for server, thread in zip((plain, encrypted), threads):
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("address, failure", [
+    ("http://127.0.0.1:1/simple", "the package index cannot be reached; check the network and pip's settings"),
+    ("{http}/503/", "the package index cannot be used: too many 503 error responses; see pip config list"),
+    ("{http}/403/", "cannot be used: 403 Client Error: Forbidden;"), ("{http}/401/", "cannot be used: 401 Client Error: Unauthorized;"),
+    ("{https}/", "cannot be used: certificate verify failed: self"), ("{http}/404/", "no wheel of helper for this template: is the name right?")])
+def test_an_index_that_does_not_answer_is_no_index_without_the_package(libs, broken, address, failure):
+    """pip ends all of them with "No matching distribution"."""
+    libs.env["PIP_INDEX_URL"] = address.format(**broken)
     said = libs("review", ask(libs, "helper"), code=125)
-    assert "the package index cannot be reached; check the network and pip's settings" in said and "no wheel" not in said, said
+    assert failure in said and "secret" not in said and ("no wheel" in said) == ("404" in address), said
 
 
 def test_a_review_says_how_large_it_gets(libs):

@@ -77,10 +77,10 @@ class Fetching:
             found = re.search(r"^\s{4}(\S+==\S+|\S+) from ", said, re.MULTILINE)
             return (f"the index has other archives than the lock names: {plain(found.group(1)) if found else 'see pip'}; "
                     f"remove the lock to have it written anew, if you trust the index")
-        if unreachable(said):
-            return f"{NOT_REACHED}, or build a template that needs none of it, as python-small"
         missing = re.search(r"No matching distribution found for (\S+)", said)
-        return why_not(said, plain(missing.group(1)).replace("==", " ") if missing else "one of them")
+        wanted = plain(missing.group(1)) if missing else "one of them"
+        no_answer = why_no_answer(said, wanted)
+        return f"{no_answer}; or build a template that needs none of it, as python-small" if no_answer else why_not(said, wanted)
 
     def work(self):
         while True:

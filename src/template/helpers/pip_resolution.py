@@ -6,6 +6,7 @@
 import email.parser
 import site
 import subprocess
+import tempfile
 import urllib.parse
 import zipfile
 
@@ -41,13 +42,25 @@ def indexes_in(said):
     return found or "the index that pip asks where none is configured"
 
 
-def unreachable(said):
-    return any(word in said for word in NO_WAY)
+def why_no_answer(said, wanted):
+    """pip tells it with -vv alone, and ends as if the index had nothing: so it is asked once more. 404 is an answer."""
+    if "No matching distribution" in said and not any(word in said for word in NO_WAY):
+        with tempfile.TemporaryDirectory() as folder:
+            _, out, err = run_pip("download", "-vv", "--disable-pip-version-check", "--no-input", "--no-cache-dir", "--no-deps",
+                                  "--only-binary=:all:", "--retries=0", "--timeout=20", "--dest", folder, wanted)
+        said = out + err
+    if any(word in said for word in NO_WAY):
+        return NOT_REACHED
+    failed = re.search(r"certificate verify failed: [^()'\"]*|too many \d+ error responses|"
+                       r"(?!404)[45]\d\d (?:Client|Server) Error: .*?(?= for url)", said)
+    return failed and f"the package index cannot be used: {plain(failed[0]).strip()}; see pip config list: its address, password, cert"
 
 
 def why_not(said, wanted):
-    if unreachable(said):
-        return NOT_REACHED
+    no_answer = why_no_answer(said, wanted)
+    wanted = wanted.replace("==", " ")
+    if no_answer:
+        return no_answer
     if "No matching distribution" in said:
         others = re.search(r"\(from versions: (?!none)([^)]*)\)", said)
         if others:
@@ -122,7 +135,7 @@ class Resolution:
                                    "--only-binary=:all:", "--retries=1", "--timeout=20", "--python-version", self.python,
                                    "--dest", self.folder, wanted)
         if status != 0:
-            give_up(why_not(out + err, wanted.replace("==", " ")))
+            give_up(why_not(out + err, wanted))
         self.said = self.said or out
         fresh = [one for one in os.listdir(self.folder) if one not in before and one.endswith(".whl")]
         if len(fresh) != 1 or same(fresh[0].split("-")[0]) != name:
