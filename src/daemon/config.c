@@ -67,6 +67,7 @@ void reload_apply(struct reload *reload)
     oauth_configure(reload->accounts->oauth, text_of(settings, SETTING_oauth_issuer),
                     text_of(settings, SETTING_oauth_audience),
                     text_of(settings, SETTING_oauth_keys));
+    accounts_look_at_issuer(reload->accounts);
     if (reload->applied)
         reload->applied(settings);
     reload->pool->pool_classes.min = number(settings, SETTING_pool_min);

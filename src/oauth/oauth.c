@@ -42,13 +42,14 @@ void oauth_configure(struct oauth *oauth, const char *issuer, const char *audien
 
 static int read_file(int fd, size_t size, struct oauth_keys *keys, error *err)
 {
-    auto_text text = malloc(size + 1);
+    char *text = malloc(size + 1);
     if (!text)
         return fail(err, ERR_SYSTEM, "no memory for keys");
-    ssize_t got = read_at(fd, text, size, 0);
-    if (got != (ssize_t) size)
-        return fail(err, ERR_SYSTEM, "it cannot be read");
-    return oauth_keys_read(text, size, keys, err);
+    int result = read_at(fd, text, size, 0) == (ssize_t) size
+                     ? oauth_keys_read(text, size, keys, err)
+                     : fail(err, ERR_SYSTEM, "it cannot be read");
+    free(text);
+    return result;
 }
 
 /* Keys that are good stay in use while what follows them is not. */
@@ -83,15 +84,23 @@ static int look(struct oauth *oauth, error *err)
     return 0;
 }
 
+bool oauth_look(struct oauth *oauth)
+{
+    if (!oauth_is_configured(oauth) ||
+        (oauth->looked_ms != 0 && now_ms() - oauth->looked_ms < LOOK_EVERY_MS))
+        return false;
+    error cause = { .code = ERR_NONE };
+    if (look(oauth, &cause) < 0)
+        (void) under(&cause, "file of keys '%s'", oauth->path);
+    bool is_new = cause.code != ERR_NONE && strcmp(cause.text, oauth->failure.text) != 0;
+    oauth->failure = cause;
+    oauth->looked_ms = now_ms();
+    return is_new;
+}
+
 static int take_keys(struct oauth *oauth, error *err)
 {
-    if (oauth->looked_ms == 0 || now_ms() - oauth->looked_ms >= LOOK_EVERY_MS) {
-        error cause = { .code = ERR_NONE };
-        if (look(oauth, &cause) < 0)
-            (void) under(&cause, "file of keys '%s'", oauth->path);
-        oauth->failure = cause;
-        oauth->looked_ms = now_ms();
-    }
+    (void) oauth_look(oauth);
     if (oauth->keys.count > 0)
         return 0;
     return fail(err, ERR_UNAUTHORIZED, "no token can be checked: the %.180s", oauth->failure.text);

@@ -44,7 +44,7 @@ struct oauth {
     char audience[OAUTH_URL_SIZE]; /* the name of this service, as its URL */
     char path[OAUTH_PATH_SIZE];    /* of the keys */
     struct oauth_keys keys;
-    error failure;      /* why there are none; code ERR_NONE: there are */
+    error failure;      /* why the file cannot be used; code ERR_NONE: it can */
     int64_t looked_ms;  /* at the file, the last time; 0: never */
     int64_t changed_ns; /* as it was then */
     uint64_t inode, size;
@@ -62,6 +62,10 @@ void oauth_configure(struct oauth *oauth, const char *issuer, const char *audien
                      const char *path);
 void oauth_done(struct oauth *oauth);
 bool oauth_is_configured(const struct oauth *oauth);
+
+/* Looks at the file of keys, if that was not done within a second. True: it cannot be used, for a
+ * cause that the look before did not have. */
+bool oauth_look(struct oauth *oauth);
 
 /* Has this text the form of such a token, and not that of an API key? */
 bool oauth_is_token(const char *text);

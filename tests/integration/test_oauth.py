@@ -236,6 +236,22 @@ def test_keys_of_the_issuer_may_change_while_the_service_runs(service, issuer, t
     assert settles(old=200, new=401)
 
 
+def test_a_file_of_keys_that_cannot_be_used_stands_in_the_log(tmp_path, issuer):
+    """At the start, and when it breaks while keys that were good stay: no caller would tell of that."""
+    glovebox = Glovebox(tmp_path)
+    state_of_its_own(glovebox)
+    keys = tmp_path / "keys.json"
+    with Serving(glovebox, "--oauth-issuer", ISSUER, "--oauth-audience", AUDIENCE, "--oauth-keys", str(keys)) as service:
+        wait_for(lambda: "oauth.keys_refused" in service.log.read_text() and "No such file" in service.log.read_text())
+        answer = ask(service, issuer.token())
+        assert answer.status == 401 and "no token can be checked" in answer.json["error"]["message"]
+        write_keys(keys, issuer)
+        wait_for(lambda: ask(service, issuer.token()).status == 200)
+        keys.write_text("{")
+        wait_for(lambda: ask(service, issuer.token()).status == 200 and service.log.read_text().count("oauth.keys_refused") == 2)
+        assert ask(service, issuer.token(scope=None)).json["error"]["message"].endswith("has none")
+
+
 def test_without_an_issuer_no_token_is_taken(tmp_path, issuer):
     glovebox = Glovebox(tmp_path)
     state_of_its_own(glovebox)

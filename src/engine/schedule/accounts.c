@@ -133,12 +133,19 @@ static int take_account(struct accounts *accounts, const struct api_key *key,
     return 0;
 }
 
+void accounts_look_at_issuer(struct accounts *accounts)
+{
+    if (accounts->oauth && oauth_look(accounts->oauth))
+        log_event(OAUTH_KEYS_REFUSED, TEXT("cause", accounts->oauth->failure.text));
+}
+
 /* An account lasts as long as the daemon: an issuer that names new subjects all the time gets no
  * more of them. */
 static int take_token(struct accounts *accounts, const char *text, struct account **ret_account,
                       error *err)
 {
     struct api_key key;
+    accounts_look_at_issuer(accounts);
     if (!accounts->oauth || oauth_identify(accounts->oauth, text, &key, err) < 0)
         return accounts->oauth ? -1 : fail(err, ERR_UNAUTHORIZED, "this daemon takes no tokens");
     const struct account *known = find_account(accounts, key.id);
@@ -200,7 +207,7 @@ int account_check_scope(const struct account *account, uint32_t scopes, error *e
     scopes_print(account->key.scopes, has, sizeof has);
     scopes_print(scopes, needs, sizeof needs);
     return fail(err, ERR_FORBIDDEN, "this needs a key with scope %s; key %s has %s", needs,
-                account->key.id, has);
+                account->key.id, *has ? has : "none");
 }
 
 int account_check_policy(const struct account *account, const char *policy, error *err)

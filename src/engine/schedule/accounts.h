@@ -78,6 +78,9 @@ int accounts_open(struct accounts *accounts, uv_loop_t *loop, const char *state,
 void accounts_close(struct accounts *accounts); /* saves what was used; then the loop goes on */
 void accounts_done(struct accounts *accounts);  /* after the loop */
 
+/* Looks at the file of the issuer's keys, and tells the log when it cannot be used. */
+void accounts_look_at_issuer(struct accounts *accounts);
+
 /* Whose key is this text? Gives  *ret_account, borrowed for good. Fails  ERR_UNAUTHORIZED. */
 int accounts_identify(struct accounts *accounts, const char *text, struct account **ret_account,
                       error *err);
