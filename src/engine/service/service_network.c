@@ -76,20 +76,18 @@ static void on_changed(void *context)
     watch->waker.woken(watch->waker.context);
 }
 
-static bool is_seen(const struct connection_watch *watch, const struct traffic_event *event)
+/* For this one; 0: it does not see it. */
+static uint64_t number_of(const struct connection_watch *watch, const struct traffic_event *event)
 {
-    return event && (watch->sees_all || account_sees(watch->account, event->account));
+    if (event && watch->sees_all)
+        return event->number;
+    return event && account_sees(watch->account, event->account) ? event->own : 0;
 }
 
 static bool is_wanted(const struct connection_watch *watch, const struct traffic_event *event)
 {
-    return is_seen(watch, event) &&
+    return number_of(watch, event) > 0 &&
            (!watch->source[0] || strcmp(watch->source, event->source) == 0);
-}
-
-static uint64_t number_of(const struct connection_watch *watch, const struct traffic_event *event)
-{
-    return watch->sees_all ? event->number : event->own;
 }
 
 static uint64_t told_of(const struct connection_watch *watch)
@@ -119,9 +117,9 @@ int connection_watch_next(struct connection_watch *watch, struct connection_even
         watch->at = before_oldest(watch);
     for (; watch->at < watch->traffic->last; watch->at++) {
         const struct traffic_event *event = traffic_event_at(watch->traffic, watch->at + 1);
-        if (!is_seen(watch, event))
-            continue;
         uint64_t number = number_of(watch, event);
+        if (number <= watch->seen)
+            continue;
         if (number > watch->seen + 1)
             return say_missed(watch, number - 1, ret_event);
         watch->seen = number;
@@ -148,20 +146,8 @@ static void go_back(struct connection_watch *watch, uint64_t count)
          watch->at--) {
         const struct traffic_event *event = traffic_event_at(watch->traffic, watch->at);
         found += is_wanted(watch, event);
-        if (is_seen(watch, event))
+        if (number_of(watch, event) > 0)
             watch->seen = number_of(watch, event) - 1;
-    }
-}
-
-/* Behind the one with this number; it may be of the daemon before this one. */
-static void go_behind(struct connection_watch *watch, uint64_t number)
-{
-    watch->seen = number < told_of(watch) ? number : told_of(watch);
-    watch->at = before_oldest(watch);
-    for (uint64_t at = watch->at + 1; at <= watch->traffic->last; at++) {
-        const struct traffic_event *event = traffic_event_at(watch->traffic, at);
-        if (is_seen(watch, event) && number_of(watch, event) <= watch->seen)
-            watch->at = at;
     }
 }
 
@@ -190,10 +176,9 @@ struct connection_watch *service_watch_connections(const struct service *service
                                         .sees_all = query->sees_all,
                                         .follows = query->follows };
     (void) snprintf(watch->source, sizeof watch->source, "%s", source);
-    if (query->has_seen)
-        go_behind(watch, query->seen);
-    else
-        go_back(watch, query->last);
+    go_back(watch, query->has_seen ? TRAFFIC_KEPT : query->last);
+    if (query->has_seen) /* it may be of the daemon before this one */
+        watch->seen = query->seen < told_of(watch) ? query->seen : told_of(watch);
     traffic_listen(watch->traffic, &watch->listener);
     return watch;
 }
