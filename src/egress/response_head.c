@@ -101,11 +101,16 @@ size_t answer_head_write(const struct answer_head *answer, const struct egress_e
             continue; /* it is worth as much as the secret that it was given for */
         if (endpoint->name[0] && http_text_is(field.name, "location")) {
             const char *path = within(endpoint, field.value.at, field.value.size);
-            if (path) {
-                (void) fprintf(out, "Location: http://%s.endpoint%.*s", endpoint->name,
-                               (int) (line + size - path), path);
-                continue;
-            }
+            const char *to = path ? path : field.value.at;
+            int length = (int) (line + size - to); /* with its end of line */
+            if (path)
+                (void) fprintf(out, "Location: http://%s.endpoint%.*s", endpoint->name, length, to);
+            else if (*to == '/' && to[1] != '/') /* code would look for it below the endpoint */
+                (void) fprintf(out, "Location: %s://%s:%u%.*s", endpoint->is_tls ? "https" : "http",
+                               endpoint->host, endpoint->port, length, to);
+            else
+                (void) fwrite(line, 1, size, out);
+            continue;
         }
         (void) fwrite(line, 1, size, out);
     }

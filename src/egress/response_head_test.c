@@ -49,8 +49,11 @@ TEST(redirects_stay_below_the_endpoint)
         { "Location: /v1/x\r\n", "Location: http://shop.endpoint/x\r\n" },
         { "Location: https://api.example.org/v1/x\r\n", "Location: http://shop.endpoint/x\r\n" },
         { "Location: https://api.example.org:443/v1/\r\n", "Location: http://shop.endpoint/\r\n" },
-        { "Location: /v2/x\r\n", "Location: /v2/x\r\n" },
-        { "Location: /v10\r\n", "Location: /v10\r\n" },
+        /* as it stands it would lead to /v1/v2/x */
+        { "Location: /v2/x\r\n", "Location: https://api.example.org:443/v2/x\r\n" },
+        { "Location: /v10\r\n", "Location: https://api.example.org:443/v10\r\n" },
+        { "Location: /\r\n", "Location: https://api.example.org:443/\r\n" },
+        { "Location: x\r\n", "Location: x\r\n" },
         { "Location: //api.example.org/v1/x\r\n", "Location: //api.example.org/v1/x\r\n" },
     };
     for_each(fact, facts) {
