@@ -47,6 +47,7 @@ KEPT_AT_START = [
     "gloveboxd fdopen.none 2 ENOMEM once",  # the list of sessions was replaced by an empty one
     "gloveboxd readdir.none 1 EIO once",
     "gloveboxd open.none 20 ENFILE once",  # a policy could not be used until the next reload
+    "gloveboxd open.none 18 EACCES once",
     "gloveboxd access.none 1 EACCES lasting",  # templates were not there, and did not come back
     "gloveboxd pread.file 18 SHORT lasting",  # Idempotency-Keys were forgotten, and began a second time
 ]

@@ -34,14 +34,15 @@ static void read_row(const char *path, struct policy_row *row)
 
 static bool is_passing(int os)
 {
-    return os == EMFILE || os == ENFILE || os == ENOMEM || os == EIO || os == EINTR;
+    return os != 0 && os != ENOENT && os != ELOOP;
 }
 
-/* What the machine lacks it may have in a moment; what is wrong with a file stays. */
-static void read_row_again(const char *path, struct policy_row *row)
+/* What the machine lacks it may have in a moment, and who has just written a file may give others
+ * the right to read it; what is wrong with a file stays. */
+static void read_row_again(const char *path, struct policy_row *row, unsigned *tries)
 {
-    enum { TRIES = 30, PAUSE_MS = 50 };
-    for (unsigned i = 0; i < TRIES && row->failure.code && is_passing(row->failure.os); i++) {
+    enum { PAUSE_MS = 50 };
+    for (; *tries > 0 && row->failure.code && is_passing(row->failure.os); --*tries) {
         (void) poll(NULL, 0, PAUSE_MS);
         read_row(path, row);
     }
@@ -76,9 +77,10 @@ int policies_load(struct policies *policies, const char *path, error *err)
 {
     if (read_rows(path, &policies->rows, &policies->count, err) < 0)
         return -1;
+    unsigned tries = 30; /* of all together: gloveboxd does not serve meanwhile */
     for (size_t i = 0; i < policies->count; i++) {
         struct policy_row *row = policies->rows[i];
-        read_row_again(path, row);
+        read_row_again(path, row, &tries);
         if (row->failure.code != ERR_NONE)
             log_event(POLICY_REFUSED, TEXT("policy", row->name), TEXT("cause", row->failure.text));
     }
