@@ -60,12 +60,12 @@ void network_use_rule(const struct network_use *use, unsigned index,
 
 struct connection_watch {
     const struct service *service;
-    const struct account *account;
+    const struct account *account; /* whose it sees; NULL: all */
     struct traffic *traffic;
     struct traffic_listener listener;
     struct waker waker;
     char source[TRAFFIC_SOURCE_SIZE]; /* "": any */
-    bool sees_all, follows;
+    bool follows;
     uint64_t at;   /* the last event that was given, or passed over */
     uint64_t seen; /* its number, for this one */
 };
@@ -79,20 +79,15 @@ static void on_changed(void *context)
 /* For this one; 0: it does not see it. */
 static uint64_t number_of(const struct connection_watch *watch, const struct traffic_event *event)
 {
-    if (event && watch->sees_all)
-        return event->number;
-    return event && account_sees(watch->account, event->account) ? event->own : 0;
+    if (!event || !watch->account)
+        return event ? event->number : 0;
+    return account_sees(watch->account, event->account) ? event->own : 0;
 }
 
 static bool is_wanted(const struct connection_watch *watch, const struct traffic_event *event)
 {
     return number_of(watch, event) > 0 &&
            (!watch->source[0] || strcmp(watch->source, event->source) == 0);
-}
-
-static uint64_t told_of(const struct connection_watch *watch)
-{
-    return traffic_told(watch->traffic, watch->sees_all ? NULL : watch->account);
 }
 
 static uint64_t before_oldest(const struct connection_watch *watch)
@@ -132,8 +127,8 @@ int connection_watch_next(struct connection_watch *watch, struct connection_even
         ret_event->json_size = event->json.size;
         return WATCH_EVENT;
     }
-    if (told_of(watch) > watch->seen)
-        return say_missed(watch, told_of(watch), ret_event);
+    if (traffic_told(watch->traffic, watch->account) > watch->seen)
+        return say_missed(watch, traffic_told(watch->traffic, watch->account), ret_event);
     return watch->follows && !watch->service->runs->is_closing ? WATCH_LATER : WATCH_OVER;
 }
 
@@ -141,7 +136,7 @@ int connection_watch_next(struct connection_watch *watch, struct connection_even
 static void go_back(struct connection_watch *watch, uint64_t count)
 {
     uint64_t found = 0;
-    watch->seen = told_of(watch);
+    watch->seen = traffic_told(watch->traffic, watch->account);
     for (watch->at = watch->traffic->last; found < count && watch->at > before_oldest(watch);
          watch->at--) {
         const struct traffic_event *event = traffic_event_at(watch->traffic, watch->at);
@@ -169,16 +164,17 @@ struct connection_watch *service_watch_connections(const struct service *service
         return NULL;
     }
     *watch = (struct connection_watch){ .service = service,
-                                        .account = caller->account,
+                                        .account = query->sees_all ? NULL : caller->account,
                                         .traffic = service->traffic,
                                         .listener = { .context = watch, .changed = on_changed },
                                         .waker = *waker,
-                                        .sees_all = query->sees_all,
                                         .follows = query->follows };
     (void) snprintf(watch->source, sizeof watch->source, "%s", source);
     go_back(watch, query->has_seen ? TRAFFIC_KEPT : query->last);
-    if (query->has_seen) /* it may be of the daemon before this one */
-        watch->seen = query->seen < told_of(watch) ? query->seen : told_of(watch);
+    if (query->has_seen) { /* it may be of the daemon before this one */
+        uint64_t told = traffic_told(watch->traffic, watch->account);
+        watch->seen = query->seen < told ? query->seen : told;
+    }
     traffic_listen(watch->traffic, &watch->listener);
     return watch;
 }
