@@ -146,7 +146,7 @@ static const char *count_values(struct json_reader *reader, const char *data, si
 
 struct names {
     uint64_t count, hashes;
-    uint64_t times, wanted; /* the hash that, so often, is this sum; times 0: none */
+    uint64_t wanted; /* the hash of `found` */
     const char *found;
 };
 
@@ -162,7 +162,7 @@ static void look_at_names(struct json_object *value, struct names *names)
             uint64_t hash = hash_of(name, strlen(name));
             names->count++;
             names->hashes += hash;
-            if (names->times > 0 && hash * names->times == names->wanted)
+            if (hash == names->wanted)
                 names->found = name;
             look_at_names(member, names);
         }
@@ -177,8 +177,7 @@ static int check_names(const struct json_reader *reader, error *err)
     look_at_names(reader->value, &once);
     if (once.count == reader->names)
         return 0;
-    struct names again = { .times = reader->names - once.count,
-                           .wanted = reader->name_hashes - once.hashes };
+    struct names again = { .wanted = reader->name_hashes - once.hashes };
     look_at_names(reader->value, &again);
     return fail(err, ERR_BAD_REQUEST, "the body has a key that stands twice in one object%s%.60s",
                 again.found ? ": " : "", again.found ? again.found : "");

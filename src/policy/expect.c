@@ -130,15 +130,13 @@ static const struct wish_key {
     unsigned of;
     int (*take)(struct wish *, struct json_object *, error *);
 } wish_keys[] = {
-    /* clang-format off */
-    { "schema",    OF_ALL,                  take_schema   },
-    { "type",      OF_STDOUT | OF_ARTIFACT, take_type     },
-    { "min_bytes", OF_STDOUT | OF_ARTIFACT, take_min    },
-    { "max_bytes", OF_STDOUT | OF_ARTIFACT, take_max     },
-    { "name",      OF_ARTIFACT,             take_name     },
-    { "pattern",   OF_ARTIFACT,             take_pattern  },
-    { "required",  OF_ARTIFACT,             take_required },
-    /* clang-format on */
+    { "schema", OF_ALL, take_schema },
+    { "type", OF_STDOUT | OF_ARTIFACT, take_type },
+    { "min_bytes", OF_STDOUT | OF_ARTIFACT, take_min },
+    { "max_bytes", OF_STDOUT | OF_ARTIFACT, take_max },
+    { "name", OF_ARTIFACT, take_name },
+    { "pattern", OF_ARTIFACT, take_pattern },
+    { "required", OF_ARTIFACT, take_required },
 };
 
 static int read_wish(struct wish *wish, unsigned of, struct json_object *json, error *err)
@@ -232,13 +230,8 @@ static const struct key {
     const char *name;
     int (*take)(struct json_object *, struct expect_needs *, error *);
 } keys[] = {
-    /* clang-format off */
-    { "stdout",    take_stdout    },
-    { "result",    take_result    },
-    { "artifacts", take_artifacts },
-    { "others",    take_others    },
-    { "secrets",   take_secrets   },
-    /* clang-format on */
+    { "stdout", take_stdout }, { "result", take_result },   { "artifacts", take_artifacts },
+    { "others", take_others }, { "secrets", take_secrets },
 };
 
 static int check_size(struct json_object *json, error *err)

@@ -122,8 +122,7 @@ static void explain_expect(const struct explainer *explainer)
         }
     }
     if (!list)
-        explain_one(explainer, "expect", "nothing, in addition to what a request does",
-                    (struct policy_origin){ 0 });
+        explain_one(explainer, "expect", "what a request expects", (struct policy_origin){ 0 });
     if (list || expect->on_fault != ON_FAULT_UNSAID)
         explain_one(explainer, "expect.on_fault", policy_on_fault_name(expect->on_fault),
                     origins->on_fault);

@@ -276,11 +276,9 @@ int path_of_socket(const char *chosen_state, char **ret_path, error *err)
 
 static int fail_folder(const char *path, error *err)
 {
-    return errno == ENOTDIR ? fail(err, ERR_BAD_REQUEST,
-                                   "there can be no folder '%s': a part of that path is a file; "
-                                   "name another (--state)",
-                                   path)
-                            : fail_os(err, "make folder '%s'", path);
+    return errno != ENOTDIR
+               ? fail_os(err, "make folder '%s'", path)
+               : fail(err, ERR_BAD_REQUEST, "'%s': a part of that path is a file", path);
 }
 
 int make_folder(const char *path, unsigned mode, error *err)

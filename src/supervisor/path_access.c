@@ -2,11 +2,11 @@
 #include "supervisor/path_access.h"
 
 #include "base/cleanup.h"
+#include "model/ids.h"
 
 #include <errno.h>
 #include <grp.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,14 +29,14 @@ static bool find_closed(const char *path, char *ret_folder, size_t size)
 }
 
 /* Only system calls in the child: another thread may have held any lock. */
-static bool is_kept_out(const char *path, uid_t id)
+static bool is_kept_out(const char *path, uid_t id, int mode)
 {
     enum { MAY_ENTER, KEPT_OUT };
     pid_t pid = fork();
     if (pid == 0) {
         bool became =
             setgroups(0, NULL) == 0 && setresgid(id, id, id) == 0 && setresuid(id, id, id) == 0;
-        _exit(became && access(path, X_OK) < 0 && errno == EACCES ? KEPT_OUT : MAY_ENTER);
+        _exit(became && access(path, mode) < 0 && errno == EACCES ? KEPT_OUT : MAY_ENTER);
     }
     int status = 0;
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -44,11 +44,16 @@ static bool is_kept_out(const char *path, uid_t id)
     return WIFEXITED(status) && WEXITSTATUS(status) == KEPT_OUT;
 }
 
+bool daemon_cannot_read(const char *path)
+{
+    return access(path, R_OK) < 0 || (geteuid() == 0 && is_kept_out(path, HOST_ID_DAEMON, R_OK));
+}
+
 int check_reach(const char *folder, uid_t id, error *err)
 {
     char closed[PATH_MAX];
     auto_text path = realpath(folder, NULL);
-    if (!path || !find_closed(path, closed, sizeof closed) || !is_kept_out(path, id))
+    if (!path || !find_closed(path, closed, sizeof closed) || !is_kept_out(path, id, X_OK))
         return 0;
     return fail(err, ERR_UNAVAILABLE,
                 "'%s' lets no other user in, and sandboxes have ids of their own; run chmod o+x on "

@@ -118,6 +118,8 @@ def test_sessions_are_listed_shown_and_killed(cli, session):
     assert b"\\/" not in listed and session in [row["id"] for row in json.loads(listed)]
     assert cli("kill", session).returncode == 0
     assert session.encode() not in cli("list").stdout and session.encode() in cli("list", "--all").stdout
+    assert session.encode() in cli("list", "--state", "ended").stdout and session.encode() in cli("list", "--state", "all").stdout
+    assert b"state 'x' does not exist; it is one of ended, all" in cli("list", "--state", "x").stderr
     gone = cli("run", session, "-c", "1")
     assert gone.returncode != 0 and b"has ended" in gone.stderr
     assert b"begins with" in cli("show", "ses_zzz").stderr

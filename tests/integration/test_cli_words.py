@@ -299,7 +299,11 @@ def test_validate_refuses_what_the_daemon_would(glovebox, tmp_path):
     (tmp_path / "q.yaml").write_text("name: q\nextends: minimal\n")
     done = glovebox("policy", "validate", str(tmp_path / "p.yaml"))
     assert done.returncode == 125 and b"the daemon refuses it; write name: p\n" in done.stderr
-    assert glovebox("policy", "validate", str(tmp_path / "q.yaml")).returncode == 0
+    let_others_in(tmp_path)
+    for mode, says in ((0o644, ""), (0o600, f"glovebox: gloveboxd, another user, cannot read '{tmp_path}/q.yaml': chmod o+r\n" * (os.geteuid() == 0))):
+        (tmp_path / "q.yaml").chmod(mode)
+        done = glovebox("policy", "validate", str(tmp_path / "q.yaml"))
+        assert (done.returncode, done.stderr.decode()) == (0, says), done
     for name in ("q", "q.yml", "q.yaml.new", ".yaml"):  # where a daemon looks for policies it passes over these
         (tmp_path / name).write_text("name: q\nextends: minimal\n")
         done = glovebox("policy", "validate", str(tmp_path / name))
@@ -361,7 +365,7 @@ def test_a_file_where_a_state_folder_should_be_is_named_as_such(glovebox, tmp_pa
     (tmp_path / "file").write_text("x")
     for words in (["list"], ["create"]):
         done = glovebox("key", *words, "--state", tmp_path / "file")
-        assert done.returncode == 125 and b"a part of that path is a file; name another (--state)\n" in done.stderr, done
+        assert done.returncode == 125 and b"/daemon': a part of that path is a file\n" in done.stderr, done
 
 
 def test_notes_fit_into_eighty_columns(glovebox):

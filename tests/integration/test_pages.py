@@ -188,12 +188,12 @@ def test_the_files_of_sessions(service, tmp_path):
     service.call("DELETE", f"/v1/sessions/{session}")
 
 
-@pytest.mark.parametrize(("page", "word", "status"), [("precheck", "--policy careful -c", 126), ("output-validation", "number.json", 65)])
+@pytest.mark.parametrize(("page", "word", "status"), [("precheck", "--policy prechecked -c", 126), ("output-validation", "number.json", 65)])
 def test_a_block_prints_what_stands_behind_its_commands(glovebox, python_template, tmp_path, page, word, status):
     block = one_with(f"docs/{page}.md", "sh", word)
     folder = tmp_path / "policies"
     folder.mkdir()
-    (folder / "careful.yaml").write_text(one_with("docs/precheck.md", "yaml", "name: careful"))
+    (folder / "prechecked.yaml").write_text(one_with("docs/precheck.md", "yaml", "name: prechecked"))
     done = subprocess.run(["bash", "-c", block], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
                           check=False, env=glovebox.environment({"GLOVEBOX_POLICIES": f"{folder}:{BUILD}/policies",
                                                                  "PATH": f"{BUILD}:{os.environ['PATH']}"}))
@@ -203,10 +203,10 @@ def test_a_block_prints_what_stands_behind_its_commands(glovebox, python_templat
 def test_the_json_of_a_finding(glovebox, python_template, tmp_path):
     """docs/precheck.md: `checks` of the run above it, in its order."""
     (tmp_path / "policies").mkdir()
-    (tmp_path / "policies/careful.yaml").write_text(one_with("docs/precheck.md", "yaml", "name: careful"))
+    (tmp_path / "policies/prechecked.yaml").write_text(one_with("docs/precheck.md", "yaml", "name: prechecked"))
     said = one_with("docs/precheck.md", "json", '"checks"')
-    code = re.search(r"-c '(.*)'", one_with("docs/precheck.md", "sh", "--policy careful -c"))[1]
-    result = json.loads(glovebox.run("--json", "--policy", "careful", "-c", code,
+    code = re.search(r"-c '(.*)'", one_with("docs/precheck.md", "sh", "--policy prechecked -c"))[1]
+    result = json.loads(glovebox.run("--json", "--policy", "prechecked", "-c", code,
                                      env={"GLOVEBOX_POLICIES": f"{tmp_path}/policies:{BUILD}/policies"}).stdout)
     assert list_of_members(result["checks"]) == list_of_members(json.loads(f"{{{said}}}")["checks"])
 

@@ -81,13 +81,11 @@ static int decide(glb_client *client, const char *id, const char *scope, error *
     char path[128];
     json_object *answer = NULL;
     json_object *body = json_object_new_object();
-    (void) json_object_object_add(body, "decision",
-                                  json_object_new_string(*scope ? "approve" : "deny"));
+    member_set_text(body, "decision", *scope ? "approve" : "deny");
     if (*scope)
-        (void) json_object_object_add(body, "scope", json_object_new_string(scope));
+        member_set_text(body, "scope", scope);
     else
-        (void) json_object_object_add(body, "reason",
-                                      json_object_new_string("denied at the terminal"));
+        member_set_text(body, "reason", "denied at the terminal");
     (void) snprintf(path, sizeof path, "/v1/approvals/%.60s:decide", id);
     const struct ask ask = { "POST", path, body, NULL };
     int result = ask_daemon(client, &ask, &answer, err);

@@ -103,12 +103,10 @@ static int serve(struct reloading *reloading, error *err)
     if (found == 0 && supervise(&service, err) == 0)
         return 0;
     /* Root's file holds for every user's service, who may not expect it. */
-    static const enum setting_id places[] = { SETTING_state, SETTING_socket };
-    for_each(place, places)
-        if (geteuid() != 0 &&
-            strncmp(settings->list[*place].origin, SYSTEM_FILE, strlen(SYSTEM_FILE)) == 0)
-            return under(err, "%s is that of %s (--config FILE reads another)",
-                         setting_rows[*place].key, SYSTEM_FILE);
+    for (enum setting_id id = 0; id < SETTINGS && geteuid() != 0; id++)
+        if (strncmp(settings->list[id].origin, SYSTEM_FILE, strlen(SYSTEM_FILE)) == 0)
+            return under(err, "%s is that of " SYSTEM_FILE " (--config FILE reads another)",
+                         setting_rows[id].key);
     return -1;
 }
 

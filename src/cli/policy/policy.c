@@ -10,6 +10,7 @@
 #include "policy/search_path.h"
 #include "supervisor/install_paths.h"
 #include "supervisor/package_mirrors.h"
+#include "supervisor/path_access.h"
 #include "json/writer.h"
 
 #include <json.h>
@@ -150,6 +151,8 @@ static int validate(const struct request *request)
         const char *file = request->words[i];
         static struct policy policy; /* the same */
         bool valid = read_as_daemon(file, path, &policy, &err) == 0;
+        if (valid && access(file, F_OK) == 0 && daemon_cannot_read(file))
+            (void) complain("gloveboxd, another user, cannot read '%s': chmod o+r", file);
         if (request->json) {
             (void) putchar(i == 0 ? '[' : ',');
             print_json_verdict(file, valid ? &policy : NULL, &err);

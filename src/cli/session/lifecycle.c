@@ -159,7 +159,7 @@ static bool print_each(void *context, json_object *session)
     if (listing->arguments->json)
         (void) fputs(listing->has_begun ? "," : "[", stdout);
     else if (!listing->has_begun)
-        print_heads(listing->arguments->all);
+        print_heads(listing->arguments->state);
     listing->has_begun = true;
     if (listing->arguments->json)
         print_json_line(session);
@@ -171,12 +171,14 @@ static bool print_each(void *context, json_object *session)
 int session_list(struct session_arguments *arguments, error *err)
 {
     struct listing listing = { .arguments = arguments };
-    if (walk_sessions(arguments, arguments->all ? "all" : NULL, print_each, &listing, err) < 0)
+    if (arguments->all)
+        arguments->state = "all";
+    if (walk_sessions(arguments, arguments->state, print_each, &listing, err) < 0)
         return -1;
     if (arguments->json)
         (void) puts(listing.has_begun ? "]" : "[]");
     else if (!listing.has_begun)
-        print_heads(arguments->all);
+        print_heads(arguments->state);
     return 0;
 }
 

@@ -76,6 +76,7 @@ static const struct option_row rows[] = {
     { "recursive", 'r', NULL,        VALUES_NONE,   "cp: folders too, with what is in them",              store_switch,  FIELD(is_recursive) },
     { "tar",      0,   NULL,         VALUES_NONE,   "cp: a folder inside, a tar outside",                     store_switch,  FIELD(is_folder) },
     { "all",      0,   NULL,         VALUES_NONE,   "list, ps: those that have ended too",                        store_switch,  FIELD(all) },
+    { "state",    0,   "STATE",      VALUES_NONE,   "list: ended, those that have ended alone; all, these too",    store_text,    FIELD(state) },
     { "files-only", 0, NULL,         VALUES_NONE,   "pause: end the programs, keep the files",                 store_switch,  FIELD(files_only) },
     { "json",     0,   NULL,         VALUES_NONE,   "the same for programs", store_switch,  FIELD(json) },
     { "daemon",   0,   "SOCKET",     VALUES_FILE,   "the daemon's socket; default: where it is looked for",   store_text,    FIELD(daemon) },

@@ -15,7 +15,7 @@ enum { SESSION_LISTS_MAX = 64, SESSION_NAME_SIZE = 64 };
 
 struct session_arguments {
     const char *daemon, *policy, *template_name, *folder, *code, *in, *checkpoint, *process,
-        *expect;
+        *expect, *state;
     uint64_t idle_ms, lifetime_ms;
     size_t limit_count, variable_count, label_count;
     glb_limit limits[SESSION_LISTS_MAX];

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "=0,1" */
+/* "=0, 1" */
 static int check_word(const struct parameter *parameter, const char *value, error *err)
 {
     size_t length = strlen(value);
@@ -15,17 +15,10 @@ static int check_word(const struct parameter *parameter, const char *value, erro
         size_t size = strcspn(word, ",");
         if (size == length && memcmp(word, value, size) == 0)
             return 0;
-        word += size + (word[size] == ',');
-    }
-    char words[256] = "";
-    size_t used = 0;
-    for (const char *at = parameter->type + 1; *at && used + 2 < sizeof words; at++) {
-        words[used++] = *at;
-        if (*at == ',')
-            words[used++] = ' ';
+        word += size + strspn(word + size, ", ");
     }
     return fail(err, ERR_BAD_REQUEST, "%s '%.40s' does not exist; it is one of %s", parameter->name,
-                value, words);
+                value, parameter->type + 1);
 }
 
 /* "count", "count 1..1000" */

@@ -105,7 +105,7 @@ static void post_decision(struct exchange *exchange)
 }
 
 static const struct parameter list_query[] = {
-    { "state", IN_QUERY, "=pending,approved,denied,expired,used,revoked,all", "only those" },
+    { "state", IN_QUERY, "=pending, approved, denied, expired, used, revoked, all", "only those" },
     { "limit", IN_QUERY, "count 1..1000", "rows of a page; 100 if it is left out" },
     { "cursor", IN_QUERY, "string", "`next_cursor` of the page before" },
     { "wait", IN_QUERY, "count 0..300", "waits so many seconds for the first of them" },

@@ -146,7 +146,7 @@ static void post_restart(struct exchange *exchange)
 }
 
 static const struct parameter cell_query[] = {
-    { "stream", IN_QUERY, "=0,1", "1: answers with events, as Accept: text/event-stream does" },
+    { "stream", IN_QUERY, "=0, 1", "1: answers with events, as Accept: text/event-stream does" },
     { "Prefer", IN_HEADER, "string", "respond-async, as for POST /v1/runs" },
     { "Idempotency-Key", IN_HEADER, KEY_TYPE, KEY_TEXT },
     { 0 },

@@ -199,7 +199,7 @@ static const struct parameter folder_query[] = {
 };
 static const struct parameter watch_query[] = {
     { "path", IN_QUERY, "string", "of the folder; that of the session if it is left out" },
-    { "recursive", IN_QUERY, "=0,1", "1: folders below it too" },
+    { "recursive", IN_QUERY, "=0, 1", "1: folders below it too" },
     { 0 },
 };
 static const struct parameter get_query[] = {

@@ -151,8 +151,8 @@ static const struct parameter connections_query[] = {
     { "source", IN_QUERY, "string", "only those of this run or session" },
     { "last", IN_QUERY, "count 0..512",
       "how many of those that have been come first; all that are kept if it is left out" },
-    { "follow", IN_QUERY, "=0,1", "0: the stream ends behind them" },
-    { "all", IN_QUERY, "=0,1", "1: of all tenants, for the scope admin" },
+    { "follow", IN_QUERY, "=0, 1", "0: the stream ends behind them" },
+    { "all", IN_QUERY, "=0, 1", "1: of all tenants, for the scope admin" },
     { "Last-Event-ID", IN_HEADER, "string", "goes on behind this one" },
     { 0 },
 };

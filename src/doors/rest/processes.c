@@ -352,7 +352,7 @@ static void post_resize(struct exchange *exchange)
 }
 
 static const struct parameter start_query[] = {
-    { "stream", IN_QUERY, "=0,1", "1: its events follow, as with Accept: text/event-stream" },
+    { "stream", IN_QUERY, "=0, 1", "1: its events follow, as with Accept: text/event-stream" },
     { "wait", IN_QUERY, "count 0..300",
       "waits so many seconds for its end, and answers with its output" },
     { "Idempotency-Key", IN_HEADER, KEY_TYPE, KEY_TEXT },
@@ -364,7 +364,7 @@ static const struct parameter one_query[] = {
     { 0 },
 };
 static const struct parameter list_query[] = {
-    { "all", IN_QUERY, "=0,1", "1: those too that have ended of late" },
+    { "all", IN_QUERY, "=0, 1", "1: those too that have ended of late" },
     { 0 },
 };
 static const struct parameter events_query[] = {

@@ -149,7 +149,7 @@ static void get_consistency(struct exchange *exchange)
 }
 
 static const struct parameter receipt_query[] = {
-    { "proof", IN_QUERY, "=0,1", "1: with the proof that it stands in the log" },
+    { "proof", IN_QUERY, "=0, 1", "1: with the proof that it stands in the log" },
     { 0 },
 };
 static const struct parameter list_query[] = {

@@ -7,7 +7,6 @@
 #include <stddef.h>
 
 const struct route_table *const route_tables[] = {
-    /* clang-format off */
     &run_routes,
     &artifact_routes,
     &session_routes,
@@ -23,7 +22,6 @@ const struct route_table *const route_tables[] = {
     &status_routes,
     &network_routes,
     NULL,
-    /* clang-format on */
 };
 
 const struct door rest_door = { route_tables, session_is_early };

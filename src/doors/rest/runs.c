@@ -136,7 +136,7 @@ static void get_runs(struct exchange *exchange)
 }
 
 static const struct parameter post_query[] = {
-    { "stream", IN_QUERY, "=0,1", "1: answers with events, as Accept: text/event-stream does" },
+    { "stream", IN_QUERY, "=0, 1", "1: answers with events, as Accept: text/event-stream does" },
     { "from", IN_QUERY, "string", "with events: the id of the last one that was seen" },
     { "Prefer", IN_HEADER, "string",
       "respond-async: 202 and where to ask, instead of the result; with wait=N that comes after N "
@@ -146,7 +146,7 @@ static const struct parameter post_query[] = {
 };
 static const struct parameter get_query[] = {
     { "wait", IN_QUERY, "count 0..300", "waits so many seconds for the end" },
-    { "stream", IN_QUERY, "=0,1", "1: answers with events" },
+    { "stream", IN_QUERY, "=0, 1", "1: answers with events" },
     { 0 },
 };
 static const struct parameter events_query[] = {
@@ -158,8 +158,9 @@ static const struct parameter list_query[] = {
     { "limit", IN_QUERY, "count 1..1000", "rows of a page; 100 if it is left out" },
     { "cursor", IN_QUERY, "count", "`next_cursor` of the page before" },
     { "status", IN_QUERY,
-      "=queued,building,loading,running,stopping,collecting,gating,ok,error,limit,denied,"
-      "pending_approval,cancelled,lost",
+      "=queued, building, loading, running, stopping, collecting, gating, ok, error, limit, "
+      "denied, "
+      "pending_approval, cancelled, lost",
       "only runs with this status" },
     { 0 },
 };

@@ -147,7 +147,7 @@ static void get_sessions(struct exchange *exchange)
 static const struct parameter list_query[] = {
     { "limit", IN_QUERY, "count 1..1000", "rows of a page; 100 if it is left out" },
     { "cursor", IN_QUERY, "string", "`next_cursor` of the page before" },
-    { "state", IN_QUERY, "=ended,all", "those that have ended, or these too" },
+    { "state", IN_QUERY, "=ended, all", "those that have ended, or these too" },
     { "metadata", IN_QUERY, "string", "name=value&…, once more percent-encoded: all must match" },
     { 0 },
 };
@@ -156,7 +156,7 @@ static const struct parameter begin_query[] = {
     { 0 },
 };
 static const struct parameter pause_query[] = {
-    { "keep", IN_QUERY, "=all,files", "files: ends the programs and keeps the files" },
+    { "keep", IN_QUERY, "=all, files", "files: ends the programs and keeps the files" },
     { 0 },
 };
 

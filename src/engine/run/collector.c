@@ -370,22 +370,20 @@ static const struct row {
     unsigned phases;
     int (*take)(struct collector *, const struct agent_frame *, const unsigned char *, error *);
 } rows[] = {
-    /* clang-format off */
-    [AGENT_DONE]     = { COLLECTOR_LOADING | COLLECTOR_RUNNING | COLLECTOR_COLLECTING, take_done },
-    [AGENT_STARTED]  = { COLLECTOR_RUNNING,                        take_started },
-    [AGENT_OUTPUT]   = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_output },
-    [AGENT_RESULT]   = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_result },
-    [AGENT_EXECUTED] = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_executed },
-    [AGENT_CREDIT]   = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_credit },
-    [AGENT_EXITED]   = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_exited },
-    [AGENT_STOPPED]  = { COLLECTOR_RUNNING,                        take_measured },
-    [AGENT_MEASURED] = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_measured },
-    [AGENT_DENIAL]   = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_denial },
-    [AGENT_FILE]     = { COLLECTOR_COLLECTING,                     take_file },
-    [AGENT_DATA]     = { COLLECTOR_COLLECTING,                     take_data },
-    [AGENT_END]      = { COLLECTOR_COLLECTING,                     take_end },
-    [AGENT_SKIPPED]  = { COLLECTOR_COLLECTING,                     take_skipped },
-    /* clang-format on */
+    [AGENT_DONE] = { COLLECTOR_LOADING | COLLECTOR_RUNNING | COLLECTOR_COLLECTING, take_done },
+    [AGENT_STARTED] = { COLLECTOR_RUNNING, take_started },
+    [AGENT_OUTPUT] = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING, take_output },
+    [AGENT_RESULT] = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING, take_result },
+    [AGENT_EXECUTED] = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING, take_executed },
+    [AGENT_CREDIT] = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING, take_credit },
+    [AGENT_EXITED] = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING, take_exited },
+    [AGENT_STOPPED] = { COLLECTOR_RUNNING, take_measured },
+    [AGENT_MEASURED] = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING, take_measured },
+    [AGENT_DENIAL] = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING, take_denial },
+    [AGENT_FILE] = { COLLECTOR_COLLECTING, take_file },
+    [AGENT_DATA] = { COLLECTOR_COLLECTING, take_data },
+    [AGENT_END] = { COLLECTOR_COLLECTING, take_end },
+    [AGENT_SKIPPED] = { COLLECTOR_COLLECTING, take_skipped },
 };
 
 int collector_frame(struct collector *collector, const struct agent_frame *frame,

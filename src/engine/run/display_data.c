@@ -17,22 +17,18 @@ static const struct field {
     char begins;           /* what the right type begins with */
     const char *otherwise; /* what stands there if the program gave none; NULL: nothing */
 } value_fields[] = {
-    /* clang-format off */
     [DATA]     = { "data",     '{', NULL },
     [CHART]    = { "chart",    '{', NULL },
     [METADATA] = { "metadata", '{', NULL },
     [ID]       = { "id",       '"', NULL },
     [UPDATE]   = { "update",   't', NULL }, /* false is the same as none */
-    /* clang-format on */
 }, failure_fields[] = {
-    /* clang-format off */
     [NAME] = { "name",       '"', "\"\"" },
              { "value",      '"', "\"\"" },
              { "traceback",  '"', "\"\"" },
              { "frames",     '[', "[]" },
              { "causes",     '[', NULL }, /* __cause__ or __context__, the nearest first */
              { "exceptions", '[', NULL }, /* of a group */
-    /* clang-format on */
 };
 
 _Static_assert(COUNT_OF(failure_fields) <= DISPLAY_DATA_FIELDS_MAX &&

@@ -10,46 +10,34 @@
 
 /* What every program sees; template, policy and request add to it or replace, in this order. */
 static const struct request_variable fixed_variables[] = {
-    /* clang-format off */
-    { "PATH",                    "/usr/local/bin:/usr/bin:/bin" },
-    { "HOME",                    "/home/user" },
-    { "USER",                    "user" },
-    { "LOGNAME",                 "user" },
-    { "SHELL",                   "/bin/bash" },
-    { "LANG",                    "C.UTF-8" },
-    { "TZ",                      "UTC" },
-    { "TMPDIR",                  "/tmp" },
-    { "PWD",                     "/workspace" },
-    { "PYTHONPATH",              "/workspace" },
+    { "PATH", "/usr/local/bin:/usr/bin:/bin" },
+    { "HOME", "/home/user" },
+    { "USER", "user" },
+    { "LOGNAME", "user" },
+    { "SHELL", "/bin/bash" },
+    { "LANG", "C.UTF-8" },
+    { "TZ", "UTC" },
+    { "TMPDIR", "/tmp" },
+    { "PWD", "/workspace" },
+    { "PYTHONPATH", "/workspace" },
     { "PYTHONDONTWRITEBYTECODE", "1" },
-    { "PYTHONUNBUFFERED",        "1" },
-    /* clang-format on */
+    { "PYTHONUNBUFFERED", "1" },
 };
 
 /* Where the policy has a way out, for programs that ask for a proxy; others need none of it. */
 static const struct request_variable proxy_variables[] = {
-    /* clang-format off */
-    { "http_proxy",  "http://127.0.0.1:3128" },
-    { "https_proxy", "http://127.0.0.1:3128" },
-    { "HTTP_PROXY",  "http://127.0.0.1:3128" },
-    { "HTTPS_PROXY", "http://127.0.0.1:3128" },
-    { "no_proxy",    "localhost,127.0.0.1,::1" },
-    { "NO_PROXY",    "localhost,127.0.0.1,::1" },
-    /* clang-format on */
+    { "http_proxy", "http://127.0.0.1:3128" }, { "https_proxy", "http://127.0.0.1:3128" },
+    { "HTTP_PROXY", "http://127.0.0.1:3128" }, { "HTTPS_PROXY", "http://127.0.0.1:3128" },
+    { "no_proxy", "localhost,127.0.0.1,::1" }, { "NO_PROXY", "localhost,127.0.0.1,::1" },
 };
 
 /* Where TLS is intercepted, for programs that have a list of certificates of their own: to them the
  * file stands for it, and so it has what the template trusts as well. */
 static const char certificates[] = "/" CERTIFICATES_PATH;
 static const struct request_variable certificate_variables[] = {
-    /* clang-format off */
-    { "SSL_CERT_FILE",       certificates },
-    { "REQUESTS_CA_BUNDLE",  certificates },
-    { "CURL_CA_BUNDLE",      certificates },
-    { "GIT_SSL_CAINFO",      certificates },
-    { "PIP_CERT",            certificates },
-    { "NODE_EXTRA_CA_CERTS", certificates },
-    /* clang-format on */
+    { "SSL_CERT_FILE", certificates },  { "REQUESTS_CA_BUNDLE", certificates },
+    { "CURL_CA_BUNDLE", certificates }, { "GIT_SSL_CAINFO", certificates },
+    { "PIP_CERT", certificates },       { "NODE_EXTRA_CA_CERTS", certificates },
 };
 
 static int set_variable(struct environment *environment, const char *name, const char *value,

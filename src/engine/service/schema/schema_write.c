@@ -59,7 +59,7 @@ static void write_words(struct bytes *out, const char *words, bool may_be_null)
     while (*words) {
         size_t length = strcspn(words, ",");
         json_text(out, words, length);
-        words += length + (words[length] == ',');
+        words += length + strspn(words + length, ", ");
     }
     if (may_be_null)
         json_null(out);
