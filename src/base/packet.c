@@ -38,9 +38,7 @@ int packet_send(int socket, uint32_t kind, const void *body, size_t size, const 
     do
         sent = sendmsg(socket, &message, MSG_NOSIGNAL);
     while (sent < 0 && (errno == EINTR || errno == ECONNRESET)); /* the end itself comes next */
-    if (sent < 0)
-        return fail_os(err, "send message %u", kind);
-    return 0;
+    return sent < 0 ? fail_os(err, "send message %u", kind) : 0;
 }
 
 unsigned take_descriptors(struct msghdr *message, int *ret_fds, unsigned max)

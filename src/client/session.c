@@ -280,9 +280,7 @@ int32_t glb_session_write(glb_client *client, const char *session, const char *p
         (status.st_mode & 0777) != 0)
         (void) snprintf(address + strlen(address), sizeof address - strlen(address), "?mode=%o",
                         (unsigned) status.st_mode & 0777);
-    if (client_ask(client, &request, NULL, &err) < 0)
-        return report(&err);
-    return GLB_OK;
+    return client_ask(client, &request, NULL, &err) < 0 ? report(&err) : GLB_OK;
 }
 
 struct listing {

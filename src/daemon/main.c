@@ -342,9 +342,7 @@ static int prepare_process(error *err)
     (void) mallopt(M_ARENA_MAX, 1);
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return fail_os(err, "become untraceable");
-    if (sodium_init() < 0)
-        return fail(err, ERR_SYSTEM, "libsodium cannot start");
-    return 0;
+    return sodium_init() < 0 ? fail(err, ERR_SYSTEM, "libsodium cannot start") : 0;
 }
 
 /* Runs and sessions stand on all that is open by now. */

@@ -101,9 +101,7 @@ static int open_pipes(const struct agent_start *start, struct ends *ends, error 
     bool from_file = start->flags & AGENT_START_STDIN_FILE;
     ends->theirs[0] =
         open(from_file ? "/run/stdin" : "/dev/null", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (ends->theirs[0] < 0)
-        return fail_os(err, "open the input");
-    return 0;
+    return ends->theirs[0] < 0 ? fail_os(err, "open the input") : 0;
 }
 
 /* As execvp(3), with the PATH of the new environment: a name without a slash is looked for. */

@@ -286,9 +286,7 @@ static bool is_disabled(const struct sandbox *sandbox, enum wall wall)
 #ifdef GLOVEBOX_DISABLE_WALL
 static int stay_readable(struct sandbox *sandbox, error *err)
 {
-    if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
-        return fail_os(err, "stay readable");
-    return 0;
+    return prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 ? fail_os(err, "stay readable") : 0;
 }
 
 static int unbind_scratch(struct sandbox *sandbox, error *err)

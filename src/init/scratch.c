@@ -160,9 +160,7 @@ int mount_scratch(struct sandbox *sandbox, error *err)
                            place->to);
     if (fill_home(err) < 0 || set_bounds(sandbox, err) < 0)
         return -1;
-    if (chdir("/workspace") < 0)
-        return fail_os(err, "enter '/workspace'");
-    return 0;
+    return chdir("/workspace") < 0 ? fail_os(err, "enter '/workspace'") : 0;
 }
 
 static uint64_t above(uint64_t value, uint64_t start)

@@ -71,9 +71,7 @@ static bool is_disabled(const struct zygote_fork *order, int wall)
 /* After the ids are taken /proc/self is no longer its own (proc(5)), so this comes early. */
 static int raise_oom_score(struct entry *entry, error *err)
 {
-    if (set_oom_score() < 0)
-        return fail_os(err, "write oom_score_adj");
-    return 0;
+    return set_oom_score() < 0 ? fail_os(err, "write oom_score_adj") : 0;
 }
 
 /* All but the process ids, which it was born into. The user namespace is joined first by the
@@ -85,16 +83,12 @@ static int join_namespaces(struct entry *entry, error *err)
         flags &= ~CLONE_NEWUSER; /* there is none of its own */
     if (setns(entry->fds[ZYGOTE_FD_INIT], flags) < 0)
         return fail_os(err, "join the namespaces of the sandbox");
-    if (setsid() < 0)
-        return fail_os(err, "leave the session of the zygote");
-    return 0;
+    return setsid() < 0 ? fail_os(err, "leave the session of the zygote") : 0;
 }
 
 static int own_group_view(struct entry *entry, error *err)
 {
-    if (unshare(CLONE_NEWCGROUP) < 0)
-        return fail_os(err, "make a view of control groups");
-    return 0;
+    return unshare(CLONE_NEWCGROUP) < 0 ? fail_os(err, "make a view of control groups") : 0;
 }
 
 static int take_descriptors(struct entry *entry, error *err)
@@ -188,9 +182,7 @@ static int check_standing(struct entry *entry, error *err)
 static int become_ordinary(struct entry *entry, error *err)
 {
     (void) umask(022);
-    if (prctl(PR_SET_DUMPABLE, 1) < 0)
-        return fail_os(err, "become dumpable");
-    return 0;
+    return prctl(PR_SET_DUMPABLE, 1) < 0 ? fail_os(err, "become dumpable") : 0;
 }
 
 /* In order; a step may rely on every step above it, and on none below. */

@@ -82,9 +82,7 @@ static PyObject *settle(PyObject *self, PyObject *nothing)
 static PyObject *private_scratch(PyObject *self, PyObject *nothing)
 {
     error err;
-    if (memory_mount_scratch(&err) < 0)
-        return raise_error(&err);
-    return give_none();
+    return memory_mount_scratch(&err) < 0 ? raise_error(&err) : give_none();
 }
 
 /* serve() returns (control, prime, slot, generation) in each forked interpreter, None when the

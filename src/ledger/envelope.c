@@ -55,9 +55,7 @@ int envelope_write(const struct signing_key *key, const char *type, const struct
                 key->public.id);
     add_base64(out, signature, sizeof signature);
     bytes_add_text(out, "\"}]}");
-    if (out->failed)
-        return fail(err, ERR_SYSTEM, "no memory to sign a receipt");
-    return 0;
+    return out->failed ? fail(err, ERR_SYSTEM, "no memory to sign a receipt") : 0;
 }
 
 struct reading {

@@ -65,9 +65,7 @@ static int open_folder(int folder, int *ret_folder, error *err)
             return fail_os(err, "make the log's folder 'open'");
         *ret_folder = openat(folder, "open", how);
     }
-    if (*ret_folder < 0)
-        return fail_os(err, "open the log's folder 'open'");
-    return 0;
+    return *ret_folder < 0 ? fail_os(err, "open the log's folder 'open'") : 0;
 }
 
 /* What is stored there is the kernel's as what is written is, and costs no call: a tenth of the

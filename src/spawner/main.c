@@ -214,9 +214,7 @@ static int keep_few_capabilities(error *err)
     for (unsigned i = 0; i <= 63; i++)
         if (!(wanted & (1ULL << i)) && prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0 && errno != EINVAL)
             return fail_os(err, "drop capability %u", i);
-    if (syscall(SYS_capset, &header, sets) < 0)
-        return fail_os(err, "drop capabilities");
-    return 0;
+    return syscall(SYS_capset, &header, sets) < 0 ? fail_os(err, "drop capabilities") : 0;
 }
 
 /* Sandboxes go first when the host runs out of memory. The floor is inherited if we may set it.

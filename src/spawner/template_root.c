@@ -164,7 +164,5 @@ int enter_template_root(const struct spawner *spawner, error *err)
      * sandboxes mount theirs (mount_too_revealing); sandboxes cover it. */
     if (mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         return fail_os(err, "mount '/proc'; the host's own /proc must be fully visible");
-    if (mount_python(spawner->python, err) < 0)
-        return -1;
-    return leave_host(spawner, err);
+    return mount_python(spawner->python, err) < 0 ? -1 : leave_host(spawner, err);
 }

@@ -32,9 +32,7 @@ static int clear_old_socket(const char *path, const struct sockaddr_un *address,
     if (connect(probe, (const struct sockaddr *) address, sizeof *address) == 0 || errno == EAGAIN)
         return fail(err, ERR_CONFLICT,
                     "a daemon serves '%s' already; end it or choose another --socket", path);
-    if (unlink(path) < 0)
-        return fail_os(err, "remove the old socket '%s'", path);
-    return 0;
+    return unlink(path) < 0 ? fail_os(err, "remove the old socket '%s'", path) : 0;
 }
 
 static int listen_unix(const char *path, int *ret_fd, error *err)

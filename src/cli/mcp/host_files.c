@@ -112,9 +112,7 @@ int host_file_read(const struct host_files *files, const char *path, struct byte
         return -1;
     (void) snprintf(same, sizeof same, "/proc/self/fd/%d", found);
     auto_fd file = open(same, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (file < 0)
-        return fail_open(path, err);
-    return read_all(file, path, out, err);
+    return file < 0 ? fail_open(path, err) : read_all(file, path, out, err);
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */

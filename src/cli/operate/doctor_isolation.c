@@ -72,9 +72,7 @@ static int unshare_inside(int flags, const char *what, error *err)
 {
     if (enter_user_namespace(err) < 0)
         return -1;
-    if (unshare(flags) < 0)
-        return fail_os(err, "make %s", what);
-    return 0;
+    return unshare(flags) < 0 ? fail_os(err, "make %s", what) : 0;
 }
 
 /* The usual ending of a check: fine, or a wall without which nothing runs. */
@@ -272,9 +270,7 @@ static int install_filter(unsigned flags, error *err)
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return fail_os(err, "set no_new_privs");
     long result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
-    if (result < 0)
-        return fail_os(err, "install a seccomp filter");
-    return (int) result;
+    return result < 0 ? fail_os(err, "install a seccomp filter") : (int) result;
 }
 
 static int try_filter(error *err)

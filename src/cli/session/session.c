@@ -120,9 +120,7 @@ const struct option_table session_option_table = {
 
 int library_failed(int32_t code, error *err)
 {
-    if (code == GLB_OK)
-        return 0;
-    return fail(err, (enum error_code) code, "%s", glb_error_text());
+    return code == GLB_OK ? 0 : fail(err, (enum error_code) code, "%s", glb_error_text());
 }
 
 int session_answered(const struct session_arguments *arguments, int32_t code, char *json,

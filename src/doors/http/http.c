@@ -245,9 +245,7 @@ static int start_mhd(struct http *http, error *err)
         request_completed, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
         MHD_OPTION_URI_LOG_CALLBACK, look_at_target, http, MHD_OPTION_UNESCAPE_CALLBACK,
         unescape_url, http, MHD_OPTION_END);
-    if (!http->mhd)
-        return fail_os(err, "start libmicrohttpd");
-    return 0;
+    return !http->mhd ? fail_os(err, "start libmicrohttpd") : 0;
 }
 
 int http_open(uv_loop_t *loop, const struct http_settings *settings, struct http **ret_http,

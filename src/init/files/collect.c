@@ -213,9 +213,7 @@ static int walk_workspace(struct walk *walk, error *err)
     auto_fd folder = open_beneath(walk->sandbox->workspace, ".", O_RDONLY | O_DIRECTORY, 0, err);
     if (folder < 0 && err->os == EACCES && chmod("/workspace", 0755) == 0)
         folder = open_beneath(walk->sandbox->workspace, ".", O_RDONLY | O_DIRECTORY, 0, err);
-    if (folder < 0)
-        return -1;
-    return visit_folder(walk, folder, 0, DEPTH_MAX, err);
+    return folder < 0 ? -1 : visit_folder(walk, folder, 0, DEPTH_MAX, err);
 }
 
 static struct walk walk; /* one at a time; too large for the stack */

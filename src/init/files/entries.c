@@ -69,9 +69,7 @@ int make_folder(struct sandbox *sandbox, const char *path, error *err)
     auto_fd folder = open_place(sandbox, path, true, &name, err);
     if (folder < 0)
         return -1;
-    if (mkdirat(folder, name, 0755) < 0)
-        return fail_os(err, "make folder '%.100s'", path);
-    return 0;
+    return mkdirat(folder, name, 0755) < 0 ? fail_os(err, "make folder '%.100s'", path) : 0;
 }
 
 int move_path(struct sandbox *sandbox, const char *from, const char *to, error *err)

@@ -33,9 +33,7 @@ int open_beneath(int folder, const char *path, int flags, mode_t mode, error *er
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
     };
     int fd = (int) syscall(SYS_openat2, folder, *path ? path : ".", &how, sizeof how);
-    if (fd < 0)
-        return fail_os(err, "open '%.100s'", path);
-    return fd;
+    return fd < 0 ? fail_os(err, "open '%.100s'", path) : fd;
 }
 
 /* Makes the folders that lead to a path, and gives the last of them with the name that is left. */

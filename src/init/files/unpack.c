@@ -31,9 +31,7 @@ static int make_file(struct unpacking *unpacking, int parent, const char *name,
 {
     unpacking->file =
         openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (unpacking->file < 0)
-        return fail_os(err, "create '%.100s'", member->path);
-    return 0;
+    return unpacking->file < 0 ? fail_os(err, "create '%.100s'", member->path) : 0;
 }
 
 static int make_hard_link(const struct unpacking *unpacking, int parent, const char *name,
