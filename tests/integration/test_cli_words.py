@@ -247,7 +247,7 @@ def test_words_that_may_follow_a_verb_are_offered(glovebox):
         assert bash_offers(glovebox, "glovebox", *words.split()) == offered, words
     assert bash_offers(glovebox, "glovebox", "mcp", "install", "in") == []
     zsh = glovebox("completion", "zsh").stdout.decode()
-    for words in ("request review approve deny", "install", "revoke", "report"):
+    for words in ("request review approve deny", "install", "list show revoke", "report"):
         assert f"compadd {words} ;" in zsh or f"'1:what:({words} )'" in zsh, words
     assert "'--policy=[" in zsh or "--policy=}'[" in zsh  # zsh takes --policy=NAME, too
 
