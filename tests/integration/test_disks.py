@@ -1,5 +1,6 @@
 """Disks that lose their power, are full, or take nothing any more: what was promised is there, and nothing is run that cannot be recorded."""
 
+import concurrent.futures
 import hashlib
 import json
 import os
@@ -219,6 +220,30 @@ def test_a_killed_gloveboxd_comes_back_when_a_full_disk_has_room(glovebox):
         wait_until(lambda: answers_well(serving))
         assert run(serving, "again").json["status"] == "ok"
         assert serving.call("GET", f"/v1/sessions/{session.json['id']}").json["state"] == "ended", "the list of sessions is whole"
+
+
+def leave_files(serving, script):
+    """Asks in a thread for a run that waits for two seconds, and then leaves files; what its beginning writes is written."""
+    pool = concurrent.futures.ThreadPoolExecutor(1)
+    asked = pool.submit(serving.call, "POST", "/v1/runs", {"command": ["sh", "-c", f"sleep 2; {script}"], "policy": "minimal"})
+    pool.shutdown(wait=False)
+    wait_until(lambda: serving.call("GET", "/v1/runs?state=running").json["runs"])
+    time.sleep(0.5)
+    return asked
+
+
+def test_a_run_whose_files_find_no_room_is_lost_and_names_those_that_are_there(glovebox):
+    with disk(64) as drive, serve_from(glovebox, drive.folder) as serving:
+        asked = leave_files(serving, "for i in $(seq 9); do head -c 300000 /dev/urandom > $i; done")
+        filler = drive.fill()
+        with open(filler, "r+b") as file:
+            file.truncate(os.path.getsize(filler) - (5 << 20))  # some fit, beside what is reserved for root
+        result = asked.result(30).json
+        assert result["status"] == "lost" and "No space left" in json.dumps(result), result
+        assert 0 < len(result["artifacts"]) < 9, result
+        for artifact in result["artifacts"]:
+            assert hashlib.sha256(serving.call("GET", f"/v1/artifacts/{artifact['sha256']}").body).hexdigest() == artifact["sha256"]
+        filler.unlink()
 
 
 def answers_well(serving):
