@@ -4,6 +4,8 @@ import json
 import re
 
 import pytest
+import yaml
+from conftest import TOP
 from serving import Serving, with_policies
 
 pytestmark = pytest.mark.usefixtures("python_template")
@@ -81,3 +83,11 @@ def test_it_can_be_turned_off(glovebox):
     with Serving(glovebox, tcp=False, env={"GLOVEBOX_COUNT_IMPORTS": "false"}) as serving:
         assert serving.run("import json\nimport numpy", template="python").json["status"] == "ok"
         assert counts(serving) == ({}, 0)
+
+
+@pytest.mark.parametrize("recipe", sorted((TOP / "templates").glob("*.yaml")), ids=lambda path: path.stem)
+def test_only_what_has_python_asks_for_warmed_interpreters(recipe):
+    """Another template's would end at once, at each try (`pool.build_failed`); npm of Debian brings python3 along."""
+    told = yaml.safe_load(recipe.read_text())
+    has_python = any(name == "npm" or name.startswith("python3") for name in told["packages"])
+    assert has_python or "zygotes" not in told
