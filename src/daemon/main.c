@@ -1,4 +1,4 @@
-/* gloveboxd - serves runs over HTTP. Unprivileged; one event loop, and three threads for the disk.
+/* gloveboxd - serves runs over HTTP. Unprivileged; one event loop, and four threads for the disk.
  *
  * It is started with everything that it will ever need: sockets by number, templates and policies
  * by place (options.c). Then it closes its own wall behind itself. With --private it ends with its

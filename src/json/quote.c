@@ -130,8 +130,6 @@ void json_text_quote(struct bytes *out, const char *text, size_t size, enum json
     bytes_add(out, "\"", 1);
 }
 
-/* --- in pieces -------------------------------------------------------------------------------- */
-
 void json_quote_begin(struct json_quote *quote, struct bytes *out)
 {
     *quote = (struct json_quote){ .out = out };

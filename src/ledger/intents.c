@@ -217,8 +217,6 @@ void intents_strike(struct intents *intents, unsigned slot)
     intents->open_count--;
 }
 
-/* --- after a death ---------------------------------------------------------------------------- */
-
 /* An execution that a slot holds open. */
 struct open_run {
     unsigned slot;

@@ -221,8 +221,6 @@ int key_open(int folder, struct signing_key *ret_key, error *err)
                : write_public(folder, &ret_key->public, err);
 }
 
-/* --- the next one ----------------------------------------------------------------------------- */
-
 static const char next_name[] = "key.next";
 
 int key_make_next(int folder, struct signing_key *ret_key, error *err)

@@ -222,7 +222,7 @@ static void look_at(const struct checking *checking, size_t number, bool every_s
     const struct record *record = &checking->records[number];
     struct finding *finding = &checking->findings[number];
     finding->is_changed = !record_is_whole(record, &finding->leaf);
-    /* Retention is recorded behind the newest segment's beginning: events are short, read them all.
+    /* Retention is recorded behind the newest segment's beginning: events are short; all are read.
      */
     bool is_event = record->size < 1536;
     if (every_signature || record->index >= checking->head.size ||

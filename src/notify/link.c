@@ -46,8 +46,6 @@ static int take_packet(struct notify *notify, const struct packet *packet, error
     return fail(err, ERR_PROTOCOL, "message %u does not exist", packet->kind);
 }
 
-/* --- the end: gloveboxd has gone. What it said last has a moment to arrive. ------------------- */
-
 enum { LAST_MS = 5000 /* a TLS handshake on a busy host */, LAST_LOOK_MS = 10 };
 
 static void look_if_told(uv_timer_t *timer)

@@ -90,8 +90,6 @@ static int check_signature(const struct oauth *oauth, const struct part parts[PA
     return oauth_verify(&oauth->keys, &said, err);
 }
 
-/* --- claims ----------------------------------------------------------------------------------- */
-
 static bool is_for(struct json_object *claims, const char *audience)
 {
     struct json_object *value = json_member(claims, "aud");

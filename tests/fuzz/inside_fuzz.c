@@ -122,6 +122,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (feed((const uint8_t *) &hello, sizeof hello, sizeof hello) == 0)
         (void) feed(data + 2, size - 2, 1 + data[1] * 37U);
+    collector_write(&collector);
+    (void) collector_keep(&collector, &err);
     check_harvest();
     collector_done(&collector);
     return 0;

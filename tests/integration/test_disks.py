@@ -232,6 +232,26 @@ def leave_files(serving, script):
     return asked
 
 
+def test_while_the_disk_stands_still_only_those_wait_whose_files_it_has(glovebox):
+    with disk(64) as drive, serve_from(glovebox, drive.folder) as serving:
+        asked = leave_files(serving, "for i in $(seq 40); do echo $i > f$i; done; head -c 3000000 /dev/urandom > large")
+        subprocess.run(["fsfreeze", "--freeze", drive.folder], check=True)
+        try:
+            end = time.monotonic() + 4
+            while time.monotonic() < end:
+                begin = time.monotonic()
+                assert serving.call("GET", "/v1/runs").status == 200
+                assert time.monotonic() - begin < 1
+                time.sleep(0.1)
+            assert not asked.done(), "no answer names a file that is not there"
+        finally:
+            subprocess.run(["fsfreeze", "--unfreeze", drive.folder], check=True)
+        result = asked.result(30).json
+        assert result["status"] == "ok" and len(result["artifacts"]) == 41, result
+        for artifact in result["artifacts"]:
+            assert hashlib.sha256(serving.call("GET", f"/v1/artifacts/{artifact['sha256']}").body).hexdigest() == artifact["sha256"]
+
+
 def test_a_run_whose_files_find_no_room_is_lost_and_names_those_that_are_there(glovebox):
     with disk(64) as drive, serve_from(glovebox, drive.folder) as serving:
         asked = leave_files(serving, "for i in $(seq 9); do head -c 300000 /dev/urandom > $i; done")

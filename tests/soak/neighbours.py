@@ -42,7 +42,6 @@ QUIET_MS = 20  # a quiet 99th percentile beyond that is of a machine with other 
 # groups v1, of windows of 4 to 8 s; a bound is two to four times what one run had, since so short a window has few runs.
 KNOWN = {
     "threads": (40, "the kernel favours tasks that are new (decision 151)"),
-    "new artifacts": (20, "a new file costs what the file system takes, and at times gloveboxd waits for its journal"),
 }
 
 

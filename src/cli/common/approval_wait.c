@@ -124,8 +124,6 @@ static bool decide_at_terminal(glb_client *client, const glb_outcome *outcome)
     return result == 0 && scope;
 }
 
-/* --- a decision by another user --------------------------------------------------------------- */
-
 enum { WAIT_S = 60, RETRIES = 20, RETRY_MS = 500 };
 
 /* Not about a run without a daemon. */

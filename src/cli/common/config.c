@@ -81,8 +81,6 @@ int config_read(const struct config_flags *flags, struct settings *ret_settings,
     return check(ret_settings, err);
 }
 
-/* --- the verb --------------------------------------------------------------------------------- */
-
 struct config_arguments {
     const char *file;
     enum setting_id only; /* SETTINGS: all */

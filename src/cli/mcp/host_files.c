@@ -115,8 +115,6 @@ int host_file_read(const struct host_files *files, const char *path, struct byte
     return file < 0 ? fail_open(path, err) : read_all(file, path, out, err);
 }
 
-/* --- writing ---------------------------------------------------------------------------------- */
-
 /* Names that begin with a dot are settings of other programs (.git/config, .envrc), and "..". */
 static int check_names(const char *path, error *err)
 {

@@ -50,8 +50,6 @@ struct bridge {
 /* Until stdin ends, or stdout cannot be written. */
 int bridge_run(struct bridge *bridge, error *err);
 
-/* --- bridge_post.c ---- */
-
 int bridge_dial(const struct bridge *bridge, int *ret_fd, error *err);
 /* Takes one line; what cannot be sent is answered with a failure. */
 void bridge_send(struct bridge *bridge, const char *line, size_t size);

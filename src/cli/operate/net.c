@@ -49,8 +49,6 @@ const struct option_table net_option_table = {
 };
 /* clang-format on */
 
-/* --- rules ------------------------------------------------------------------------------------ */
-
 static int print_rules(const struct net_arguments *arguments, error *err)
 {
     const struct question question = { arguments->socket, "/v1/network/rules", "application/json",
@@ -66,8 +64,6 @@ static int print_rules(const struct net_arguments *arguments, error *err)
     (void) json_object_put(answer);
     return 0;
 }
-
-/* --- tail ------------------------------------------------------------------------------------- */
 
 static int on_event(void *context, const char *name, const char *data, error *err)
 {

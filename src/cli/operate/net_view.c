@@ -52,8 +52,6 @@ static void put_line(const char *line)
     terminal_write(&terminal, shown, used);
 }
 
-/* --- rules ------------------------------------------------------------------------------------ */
-
 struct tally {
     size_t rules, unused;
 };
@@ -115,8 +113,6 @@ void net_print_rules(json_object *answer, bool only_unused)
             answer_text(answer, "started_at"),
             tally.unused > 0 ? "; a rule that is not used is better removed from its policy" : "");
 }
-
-/* --- connections ------------------------------------------------------------------------------ */
 
 /* "GET api.example.org:80/repos/x". */
 static void write_place(json_object *event, char *text, size_t size)

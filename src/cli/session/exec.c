@@ -50,8 +50,6 @@ static int status_of(const char *json, char process[SESSION_NAME_SIZE])
     return status;
 }
 
-/* --- exec ------------------------------------------------------------------------------------- */
-
 struct showing {
     struct terminal out, err;
 };
@@ -119,8 +117,6 @@ int session_exec(struct session_arguments *arguments, error *err)
     glb_text_free(json);
     return showing.out.failed || showing.err.failed ? 128 + SIGPIPE : status;
 }
-
-/* --- shell ------------------------------------------------------------------------------------ */
 
 struct shell {
     struct screen screen;

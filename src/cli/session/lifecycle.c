@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- sessions by name ------------------------------------------------------------------------- */
-
 /* Calls `each` for every session; stops when it returns true. */
 static int walk_sessions(const struct session_arguments *arguments, const char *state,
                          bool (*each)(void *context, json_object *session), void *context,
@@ -68,8 +66,6 @@ int session_named(const struct session_arguments *arguments, const char *word,
     return fail(err, ERR_NOT_FOUND, "%s begins with '%.40s'; see glovebox session list",
                 search.found ? "more than one session" : "no session that is alive", word);
 }
-
-/* --- new, list, show, kill -------------------------------------------------------------------- */
 
 int session_begin(const struct session_arguments *arguments, char **ret_json, error *err)
 {

@@ -196,8 +196,6 @@ void exchange_fail(struct exchange *exchange, const error *cause)
     exchange_queue(exchange, (unsigned) row->http_status, response, "application/json");
 }
 
-/* --- streams ---------------------------------------------------------------------------------- */
-
 struct stream {
     struct exchange *exchange;
     exchange_reader *read;

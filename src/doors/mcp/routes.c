@@ -23,8 +23,6 @@ static void post_message(struct exchange *exchange)
     mcp_call_settle(call);
 }
 
-/* --- a process of `glovebox mcp` -------------------------------------------------------------- */
-
 static void process_gone(struct exchange *exchange)
 {
     mcp_client_end(exchange->user, exchange);

@@ -192,8 +192,6 @@ bool mcp_run_becomes_task(struct mcp_call *call)
     return true;
 }
 
-/* --- what is asked of them -------------------------------------------------------------------- */
-
 static struct run_task *find_kept(const struct mcp_call *call, const char *id)
 {
     const struct caller *caller = &call->exchange->caller;

@@ -60,8 +60,6 @@ void mcp_tool_fail(struct mcp_call *call, const error *cause)
     mcp_tool_text(call, text, true);
 }
 
-/* --- tools/list ------------------------------------------------------------------------------- */
-
 static void write_hints(const struct mcp_tool *tool, bool has_network, struct bytes *out)
 {
     json_open(out, '{');
@@ -131,8 +129,6 @@ void mcp_tools_list(struct mcp_call *call)
     mcp_result_close(call);
     bytes_done(&words.text);
 }
-
-/* --- tools/call ------------------------------------------------------------------------------- */
 
 static const struct mcp_tool *find_tool(const struct mcp_call *call, const char *name)
 {

@@ -90,8 +90,6 @@ static void get_artifact(struct exchange *exchange)
     exchange_file(exchange, view.fd, view.size, view.mime, name);
 }
 
-/* --- all of a run ----------------------------------------------------------------------------- */
-
 /* An archive on its way out. The list is the result's own. */
 struct packing {
     struct json_object *result, *list;

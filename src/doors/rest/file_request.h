@@ -20,8 +20,6 @@ struct file_visit {
 int file_visit_begin_at(struct exchange *exchange, const char *path, struct file_order order,
                         error *err);
 
-/* --- file_streams.c ---- */
-
 void file_get(struct exchange *exchange);
 void file_get_tar(struct exchange *exchange);
 void file_get_watch(struct exchange *exchange);
@@ -33,8 +31,6 @@ void file_answer_upload(struct exchange *exchange);
 
 /* "644" as a mode. */
 int file_mode_read(const char *octal, uint32_t *ret_mode, error *err);
-
-/* --- signed_urls.c ---- */
 
 void file_sign(struct exchange *exchange);
 

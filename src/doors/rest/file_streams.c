@@ -11,8 +11,6 @@
 #include <string.h>
 #include <time.h>
 
-/* --- out -------------------------------------------------------------------------------------- */
-
 static ssize_t read_flow(struct exchange *exchange, char *bytes, size_t size)
 {
     const struct file_visit *visit = exchange->user;
@@ -179,8 +177,6 @@ void file_get_watch(struct exchange *exchange)
     if (flow_out(exchange, &order))
         exchange_stream(exchange, read_changes);
 }
-
-/* --- in --------------------------------------------------------------------------------------- */
 
 ssize_t file_take_upload(struct exchange *exchange, const char *data, size_t size, error *err)
 {

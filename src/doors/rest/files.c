@@ -45,8 +45,6 @@ int file_visit_begin_at(struct exchange *exchange, const char *path, struct file
     return file_visit_begin(exchange, &order, err);
 }
 
-/* --- questions: POST files:stat, :list, :mkdir, :move; DELETE --------------------------------- */
-
 static ssize_t read_listing(struct exchange *exchange, char *bytes, size_t size)
 {
     struct file_visit *visit = exchange->user;

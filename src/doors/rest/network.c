@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- rules ------------------------------------------------------------------------------------ */
-
 static void write_rule(const struct network_rule_use *rule, struct bytes *json)
 {
     json_open(json, '{');
@@ -54,8 +52,6 @@ static void get_rules(struct exchange *exchange)
     service_each_network_use(exchange->service, write_policy, &json);
     exchange_end_json(exchange, &json, "]}");
 }
-
-/* --- connections ------------------------------------------------------------------------------ */
 
 struct view {
     struct connection_watch *watch;

@@ -121,8 +121,6 @@ static void post_resume(struct exchange *exchange)
     session_answer(exchange, session, MHD_HTTP_OK);
 }
 
-/* --- lists ------------------------------------------------------------------------------------ */
-
 static void get_sessions(struct exchange *exchange)
 {
     struct session_page page = { .state = exchange_query(exchange, "state"),

@@ -125,8 +125,6 @@ void approval_store_close(struct approval_store *store)
     free(store);
 }
 
-/* --- rows ------------------------------------------------------------------------------------- */
-
 static void bind_text(sqlite3_stmt *statement, int at, const char *text)
 {
     (void) sqlite3_bind_text(statement, at, text, -1, SQLITE_TRANSIENT);

@@ -26,8 +26,6 @@ int approvals_expire_due(struct approvals *approvals, error *err);
 /* The key that gave it is good no more: then it is shown as revoked. */
 void approval_show_lapsed(const struct approvals *approvals, struct approval *approval);
 
-/* --- approval_decision.c ---- */
-
 /* May this key decide on what the owner of the daemon asks, who is of no tenant? */
 bool approval_decides_for_owner(const struct api_key *key);
 bool approval_is_seen(const struct account *account, const struct approval *approval);

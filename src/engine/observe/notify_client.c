@@ -33,8 +33,6 @@ struct notify_client {
 
 static struct notify_client *tracing; /* NULL: spans go nowhere */
 
-/* --- how it went ------------------------------------------------------------------------------ */
-
 static const enum metric metric_of[NOTIFY_PLACES] = { [NOTIFY_WEBHOOK] = METRIC_WEBHOOKS,
                                                       [NOTIFY_WITNESS] = METRIC_WITNESS,
                                                       [NOTIFY_TRACES] = METRIC_TRACES };
@@ -189,8 +187,6 @@ void notify_client_close(struct notify_client *notify_client)
     (void) close(notify_client->socket);
     free(notify_client);
 }
-
-/* --- telling ---------------------------------------------------------------------------------- */
 
 static bool hand_over(const struct notify_client *notify_client, enum notify_kind kind,
                       const struct notify_event *event, enum notify_place place)

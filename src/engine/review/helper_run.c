@@ -33,8 +33,6 @@ void helper_run_policy_init(struct policy *policy, const char *name)
     (void) snprintf(policy->name, sizeof policy->name, "%s", name);
 }
 
-/* --- what it has said ------------------------------------------------------------------------- */
-
 static void tell(struct run *outer, const struct run *inner, helper_run_told *told)
 {
     char why[200] = "the checker said something that is no text";
@@ -61,8 +59,6 @@ static void tell(struct run *outer, const struct run *inner, helper_run_told *to
     }
     told(outer, &answer);
 }
-
-/* --- its run ---------------------------------------------------------------------------------- */
 
 static void helper_run_free(struct helper_run *helper_run)
 {

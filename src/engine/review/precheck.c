@@ -44,8 +44,6 @@ static const struct policy *policy_of_checkers(void)
     return &policy;
 }
 
-/* --- what is found ---------------------------------------------------------------------------- */
-
 static void add_finding(struct check_outcome *outcome, const struct check_finding *finding)
 {
     if (finding->decision > outcome->decision)
@@ -152,8 +150,6 @@ bool check_read_answer(char *text, const struct precheck *precheck, struct check
     }
     return false;
 }
-
-/* --- the run of a checker --------------------------------------------------------------------- */
 
 static void on_answer(struct run *run, const struct helper_run_answer *answer)
 {

@@ -13,12 +13,13 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 /* Of a run's results: what is kept, what is looked at (text that is no ASCII comes in escapes,
- * twice as long as it is kept), and how many times as much may be sent before it counts as a flood.
- */
+ * twice as long as it is kept), and how many times as much counts as a flood. */
 enum {
     RESULT_BYTES_MAX = 8 * 1024 * 1024,
     RESULT_BYTES_LOOKED = 2 * RESULT_BYTES_MAX,
-    RESULTS_FLOOD = 16
+    RESULTS_FLOOD = 16,
+    HELD_MAX = 64 * 1024, /* of a file that has not come whole */
+    BLOCK = 4096
 };
 
 void collector_init(struct collector *collector, const struct limits *limits, const char *policy,
@@ -34,6 +35,47 @@ void collector_init(struct collector *collector, const struct limits *limits, co
         output_init(output, limits->output);
 }
 
+static void leave_out_from(struct collector *collector, size_t count)
+{
+    while (collector->artifact_count > count) {
+        struct artifact *artifact = &collector->artifacts[--collector->artifact_count];
+        if (collector->artifact_count >= collector->kept)
+            blob_abandon(&artifact->writer);
+        free(artifact->path);
+    }
+}
+
+void collector_write(struct collector *collector)
+{
+    error *err = &collector->write_failure;
+    for (; collector->written < collector->artifact_count; collector->written++) {
+        struct artifact *artifact = &collector->artifacts[collector->written];
+        if (!artifact->was_known && blob_write(&artifact->writer, artifact->sha256, err) < 0)
+            return;
+    }
+    if (collector->file_is_open && collector->writer.held.size > HELD_MAX)
+        (void) blob_write(&collector->writer, NULL, err);
+}
+
+int collector_keep(struct collector *collector, error *err)
+{
+    *err = collector->write_failure;
+    for (; collector->kept < collector->written; collector->kept++) {
+        struct artifact *artifact = &collector->artifacts[collector->kept];
+        int kept = artifact->was_known
+                       ? BLOB_KNOWN
+                       : blob_keep(&artifact->writer, artifact->mime, artifact->sha256, err);
+        if (kept < 0)
+            break;
+        artifact->was_known = kept == BLOB_KNOWN;
+    }
+    collector->unwritten = 0;
+    if (err->code == ERR_NONE)
+        return 0;
+    leave_out_from(collector, collector->kept);
+    return -1;
+}
+
 void collector_done(struct collector *collector)
 {
     for_each(output, collector->output)
@@ -41,8 +83,7 @@ void collector_done(struct collector *collector)
     if (collector->file_is_open)
         blob_abandon(&collector->writer);
     free(collector->file_path);
-    for (size_t i = 0; i < collector->artifact_count; i++)
-        free(collector->artifacts[i].path);
+    leave_out_from(collector, 0);
     free(collector->artifacts);
     denials_done(&collector->denials);
     bytes_done(&collector->results);
@@ -302,6 +343,7 @@ static int take_data(struct collector *collector, const struct agent_frame *fram
     if (frame->size > collector->file.size - collector->writer.size)
         return fail(err, ERR_PROTOCOL,
                     "glovebox-init sent an artifact that is longer than it said");
+    collector->unwritten += frame->size;
     return blob_add(&collector->writer, payload, frame->size, err) < 0 ? -1 : COLLECTOR_NOTHING;
 }
 
@@ -332,10 +374,11 @@ static int take_end(struct collector *collector, const struct agent_frame *frame
     artifact->size = collector->writer.size;
     artifact->mime =
         mime_of(collector->file_path, collector->writer.head, collector->writer.head_size);
-    int kept = blob_keep(&collector->writer, artifact->mime, artifact->sha256, err);
-    if (kept < 0)
-        return -1;
-    artifact->was_known = kept == BLOB_KNOWN;
+    artifact->was_known =
+        blob_name(&collector->writer, artifact->mime, artifact->sha256) == BLOB_KNOWN;
+    collector->unwritten += BLOCK;
+    artifact->writer = collector->writer;
+    collector->writer.held = (struct bytes){ 0 };
     artifact->path = collector->file_path;
     collector->file_path = NULL;
     collector->artifact_count++;

@@ -38,7 +38,8 @@ struct artifact {
     uint64_t size;
     char sha256[BLOB_NAME_SIZE];
     const char *mime;
-    bool was_known; /* its owner had the same bytes before */
+    bool was_known;            /* its owner had the same bytes before */
+    struct blob_writer writer; /* till it is kept */
 };
 
 struct collector {
@@ -67,6 +68,9 @@ struct collector {
     uint64_t file_bytes; /* of all files, announced */
     size_t artifact_count, artifact_room;
     struct artifact *artifacts;
+    size_t written, kept; /* the first of them, on the disk; and in the store: they may be named */
+    uint64_t unwritten;   /* bytes of the others, in memory, and a block for each */
+    error write_failure;
     bool artifacts_cut;      /* some did not fit into the limit of bytes */
     bool artifact_files_cut; /* or of their number */
     struct denials denials;
@@ -103,6 +107,12 @@ void collector_discard(struct collector *collector);
 
 /* Code that says this much on its interpreter's socket is ended, as one that prints without end. */
 bool collector_is_flood(const struct collector *collector);
+
+/* Writes what is unwritten, off the event loop and undisturbed: at the end, or if it is so much. */
+enum { UNWRITTEN_MAX = 1024 * 1024 };
+void collector_write(struct collector *collector);
+/* It was written, and is kept. Fails  as the disk did: what could not be is no artifact. */
+int collector_keep(struct collector *collector, error *err);
 
 /* Takes one frame in. Returns enum collector_event, or -1 with ERR_PROTOCOL (init misbehaves) or
  * ERR_SYSTEM (the blob store failed). */

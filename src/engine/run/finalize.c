@@ -75,7 +75,7 @@ bool finalize_is_due(const struct run *run)
 
 bool finalize_is_under_way(const struct run *run)
 {
-    return run->finalize && !run->finalize->is_done;
+    return run->awaits_files || (run->finalize && !run->finalize->is_done);
 }
 
 static void work(void *user)

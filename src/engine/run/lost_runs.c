@@ -100,8 +100,6 @@ bool lost_runs_never_began(const struct lost_runs *lost_runs, const char *id, ui
     return lost_runs && log_size >= lost_runs->first && !find(lost_runs, id);
 }
 
-/* --- what a record says ----------------------------------------------------------------------- */
-
 static const char *text(struct json_object *object, const char *name)
 {
     struct json_object *value = json_member(object, name);

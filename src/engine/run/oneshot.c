@@ -16,8 +16,6 @@ enum { LOG_LOOK_MS = 5, LOADING_LEFT_MS = 15000 }; /* so much of its time is not
 enum { AROUND_S = 120 }; /* the longest that a run may last before and after its code */
 enum { EXIT_NOT_FOUND = 127, EXIT_NOT_EXECUTABLE = 126 }; /* as shells tell it */
 
-/* --- the end ---------------------------------------------------------------------------------- */
-
 static void read_counters(struct run *run)
 {
     counters_read(sandbox_groups(run->sandbox), &run->counters);
@@ -71,12 +69,13 @@ static void lose_late(struct run *run)
 }
 
 /* A program that has not died is killed from outside, and its files are lost. If the kernel says
- * that all have died, only init's word is missing, and the files are worth waiting for. */
+ * that all have died, only init's word is missing, and the files are worth waiting for. While the
+ * disk is waited for, init is not late. */
 static void on_timed_out(struct run *run)
 {
     int64_t stopping_ms = (now_us() - run->ended_us) / 1000;
-    if (run->state != RUN_STOPPING || stopping_ms > STOPPED_WORD_MS ||
-        counters_processes(sandbox_groups(run->sandbox)) > 0)
+    if (!run->is_writing && (run->state != RUN_STOPPING || stopping_ms > STOPPED_WORD_MS ||
+                             counters_processes(sandbox_groups(run->sandbox)) > 0))
         lose_late(run);
     else
         run_bound_state(run);
@@ -320,6 +319,10 @@ static int on_frame(void *context, const struct agent_frame *frame, const unsign
     int event = collector_frame(&run->collector, frame, payload, err);
     if (event < 0)
         return -1;
+    if (event != COLLECTOR_COLLECTED && run->collector.unwritten >= UNWRITTEN_MAX) {
+        run_write_files(run);
+        return 1; /* the rest of what was read waits, too */
+    }
     switch ((enum collector_event) event) {
     case COLLECTOR_NOTHING:
         break;

@@ -97,8 +97,6 @@ enum run_state run_state_shown(const struct run *run)
                                                                           : run->state;
 }
 
-/* --- when it is answered ---------------------------------------------------------------------- */
-
 enum { HELD_BEYOND_MS = 1000, HELD_STEP_MS = 10000 };
 
 struct output_check_hold {

@@ -210,8 +210,6 @@ int run_note(struct run *run, const struct run_request *request, error *err)
     return 0;
 }
 
-/* --- the end ---------------------------------------------------------------------------------- */
-
 /* A denial names what the code said; in a receipt the place is enough. */
 static const char *target_in_receipt(const struct denial *denial)
 {

@@ -329,8 +329,6 @@ void result_write(const struct run *run, struct bytes *out)
     json_close(out, '}');
 }
 
-/* --- of a run that gloveboxd did not see end -------------------------------------------------- */
-
 static void write_lost_usage(struct bytes *out)
 {
     json_open(out, '{');

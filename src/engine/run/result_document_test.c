@@ -47,7 +47,7 @@ static void fill(struct run *run, struct policy *policy, struct template *templa
     require(run->collector.artifacts, "memory");
     run->collector.artifacts[0] =
         (struct artifact){ .path = strdup("plot.png"), .size = 5, .mime = "image/png" };
-    run->collector.artifact_count = 1;
+    run->collector.artifact_count = run->collector.kept = 1;
     evidence_init(&run->evidence);
     run->evidence.exited = true;
     run->evidence.exit_code = -1;

@@ -41,6 +41,8 @@ struct run {
         *route; /* out of the sandbox, where the policy has one; a session has that of its cells */
     struct connection_log story; /* as it is reported */
     bool inputs_are_in, is_collected;
+    struct disk_job writing;       /* of its files, while is_writing */
+    bool is_writing, awaits_files; /* it has come to its end, and the disk has not */
 
     uv_timer_t timer; /* for the next of these moments */
     bool timer_is_open;
@@ -122,6 +124,9 @@ void run_stop_for(struct run *run, enum limit_id limit); /* if it is running */
 
 void run_notify(struct run *run);  /* its listeners: there is something new */
 void run_printed(struct run *run); /* likewise; it is stopped if it is too much */
+
+/* verdict.c: the disk takes its files; its sandbox is not heard meanwhile. */
+void run_write_files(struct run *run);
 
 /* verdict.c: its code has ended, or never begins. Judges it, proves it, writes its result: it is
  * done, at once or after its output has been compared or put together. */

@@ -157,11 +157,48 @@ static void log_end(const struct run *run)
         COUNT("cpu_us", run->counters.cpu_us));
 }
 
+static void write_files(void *user)
+{
+    struct run *run = user;
+    collector_write(&run->collector);
+}
+
+/* No answer names a file that is not there: a run whose files the disk has refused is lost. */
+static void files_are_written(void *user)
+{
+    struct run *run = user;
+    bool is_at_end = run->awaits_files;
+    error err;
+    run->is_writing = run->awaits_files = false;
+    if (collector_keep(&run->collector, &err) < 0) {
+        run->is_collected = false;
+        sandbox_kill(run->sandbox, &err); /* which loses the run */
+    }
+    if (is_at_end)
+        run_finish(run);
+    else if (err.code == ERR_NONE)
+        sandbox_hear(run->sandbox, true);
+}
+
+void run_write_files(struct run *run)
+{
+    run->is_writing = true;
+    run->writing = (struct disk_job){ write_files, files_are_written, run, NULL };
+    sandbox_hear(run->sandbox, false);
+    disk_worker_do(run->runs->loop, &run->writing);
+}
+
 /* Answers first, gives the sandbox back after: the caller does not wait for its end. */
 void run_finish(struct run *run)
 {
     if (run->state == RUN_DONE || finalize_is_under_way(run))
         return;
+    if (run->is_writing || run->collector.unwritten > 0) {
+        run->awaits_files = true;
+        if (!run->is_writing)
+            run_write_files(run);
+        return;
+    }
     if (run->state < RUN_GATING && run->is_collected && output_check_is_due(run)) {
         give_back(run);
         run->runs->stages->compare_output(run, run_finish);

@@ -27,7 +27,7 @@ struct sandbox {
     int stream;
     uv_poll_t poll;
     int watched; /* events that the loop looks for now */
-    bool is_broken, is_closed, wants_room;
+    bool is_broken, is_closed, wants_room, is_muted;
     uint32_t tenant;
     struct loop_rounds rounds;
     size_t read_max;
@@ -223,7 +223,29 @@ static void write_waiting(struct sandbox *sandbox)
     for (unsigned i = 0; i < sandbox->gift_count; i++)
         sandbox->gifts[i].at -= sandbox->sent;
     sandbox->sent = 0;
-    watch(sandbox, UV_READABLE | (sandbox->waiting.size > 0 ? UV_WRITABLE : 0));
+    watch(sandbox,
+          (sandbox->is_muted ? 0 : UV_READABLE) | (sandbox->waiting.size > 0 ? UV_WRITABLE : 0));
+}
+
+static void has_read(struct sandbox *sandbox, int result, const error *why)
+{
+    if (sandbox->is_broken || sandbox->is_closed)
+        return;
+    if (result < 0)
+        give_up(sandbox, why);
+    else
+        sandbox_flush(sandbox); /* answers that the frames have called for */
+}
+
+/* Frames of the last reading may be left. */
+void sandbox_hear(struct sandbox *sandbox, bool is_heard)
+{
+    error err;
+    sandbox->is_muted = !is_heard;
+    if (!is_heard)
+        watch(sandbox, sandbox->watched & UV_WRITABLE);
+    else if (!sandbox->is_broken && !sandbox->is_closed)
+        has_read(sandbox, frame_reader_took(&sandbox->reader, 0, frame_came, sandbox, &err), &err);
 }
 
 static void on_event(uv_poll_t *poll, int status, int events)
@@ -248,13 +270,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
     if (!loop_tenants_go_on(&turn, sandbox->tenant, &sandbox->rounds, loop_turn_number(),
                             loop_turn_us()))
         return; /* the loop asks again */
-    int read = read_once(sandbox, &err);
-    if (sandbox->is_broken || sandbox->is_closed)
-        return;
-    if (read < 0)
-        give_up(sandbox, &err);
-    else
-        sandbox_flush(sandbox); /* answers that the frames have called for */
+    has_read(sandbox, read_once(sandbox, &err), &err);
 }
 
 int sandbox_open(struct spawner_link *spawner, const struct spawned *spawned,

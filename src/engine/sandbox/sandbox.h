@@ -59,6 +59,9 @@ bool sandbox_has_room(const struct sandbox *sandbox);
  * ends every process in it from outside. */
 void sandbox_kill(struct sandbox *sandbox, const error *cause);
 
+/* Is what it says heard, or does it wait? */
+void sandbox_hear(struct sandbox *sandbox, bool is_heard);
+
 /* Has everything in it but init stand still, or run on: see counters_freezer(). */
 void sandbox_freeze(struct sandbox *sandbox, bool is_frozen);
 

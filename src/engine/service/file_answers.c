@@ -258,8 +258,6 @@ void file_answers_done(struct file_task *task)
     bytes_done(&task->bytes);
 }
 
-/* --- taking it -------------------------------------------------------------------------------- */
-
 bool file_task_next_entry(struct file_task *task, struct file_entry *ret_entry)
 {
     if (task->entry_count == 0)

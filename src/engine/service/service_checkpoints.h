@@ -17,8 +17,6 @@ void service_checkpoints_write(const struct session *session, struct bytes *out)
 int service_checkpoint_remove(struct session *session, const char *name, struct bytes *out,
                               error *err);
 
-/* --- what takes a while --- */
-
 struct checkpoint_wait;
 
 /* The asker, the session, and the waiter that is woken when it is done. All borrowed. */

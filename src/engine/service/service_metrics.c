@@ -62,8 +62,6 @@ static void look(const struct service *service, const struct transport_figures *
         metric_set(METRIC_SESSIONS, state, sessions_count(service->sessions, state));
 }
 
-/* --- by key ----------------------------------------------------------------------------------- */
-
 struct key_writer {
     enum metric metric;
     struct bytes *out;

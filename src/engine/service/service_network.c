@@ -15,8 +15,6 @@ _Static_assert((int) NETWORK_RULE_SIZE == (int) NETWORK_RULE_TEXT &&
                    (int) CONNECTIONS_KEPT == (int) TRAFFIC_KEPT,
                "as network_policy.h and traffic_stats.h have it");
 
-/* --- rules ------------------------------------------------------------------------------------ */
-
 void service_each_network_use(const struct service *service,
                               void (*each)(void *context, const struct network_use *use),
                               void *context)
@@ -55,8 +53,6 @@ void network_use_rule(const struct network_use *use, unsigned index,
     ret_rule->received = used->received;
     ret_rule->last_ms = used->last_ms;
 }
-
-/* --- connections ------------------------------------------------------------------------------ */
 
 struct connection_watch {
     const struct service *service;

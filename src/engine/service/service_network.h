@@ -10,8 +10,6 @@
 
 enum { NETWORK_RULE_SIZE = 768, CONNECTIONS_KEPT = 512 };
 
-/* --- rules --- */
-
 struct policy;
 
 /* A policy with network rules, since the daemon began. */
@@ -37,8 +35,6 @@ void service_each_network_use(const struct service *service,
                               void *context);
 void network_use_rule(const struct network_use *use, unsigned index,
                       struct network_rule_use *ret_rule);
-
-/* --- connections --- */
 
 struct connection_watch;
 

@@ -60,8 +60,6 @@ int service_process_signal(struct process *process, const char *signal, bool who
                            error *err);
 int service_process_resize(struct process *process, uint16_t rows, uint16_t columns, error *err);
 
-/* --- what it tells ---------------------------------------------------------------------------- */
-
 enum process_event_kind {
     PROCESS_EVENT_STARTED,
     PROCESS_EVENT_STDOUT, /* of a terminal all that it prints */

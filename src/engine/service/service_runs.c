@@ -96,8 +96,6 @@ struct watch *service_watch(struct service *service, const struct caller *caller
     return NULL;
 }
 
-/* --- all of them ------------------------------------------------------------------------------ */
-
 /* The verdict of a run that has ended, else its state. */
 static const char *status_of(const struct run *run)
 {

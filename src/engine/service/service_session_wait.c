@@ -49,8 +49,6 @@ void session_wait_done(struct session_wait *wait, bool is_abandoned)
     free(wait);
 }
 
-/* --- a new one -------------------------------------------------------------------------------- */
-
 static void on_made(void *context, struct session *session)
 {
     const struct session_wait *wait = context;
@@ -78,8 +76,6 @@ struct session *session_wait_session(const struct session_wait *wait)
 {
     return wait->session;
 }
-
-/* --- one that requests come too early for ----------------------------------------------------- */
 
 static bool has_to_wait(const struct session *session, enum awaits awaits)
 {

@@ -139,8 +139,6 @@ const struct bytes *watch_result(const struct watch *watch)
     return watch->run ? &watch->run->result : &watch->lost_result;
 }
 
-/* --- positions -------------------------------------------------------------------------------- */
-
 enum { GAVE_STARTED = 1, GAVE_ERROR = 2, GAVE_END = 4 };
 
 /* Flags, stdout, stderr, results, denials, artifacts. */
@@ -282,7 +280,7 @@ static bool give_denial(struct watch *watch, struct run_event *event)
 static bool give_artifact(struct watch *watch, struct run_event *event)
 {
     const struct collector *collector = &watch->run->collector;
-    if (watch->artifact_at >= collector->artifact_count)
+    if (watch->artifact_at >= collector->kept)
         return false;
     result_write_artifact(&collector->artifacts[watch->artifact_at++], &watch->scratch);
     return give(event, EVENT_ARTIFACT, &watch->scratch);

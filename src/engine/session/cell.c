@@ -73,8 +73,7 @@ static void finish(struct run *run)
         run_finish(run);
 }
 
-/* Says as an error of the code what has happened to its context, if the code itself said nothing.
- */
+/* Says as an error of the code what has happened to its context, if that said nothing. */
 static void write_failure(struct run *run, const char *name, const char *value)
 {
     if (run->collector.failure.size == 0)
@@ -237,8 +236,7 @@ static void cancel(struct run *run)
         stop(run);
 }
 
-/* It has not heeded the interrupt: its interpreter goes, or, if even that does not help, the
- * session. */
+/* It has not heeded the interrupt: its interpreter goes, or, if that is no help, the session. */
 static void escalate(struct run *run)
 {
     struct cell *cell = run->cell;

@@ -1,5 +1,4 @@
-/* session_deadlines.c - when a session ends by itself: what could not start, its age, its idle
- * time. */
+/* session_deadlines.c - when a session ends by itself: no start, its age, its idle time. */
 #include "engine/session/session_internal.h"
 
 enum { REST_MS = 5000, CHARGE_MS = 10000, CHARGE_IDLE_MS = 80000 };

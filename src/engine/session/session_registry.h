@@ -222,8 +222,6 @@ bool session_is_seen(const struct session *session, const struct account *accoun
 const char *session_end_name(enum session_end end);
 const char *session_end_kept(enum session_end end); /* what is left of it, in a sentence */
 
-/* --- contexts: contexts.h has the inside view ------------------------------------------------- */
-
 int context_request_read(struct json_object *json, bool is_cell,
                          struct context_request *ret_request, error *err);
 void context_request_done(struct context_request *request);

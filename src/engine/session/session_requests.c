@@ -144,8 +144,6 @@ void session_request_done(struct session_request *request)
     *request = (struct session_request){ 0 };
 }
 
-/* --- contexts and cells ----------------------------------------------------------------------- */
-
 int context_request_read(struct json_object *json, bool is_cell,
                          struct context_request *ret_request, error *err)
 {

@@ -60,8 +60,6 @@ static bool note(int fd, const struct session *session, bool has_ended)
     return add_line(fd, &line);
 }
 
-/* --- the other file --------------------------------------------------------------------------- */
-
 /* The new file is brought to disk beside the loop; then the old one is emptied. */
 struct turn_over {
     struct disk_job job;

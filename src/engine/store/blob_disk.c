@@ -1,10 +1,11 @@
-/* blob_disk.c - what the store asks of the disk, off the event loop (disk_worker.h): that files are
- * on it, in groups, and that files of an earlier daemon are still what they were. After a power cut
- * a file may have its name without its bytes. */
+/* blob_disk.c - what the store asks of the disk, off the event loop: that files are on it or have
+ * gone, in groups, on a thread of its own, and that files of an earlier daemon are still what they
+ * were (disk_worker.h). After a power cut a file may have its name without its bytes. */
 #include "engine/store/blobs_internal.h"
 
 #include "base/cleanup.h"
 #include "engine/observe/log.h"
+#include "engine/observe/loop_monitor.h"
 #include "ledger/sha256.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { TURN_BYTES = 4 * 1024 * 1024, READ_BYTES = 64 * 1024 };
@@ -32,8 +34,7 @@ int blob_damaged(struct blob_store *store, struct blob *blob, error *err)
 
 static void sync_next(struct blob_store *store);
 
-/* Is it on the disk? One that is not there was removed meanwhile, or handed over and noted again.
- */
+/* Is it on the disk? One that is not there was removed meanwhile, or handed over, noted again. */
 static bool sync_file(int folder, const char *file, bool is_begun)
 {
     auto_fd fd = openat(folder, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -45,11 +46,25 @@ static bool sync_file(int folder, const char *file, bool is_begun)
     return false;
 }
 
+/* The file of that name may be another one: the same bytes, made again. */
+void blobs_remove(const struct blob_store *store, struct blob **list)
+{
+    for (struct blob *blob; (blob = *list); free(blob)) {
+        char file[BLOB_FILE_SIZE];
+        struct stat found;
+        *list = blob->same_bucket;
+        blob_file_name(blob->owner, blob->name, file);
+        if (fstatat(store->folder, file, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+            found.st_ino == blob->inode)
+            (void) unlinkat(store->folder, file, 0);
+    }
+}
+
 /* Beside the loop. First all are begun: their blocks are chosen then, and the file system's journal
  * waits for the disk once, not once for each. The name of a file that the disk refuses stays. */
-static void sync_files(void *user)
+static void sync_files(uv_work_t *work)
 {
-    struct blob_store *store = user;
+    struct blob_store *store = work->data;
     for (int is_begun = 0; is_begun <= 1; is_begun++)
         for (size_t at = 0; at < store->in_flight.size; at += BLOB_FILE_SIZE) {
             char *file = store->in_flight.data + at;
@@ -71,10 +86,12 @@ static struct blob *blob_of_file(struct blob_store *store, const char *file)
 }
 
 /* The kernel may have dropped what it could not write: such a file is not believed any more. */
-static void files_are_synced(void *user)
+static void files_are_synced(uv_work_t *work, int status)
 {
-    struct blob_store *store = user;
+    struct blob_store *store = work->data;
     error unused;
+    (void) status; /* it is never cancelled */
+    (void) loop_enter(CAUSE_DISK, NULL);
     for (size_t at = 0; at < store->in_flight.size; at += BLOB_FILE_SIZE) {
         struct blob *blob = blob_of_file(store, store->in_flight.data + at);
         if (blob)
@@ -87,18 +104,34 @@ static void files_are_synced(void *user)
     sync_next(store);
 }
 
+/* In the line in which files get their names. */
+static void remove_files(void *user)
+{
+    struct blob_store *store = user;
+    blobs_remove(store, &store->removed);
+}
+
+static void files_are_removed(void *user)
+{
+    struct blob_store *store = user;
+    (void) uv_queue_work(store->loop, &store->sync, sync_files, files_are_synced);
+}
+
 static void on_time(uv_timer_t *timer)
 {
     struct blob_store *store = timer->data;
     store->in_flight = store->waiting;
     store->waiting = (struct bytes){ 0 };
+    store->removed = store->leaving;
+    store->leaving = NULL;
     store->is_syncing = true;
-    disk_worker_do(store->loop, &store->job);
+    store->removal = (struct disk_job){ remove_files, files_are_removed, store, NULL };
+    disk_worker_do(store->loop, &store->removal);
 }
 
 static void sync_next(struct blob_store *store)
 {
-    if (store->waiting.size > 0 && !store->is_syncing &&
+    if ((store->waiting.size > 0 || store->leaving) && !store->is_syncing &&
         !uv_is_active((const uv_handle_t *) &store->timer) &&
         !uv_is_closing((const uv_handle_t *) &store->timer))
         (void) uv_timer_start(&store->timer, on_time, BLOBS_SYNC_MS, 0);
@@ -114,12 +147,21 @@ void blob_sync_soon(struct blob_store *store, const struct blob *blob)
     sync_next(store);
 }
 
+void blob_leave(struct blob_store *store, struct blob *blob)
+{
+    blob->same_bucket = store->leaving;
+    store->leaving = blob;
+    if (store->loop)
+        sync_next(store);
+    else
+        blobs_remove(store, &store->leaving);
+}
+
 void blobs_sync_on(struct blob_store *store, uv_loop_t *loop)
 {
     store->loop = loop;
-    store->job = (struct disk_job){ sync_files, files_are_synced, store, NULL };
     (void) uv_timer_init(loop, &store->timer);
-    store->timer.data = store;
+    store->timer.data = store->sync.data = store;
     uv_unref((uv_handle_t *) &store->timer);
 }
 

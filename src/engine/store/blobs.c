@@ -16,8 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HELD_MAX = 64 * 1024 };
-
 /* After so long a file that is on its way into place is left behind. */
 static const int64_t left_ms = INT64_C(86400) * 1000;
 
@@ -71,14 +69,11 @@ void blob_remove(struct blob_store *store, struct blob *blob, bool from_disk)
     while (*at != blob)
         at = &(*at)->same_bucket;
     *at = blob->same_bucket;
-    if (blob->fd >= 0)
-        (void) close(blob->fd);
-    else if (from_disk) {
-        char file[BLOB_FILE_SIZE];
-        blob_file_name(blob->owner, blob->name, file);
-        (void) unlinkat(store->folder, file, 0);
-    }
-    free(blob);
+    close_fd(&blob->fd);
+    if (blob->fd < 0 && from_disk)
+        blob_leave(store, blob);
+    else
+        free(blob);
 }
 
 /* Takes  the descriptor in `given`; -1 for a file in the folder. */
@@ -113,6 +108,7 @@ static void take_over_file(struct blob_store *store, const char *file)
     if (fstatat(store->folder, file, &found, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(found.st_mode))
         return;
     blob.size = (uint64_t) found.st_size;
+    blob.inode = found.st_ino;
     if (blob_file_name_read(file, blob.owner, blob.name))
         (void) add_blob(store, &blob, blob.owner, &kept, &err);
     else if ((int64_t) found.st_mtime * 1000 + left_ms < wall_clock_ms())
@@ -178,6 +174,7 @@ void blobs_close(struct blob_store *store)
         return;
     while (store->shares)
         blob_remove(store, store->shares->oldest, false);
+    blobs_remove(store, &store->leaving);
     bytes_done(&store->waiting);
     bytes_done(&store->in_flight);
     close_fd(&store->folder);
@@ -200,23 +197,6 @@ void blob_begin(struct blob_store *store, const struct blob_owner *owner,
     sha256_begin(&writer->hash);
 }
 
-static int write_piece(const struct blob_writer *writer, const void *data, size_t size, error *err)
-{
-    return write_whole(writer->fd, data, size) < 0 ? fail_os(err, "keep an artifact") : 0;
-}
-
-/* Puts what is held into a file. A file that is made and dropped again costs what its writing does:
- * ext4 passes over each inode that was free a moment ago. */
-static int make_file(struct blob_writer *writer, error *err)
-{
-    if (writer->fd >= 0)
-        return 0;
-    writer->fd = blobs_scratch(writer->store, err);
-    int made = writer->fd < 0 ? -1 : write_piece(writer, writer->held.data, writer->held.size, err);
-    bytes_done(&writer->held);
-    return made;
-}
-
 int blob_add(struct blob_writer *writer, const void *data, size_t size, error *err)
 {
     const unsigned char *at = data;
@@ -224,11 +204,8 @@ int blob_add(struct blob_writer *writer, const void *data, size_t size, error *e
         writer->head[writer->head_size++] = at[i];
     sha256_add(&writer->hash, data, size);
     writer->size += size;
-    if (writer->size <= HELD_MAX) {
-        bytes_add(&writer->held, data, size);
-        return writer->held.failed ? fail(err, ERR_SYSTEM, "no memory to keep an artifact") : 0;
-    }
-    return make_file(writer, err) < 0 ? -1 : write_piece(writer, data, size, err);
+    bytes_add(&writer->held, data, size);
+    return writer->held.failed ? fail(err, ERR_SYSTEM, "no memory to keep an artifact") : 0;
 }
 
 /* Gives the nameless file its name. What has that name already is of no owner that we know, or is
@@ -261,33 +238,56 @@ static bool is_whole(const struct blob_store *store, const struct blob *blob)
            S_ISREG(found.st_mode) && (uint64_t) found.st_size == blob->size;
 }
 
-int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_NAME_SIZE],
-              error *err)
+int blob_write(struct blob_writer *writer, const char *name, error *err)
+{
+    char file[BLOB_FILE_SIZE];
+    struct stat made;
+    if (writer->fd < 0 && (writer->fd = blobs_scratch(writer->store, err)) < 0)
+        return -1;
+    if (write_whole(writer->fd, writer->held.data, writer->held.size) < 0)
+        return fail_os(err, "keep an artifact");
+    bytes_done(&writer->held);
+    if (!name || writer->store->folder < 0)
+        return 0;
+    blob_file_name(writer->owner, name, file);
+    auto_fd fd = take_fd(&writer->fd);
+    if (fstat(fd, &made) < 0)
+        return fail_os(err, "keep an artifact");
+    writer->inode = made.st_ino;
+    return name_file(writer->store, fd, file, err);
+}
+
+static int keep_known(struct blob_writer *writer, struct blob *known, const char *mime)
+{
+    blob_abandon(writer);
+    known->mime = mime;
+    blob_share_renew(known);
+    return BLOB_KNOWN;
+}
+
+int blob_name(struct blob_writer *writer, const char *mime, char ret_name[BLOB_NAME_SIZE])
+{
+    sha256_end_text(&writer->hash, ret_name);
+    struct blob *known = blob_find(writer->store, writer->owner, ret_name);
+    return known && is_whole(writer->store, known) ? keep_known(writer, known, mime) : 0;
+}
+
+int blob_keep(struct blob_writer *writer, const char *mime, const char *name, error *err)
 {
     struct blob_store *store = writer->store;
-    sha256_end_text(&writer->hash, ret_name);
-    struct blob *known = blob_find(store, writer->owner, ret_name);
+    struct blob *known = blob_find(store, writer->owner, name);
     if (known && is_whole(store, known)) {
-        blob_abandon(writer);
-        known->mime = mime;
-        blob_share_renew(known);
-        return BLOB_KNOWN;
+        known->inode = writer->inode; /* which has its name now */
+        blob_sync_soon(store, known);
+        return keep_known(writer, known, mime);
     }
     if (known)
-        blob_remove(store, known, true);
-    int made = make_file(writer, err);
-    auto_fd fd = take_fd(&writer->fd);
-    if (made < 0)
-        return -1;
-    char file[BLOB_FILE_SIZE];
-    blob_file_name(writer->owner, ret_name, file);
-    struct blob blob = { .fd = -1, .size = writer->size, .mime = mime, .is_checked = true };
-    memcpy(blob.name, ret_name, sizeof blob.name);
+        blob_remove(store, known, false);
+    struct blob blob = { .size = writer->size, .mime = mime, .is_checked = true };
+    blob.fd = take_fd(&writer->fd); /* of memory */
+    blob.inode = writer->inode;
+    memcpy(blob.name, name, sizeof blob.name);
     memcpy(blob.owner, writer->owner, sizeof blob.owner);
-    if (store->folder < 0)
-        blob.fd = take_fd(&fd);
-    else if (name_file(store, fd, file, err) < 0)
-        return -1;
     if (add_blob(store, &blob, writer->payer, &known, err) < 0)
         return -1;
     blob_sync_soon(store, known);
@@ -296,7 +296,10 @@ int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_N
 
 void blob_abandon(struct blob_writer *writer)
 {
-    close_fd(&writer->fd);
+    if (writer->store->loop)
+        disk_worker_close(writer->store->loop, writer->fd);
+    else
+        close_fd(&writer->fd);
     writer->fd = -1;
     bytes_done(&writer->held);
 }

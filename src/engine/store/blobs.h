@@ -47,13 +47,14 @@ void blobs_close(struct blob_store *store); /* after the loop */
 void blobs_sync_on(struct blob_store *store, uv_loop_t *loop);
 void blobs_leave(struct blob_store *store); /* the loop ends: gives its timer back */
 
-/* One blob while it comes in. blob_begin() starts it; blob_keep() or blob_abandon() ends it. */
+/* One blob while it comes in. blob_begin() starts it; blob_keep() or blob_abandon() ends it, or
+ * blob_name() that knows it. In between a job of disk_worker.h writes it. */
 struct blob_writer {
     struct blob_store *store;
     char owner[BLOB_OWNER_SIZE], payer[BLOB_OWNER_SIZE];
-    int fd;            /* -1: all of it is still in `held` */
-    struct bytes held; /* a small one has a file only if its bytes are new */
-    uint64_t size;
+    int fd;            /* -1: all of it is still in `held`, or it has its name */
+    struct bytes held; /* on its way to the disk */
+    uint64_t size, inode;
     struct sha256 hash;
     size_t head_size;
     unsigned char head[16]; /* first bytes, for the magic numbers */
@@ -71,11 +72,16 @@ void blob_begin(struct blob_store *store, const struct blob_owner *owner,
                 struct blob_writer *writer);
 int blob_add(struct blob_writer *writer, const void *data, size_t size, error *err);
 
-/* Gives  its name in hex. The MIME type is remembered with it. Returns BLOB_KNOWN if this owner had
- * the same bytes before. */
+/* Gives  its name in hex. Returns BLOB_KNOWN if this owner has the same bytes: it is kept. The MIME
+ * type is remembered with it. */
 enum { BLOB_KNOWN = 1 };
-int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_NAME_SIZE],
-              error *err);
+int blob_name(struct blob_writer *writer, const char *mime, char ret_name[BLOB_NAME_SIZE]);
+
+/* Off the event loop: writes what is held into its file, which gets `name` if that is all of it. */
+int blob_write(struct blob_writer *writer, const char *name, error *err);
+
+/* Returns as blob_name() does: the same bytes may have come meanwhile. */
+int blob_keep(struct blob_writer *writer, const char *mime, const char *name, error *err);
 void blob_abandon(struct blob_writer *writer);
 
 /* Makes a blob another owner's. One that is not there any more is nothing to hand over. */

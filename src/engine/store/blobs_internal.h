@@ -17,10 +17,11 @@ struct blob {
     char name[BLOB_NAME_SIZE];
     char owner[BLOB_OWNER_SIZE];
     uint64_t size;
-    int fd;           /* -1: it lies in the folder */
-    bool is_checked;  /* this daemon has hashed its bytes */
-    const char *mime; /* one of the table's */
-    struct blob *same_bucket;
+    int fd;                   /* -1: it lies in the folder */
+    bool is_checked;          /* this daemon has hashed its bytes */
+    uint64_t inode;           /* of its file: another one of that name is not removed with it */
+    const char *mime;         /* one of the table's */
+    struct blob *same_bucket; /* or the next to be removed */
     struct blob_share *share;
     struct blob *older, *newer; /* of its share */
 };
@@ -42,8 +43,10 @@ struct blob_store {
 
     uv_loop_t *loop; /* NULL: nothing is brought to disk */
     uv_timer_t timer;
-    struct disk_job job;
+    uv_work_t sync;
+    struct disk_job removal;
     struct bytes waiting, in_flight; /* names of files, BLOB_FILE_SIZE bytes each */
+    struct blob *leaving, *removed;  /* from the folder: soon; now, off the event loop */
     bool is_syncing;
     error sync_failure; /* of the folder */
 };
@@ -57,8 +60,6 @@ void blob_remove(struct blob_store *store, struct blob *blob, bool from_disk);
 /* Gives  a descriptor of its own. Fails  ERR_NOT_FOUND  the file has gone, and the blob with it. */
 int blob_open_file(struct blob_store *store, struct blob *blob, error *err);
 
-/* --- blob_quota.c ---- */
-
 /* Fails  ERR_SYSTEM  no memory. */
 int blob_share_join(struct blob_store *store, struct blob *blob, const char *payer, error *err);
 void blob_share_leave(struct blob_store *store, struct blob *blob);
@@ -67,10 +68,12 @@ void blob_share_renew(struct blob *blob); /* it was asked for */
 /* Removes what is above the bounds, but not `fresh`. */
 void blob_shares_hold(struct blob_store *store, const struct blob *fresh);
 
-/* --- blob_disk.c ---- */
-
 /* Brings a blob to disk, soon and off the event loop. */
 void blob_sync_soon(struct blob_store *store, const struct blob *blob);
+
+/* Removes the file of a blob, and the blob: soon and off the event loop; of a list, now. */
+void blob_leave(struct blob_store *store, struct blob *blob);
+void blobs_remove(const struct blob_store *store, struct blob **list);
 
 /* Its bytes are not what its name says: it is removed, and told. Fails  ERR_NOT_FOUND. */
 int blob_damaged(struct blob_store *store, struct blob *blob, error *err);

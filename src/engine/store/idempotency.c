@@ -67,8 +67,6 @@ static uint32_t hash_of(const char *text, size_t size)
     return number;
 }
 
-/* --- the table -------------------------------------------------------------------------------- */
-
 static uint32_t *bucket_of(struct idempotency *idempotency, const unsigned char name[NAME_SIZE])
 {
     uint64_t hash;

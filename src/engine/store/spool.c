@@ -119,8 +119,6 @@ static void move_in(void *user)
     }
 }
 
-/* --- on the loop ------------------------------------------------------------------------------ */
-
 static void wait_for_pipe(struct spool *spool);
 
 static void on_moved(void *user)

@@ -14,8 +14,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* --- out --- */
-
 static int step_read(struct sandbox *sandbox, struct operation *operation, error *err)
 {
     static char block[AGENT_PAYLOAD_MAX];
@@ -80,8 +78,6 @@ int begin_read(struct sandbox *sandbox, const struct frame *in, error *err)
     send_frame(sandbox, AGENT_FILE, 0, in->head.id, &head, sizeof head, path, strlen(path));
     return 0;
 }
-
-/* --- in --- */
 
 struct writing {
     bool is_taken;

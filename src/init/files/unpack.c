@@ -227,8 +227,6 @@ int begin_unpack(struct sandbox *sandbox, const struct frame *in, error *err)
     return 0;
 }
 
-/* --- from a pipe ------------------------------------------------------------------------------ */
-
 static short wants_bytes(const struct operation *operation)
 {
     (void) operation;
