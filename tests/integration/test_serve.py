@@ -190,7 +190,7 @@ def test_only_the_owner_may_open_the_socket(service):
     assert done.returncode == 125 and b"Permission denied" in done.stderr
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
+@pytest.mark.skipif(os.geteuid() != 0, reason="mount(2) needs root")
 def test_a_users_service_says_which_settings_are_roots(glovebox):
     """Those of /etc hold for each service: what keeps another user's from it is named with the file that says so."""
     script = ("mount -t tmpfs none /mnt && cp -a /etc /mnt/etc && mkdir -p /mnt/etc/glovebox /mnt/state/templates/a && "

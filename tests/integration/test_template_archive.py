@@ -162,7 +162,7 @@ def test_an_import_replaces_the_template_of_that_name_in_one_move(glovebox, tmp_
     assert templates_in(glovebox) == [".previous-small", "small"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
+@pytest.mark.skipif(os.geteuid() != 0, reason="mount(2) needs root")
 def test_a_state_folder_on_overlayfs_takes_a_template(glovebox, tmp_path):
     """There the files of a layer have another device than folders; a folder of the same file system that is mounted
     in a template is still told from what is its own."""
