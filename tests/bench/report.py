@@ -7,15 +7,17 @@ import re
 import shutil
 import statistics
 import subprocess
+import textwrap
 
 import pairs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DOCS = os.path.join(HERE, '../../docs')
 # Each can be measured alone, in the order of the page.
-PARTS = {'programs': 'Programs, beside bare python3 and other tools', 'unseen': 'Pandas that nothing has rehearsed',
-         'cells': 'Cells, sessions and branches', 'load': 'Flat out, and parked memory', 'growth': 'Growth',
-         'watcher': 'Without control groups', 'others': 'The way out, and receipts'}
+PARTS = {'programs': 'Programs, beside bare python3 and other tools', 'unseen': 'Pandas programs that are not rehearsed',
+         'cells': 'Cells, sessions and branches', 'load': 'Throughput, and memory of parked sandboxes',
+         'growth': 'Time by number of inputs, outputs and sessions', 'watcher': 'Limits without control groups',
+         'others': 'Network egress, and receipts'}
 
 
 def read_budgets():
@@ -227,9 +229,11 @@ def assemble(bench):
                        f"{', quick' if part['is_quick'] else ''}.\n\n{table(part['rows'])}"
                        for name, part in bench['parts'].items() if name in PARTS)
     left_out = [one for part in parts for one in part['left_out']]
-    page = (page.replace('@TABLES@', tables).replace('@MACHINE@', bench['machine']).replace('@KERNEL@', bench['kernel'])
-            .replace('@HELD@', f'{len(told) - len(missed)} of {len(told)}')
-            .replace('@MISSED@', '; '.join(missed) or 'none').replace('@LEFT_OUT@', '; '.join(left_out) or 'nothing'))
+    summary = [f"Machine: kernel {bench['kernel']}, {bench['machine']}. Budgets held: {len(told) - len(missed)} of {len(told)}. "
+               f"Left out: {'; '.join(left_out) or 'nothing'}.",
+               f"Missed ([where their time goes](#missed-budgets)): {'; '.join(missed) or 'none'}."]
+    page = page.replace('@TABLES@', tables).replace('@SUMMARY@', '\n\n'.join(
+        textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False) for text in summary))
     return page, f"{len(told) - len(missed)} of {len(told)} budgets held{'; missed: ' + '; '.join(missed) if missed else ''}"
 
 
