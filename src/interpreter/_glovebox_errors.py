@@ -1,15 +1,18 @@
-"""Tells an exception: as the text that python3 prints, without the kernel's own frames, and as data. An ImportError gets
-a note on what the template has instead, a FileNotFoundError how the file can be had, a failed connection why that is, and
-what libraries say of downloads, screens and programs that a sandbox has not what to do here; message and attributes stay."""
+"""Tells an exception: as the text that python3 prints, without the kernel's own frames, and as data. A note is added that
+says what to do: for a module that the template does not have, a file that is not there, a connection that failed, code that
+needs a newer Python, and what libraries say of downloads, screens and programs that a sandbox does not have. The
+exception's message and attributes stay as they are."""
 
 import errno
 import importlib.util
+import io
 import os
 import re
 import sys
 import traceback
 
 import _glovebox_mime
+import _glovebox_newer
 
 HERE = os.path.dirname(__file__) + "/"
 STEPS_MOST = 2000  # of a traceback that is read; of deeper ones only both ends are reported
@@ -212,6 +215,9 @@ def hint_of(error, in_session):
         return SERVER if is_of_server(error) else NETWORK
     if type(error) is FileNotFoundError:
         return hint_of_file(error, in_session)
+    newer = _glovebox_newer.hint_of(error, is_here)
+    if newer is not None:
+        return f"glovebox: {newer}"
     name = error.name if type(error) is ModuleNotFoundError else None
     if name is None:
         text = str(error)[:TEXT_MOST]
@@ -263,13 +269,31 @@ def way_of(name, in_session):
 
 
 def add_hint(error, in_session=False):
-    """Before the traceback is made. Whatever the program has made of its interpreter, the exception is still told."""
+    """Before the traceback is made. Whatever the program has made of its interpreter, the exception is still told. Returns
+    a hint that Python will not print with the exception, or None."""
     try:
         hint = hint_of(error, in_session)
         if hint is not None and hint not in getattr(error, "__notes__", ()):
             error.add_note(hint)
+            return hint if OMITS_NOTES and isinstance(error, SyntaxError) else None
     except BaseException:
         pass
+    return None
 
 
+def omits_notes():
+    """Python 3.11.2 prints no notes of a SyntaxError, 3.11.7 does."""
+    error, printed, stream = SyntaxError("x", ("file", 1, 1, "text")), io.StringIO(), sys.stderr
+    try:
+        error.add_note("note")
+        sys.stderr = printed
+        sys.__excepthook__(SyntaxError, error, None)
+    except AttributeError:  # before 3.11 no exception has notes
+        pass
+    finally:
+        sys.stderr = stream
+    return "note" not in printed.getvalue()
+
+
+OMITS_NOTES = omits_notes()
 _glovebox_mime.text_of_error = text_of

@@ -119,8 +119,10 @@ def run(path, arguments, source):
     except BaseException as error:
         # The first entry is this very function; with it gone the traceback is python3's own.
         error.__traceback__ = error.__traceback__.tb_next
-        _glovebox_errors.add_hint(error)
+        not_printed = _glovebox_errors.add_hint(error)
         _glovebox.print_error(type(error), error, error.__traceback__)
+        if not_printed is not None:
+            print(not_printed, file=sys.stderr)
         return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
     return 0
 

@@ -150,7 +150,7 @@ def main():
     modules = sys.argv[1:]
     failure = import_modules(modules)
     os.register_at_fork = register_at_fork
-    load_all("text", "mime", "errors", "display", "ipython", "charts", "magics", "figures", "rehearsal", "cell")
+    load_all("text", "mime", "newer", "errors", "display", "ipython", "charts", "magics", "figures", "rehearsal", "cell")
     gc.collect()
     # Our own objects, which every run touches, come to lie side by side.
     native.fill_holes()

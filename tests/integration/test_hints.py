@@ -78,10 +78,29 @@ SAID = [
     ("open('/proc/meminfo')", USAGE), ("import psutil; psutil.virtual_memory()", USAGE), ("import psutil; psutil.cpu_percent()", USAGE),
     ("open('/usr/x', 'w')", PLACE), ("import os; os.makedirs('/data/x')", PLACE),
 ]
+NEWER = [  # than Debian 12's Python, 3.11
+    ("from itertools import batched", "glovebox: itertools.batched came with Python 3.12, here is 3.11; "
+                                      "write zip_longest(*[iter(items)] * n)\n"),
+    ("import itertools; itertools.batched", "write zip_longest(*[iter(items)] * n)\n"),
+    ("from typing import override", "here is 3.11; typing_extensions.override is here\n"),
+    ("import pathlib; pathlib.Path().walk()", "glovebox: Path.walk came with Python 3.12, here is 3.11; write os.walk()\n"),
+    ("(1.5).from_number(1)", "glovebox: float.from_number came with Python 3.14, here is 3.11\n"),
+    ("raise PythonFinalizationError", "glovebox: PythonFinalizationError came with Python 3.13, here is 3.11\n"),
+    ("from compression import zstd", "here is 3.11; write gzip, bz2, lzma and zlib as modules of their own\n"),
+    ("import string.templatelib", "glovebox: string.templatelib came with Python 3.14, here is 3.11\n"),
+    ("d = {'a': 1}\nprint(f'{d['a']}')", "write other quotes there, or a variable\n"),
+    ("rows = [1]\nprint(f\"{\", \".join(map(str, rows))}\")", "write other quotes there, or a variable\n"),
+    ("print(f'{chr(10).join([])}{\"\\n\"}')", "write other quotes there, or a variable\n"),
+    ("type Row = dict[str, int]", "it has no type statement; write an assignment, Name = …\n"),
+    ("def first[T](items: list[T]) -> T: ...", "use typing.TypeVar and Generic\n"),
+    ("class Box[T]:\n    pass", "use typing.TypeVar and Generic\n"),
+    ("name = 'a'\nprint(t'{name}')", "it has no t-strings; use an f-string\n"),
+    ("try:\n    pass\nexcept ValueError, KeyError:\n    pass", "write except (A, B):\n"),
+]
 
 
 class TestHints:
-    @pytest.mark.parametrize("code, hint", MODULES + FILES + NETWORK + SAID)
+    @pytest.mark.parametrize("code, hint", MODULES + FILES + NETWORK + SAID + NEWER)
     def test_script(self, daemon, code, hint):
         _status, answer = daemon.call("POST", "/v1/runs", {"policy": "data", "code": code})
         assert answer["stderr"].endswith(hint), answer["stderr"]
@@ -99,7 +118,7 @@ class TestHints:
     def test_cells(self, daemon):
         session = daemon.session()
         try:
-            for code, hint in MODULES + FILES[:2] + NETWORK + SAID[:3]:
+            for code, hint in MODULES + FILES[:2] + NETWORK + SAID[:3] + NEWER[::4]:
                 error = session.run(code)["error"]
                 hint = re.sub(r"is sent along \(run --file .*\)", "is put there (session cp, files.write())", hint)
                 assert error["traceback"].endswith(hint) and hint.strip() not in error["value"]
