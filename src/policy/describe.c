@@ -7,11 +7,38 @@
 
 enum { PACKAGES_MAX = 120 };
 
-static void write_languages(const struct policy *policy, struct bytes *out)
+/* The Debian package whose version is that of the language. */
+static const char *const language_packages[][2] = {
+    { "python", "python3" }, { "node", "nodejs" }, { "r", "r-base-core" },
+    { "c", "gcc" },          { "cpp", "g++" },     { "perl", "perl" },
+};
+
+static void write_version(struct json_object *manifest, const char *language, struct bytes *out)
+{
+    const char *name = "";
+    for_each(row, language_packages)
+        if (strcmp((*row)[0], language) == 0)
+            name = (*row)[1];
+    struct json_object *packages = json_object_object_get(manifest, "packages");
+    for (size_t i = 0; packages && i < json_object_array_length(packages); i++) {
+        struct json_object *package = json_object_array_get_idx(packages, i);
+        const char *its = json_object_get_string(json_object_object_get(package, "name"));
+        const char *version = json_object_get_string(json_object_object_get(package, "version"));
+        if (!its || !version || strcmp(name, its) != 0)
+            continue;
+        const char *from = strchr(version, ':') ? strchr(version, ':') + 1 : version;
+        bytes_print(out, " %.*s", (int) strspn(from, "0123456789."), from);
+    }
+}
+
+static void write_languages(const struct policy *policy, struct json_object *manifest,
+                            struct bytes *out)
 {
     bytes_add_text(out, "Languages:");
-    for (size_t i = 0; i < policy->language_count; i++)
+    for (size_t i = 0; i < policy->language_count; i++) {
         bytes_print(out, "%s %s", i > 0 ? "," : "", policy->languages[i]);
+        write_version(manifest, policy->languages[i], out);
+    }
     bytes_add_text(out, ".\n");
 }
 
@@ -194,7 +221,7 @@ static void write_expect(const struct policy_expect *expect, struct bytes *out)
 void policy_describe(const struct policy *policy, struct json_object *manifest, struct bytes *out)
 {
     bytes_print(out, "You can run code in a sandbox (glovebox, policy %s).\n", policy->name);
-    write_languages(policy, out);
+    write_languages(policy, manifest, out);
     write_packages(manifest, policy->network == POLICY_NETWORK_RULES, out);
     write_files(policy, out);
     write_network(policy, out);

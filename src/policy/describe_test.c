@@ -47,6 +47,19 @@ TEST(it_names_policy_languages_and_packages)
     expect_says("{}", "Python packages", false);
 }
 
+TEST(it_names_the_versions_of_languages)
+{
+    static const char manifest[] =
+        "{\"packages\":[{\"name\":\"bash\",\"version\":\"5.2.15-2\"},"
+        "{\"name\":\"python3\",\"version\":\"3.11.2-1+b1\"},{\"name\":\"g++\","
+        "\"version\":\"4:12.2.0-3\"},{\"name\":\"gcc\"},{}]}";
+    begin();
+    (void) snprintf(policy.languages[2], sizeof policy.languages[2], "cpp");
+    (void) snprintf(policy.languages[3], sizeof policy.languages[3], "c");
+    policy.language_count = 4;
+    expect_says(manifest, "Languages: python 3.11.2, bash, cpp 12.2.0, c.\n", true);
+}
+
 TEST(a_pending_approval_is_printed)
 {
     begin();
@@ -122,6 +135,6 @@ TEST(checks_and_expectations_are_reported_where_there_are_some)
 }
 
 TESTS(CASE(a_pending_approval_is_printed), CASE(it_names_endpoints_as_code_writes_them),
-      CASE(it_names_policy_languages_and_packages), CASE(more_packages_than_it_names_are_mentioned),
-      CASE(limits_say_what_more_may_be_asked_for),
+      CASE(it_names_policy_languages_and_packages), CASE(it_names_the_versions_of_languages),
+      CASE(more_packages_than_it_names_are_mentioned), CASE(limits_say_what_more_may_be_asked_for),
       CASE(checks_and_expectations_are_reported_where_there_are_some))
