@@ -39,6 +39,8 @@ OPTIONAL = re.compile(r"Missing optional dependency '([A-Za-z_][\w.]*)'|^require
                       r"\b(?:pip3?|conda) install (?:-[cn] \S+ |-\S+ )*[\"'`]?"
                       r"(?!(?:is|it|the|an?|this|them|and|or|from|in|to)\b)([A-Za-z][\w.-]*)")
 INSTEAD = {  # of packages and modules that a sandbox would gain little by
+    "fastexcel": "polars reads files of Excel without it: pl.read_excel(file, engine=\"openpyxl\")",
+    "IPython": "in a script print(), and save figures as files; cells of a session have display() and IPython.display",
     "google": "as for google.colab, files that were sent along lie in /workspace, and what is written there is handed out",
     "ipywidgets": "widgets need a browser that answers: print(), display() and figures are shown",
     "kaleido": "figures are shown as they are, and fig.write_html() writes them",
@@ -57,6 +59,8 @@ SAID = [  # what libraries say, and what to do here
      "there is no LaTeX here; without text.usetex matplotlib draws $…$ itself"),
     (re.compile(r"The function is not implemented\. Rebuild|no display name|could not connect to display|cannot open display"),
      "there is no screen here; a figure, or PIL.Image.fromarray(…) as the last line, is shown"),
+    (re.compile(r"^'(await|async with|async for)' outside function|^asynchronous comprehension outside"),
+     "a script is no coroutine; write asyncio.run(main()), or run the code as a cell of a session, which may await"),
     (re.compile(r"^name '__file__' is not defined"), "a cell has no file; the working folder is os.getcwd(), /workspace"),
     (re.compile(r"no attribute 'grouped_bar'"), "matplotlib 3.11 has it, 3.10 is here; draw each group with ax.bar() and an offset"),
     (re.compile(r"unsupported locale setting"), "the locales here are C and C.UTF-8; format numbers with f\"{n:,.2f}\""),
@@ -218,6 +222,8 @@ def hint_of(error, in_session):
     newer = _glovebox_newer.hint_of(error, is_here)
     if newer is not None:
         return f"glovebox: {newer}"
+    if isinstance(error, SyntaxError) and re.match(r"\s*(!|%%?)\w", str(error.text)):
+        return "glovebox: lines that begin with ! or % are for cells of a session; a script starts programs by subprocess.run()"
     name = error.name if type(error) is ModuleNotFoundError else None
     if name is None:
         text = str(error)[:TEXT_MOST]

@@ -5,6 +5,7 @@ import re
 import sys
 
 HERE = sys.version_info[:2]
+TEXT_MOST = 10_000
 
 NAMES = {  # the minor version of Python 3: what it added, as module.name, class.name or a builtin's name alone
     12: "ast.TypeAlias ast.ParamSpec ast.TypeVar ast.TypeVarTuple asyncio.create_eager_task_factory "
@@ -56,7 +57,7 @@ GRAMMAR = [  # the minor version, the error's text, the line it is in, and what 
 def hint_of(error, is_here):
     """None, or what is newer than this Python; is_here tells whether a module can be imported."""
     if isinstance(error, SyntaxError):
-        return hint_of_grammar(str(error.msg or ""), str(error.text or ""))
+        return hint_of_grammar(str(error.msg or "")[:TEXT_MOST], str(error.text or "")[:TEXT_MOST])
     name = name_of(error)
     since = name and SINCE.get(name)
     if not since or HERE >= (3, since):

@@ -65,6 +65,8 @@ SAID = [
      'chart.save("chart.html") writes them\n'),
     ("import pandas; pandas.DataFrame({'a': [1]}).to_clipboard()", "there is no clipboard here; print it, or write a file\n"),
     ("import duckdb; duckdb.sql('install httpfs')", "and files of Excel are read by pandas\n"),
+    ("import polars; polars.DataFrame({'a': [1]}).write_excel('a.xlsx'); polars.read_excel('a.xlsx')",
+     'polars reads files of Excel without it: pl.read_excel(file, engine="openpyxl")\n'),
     ("import tkinter", "there is no screen: figures and pictures are shown, or saved as files\n"),
     ("import cv2; cv2.imshow('a', cv2.UMat(2, 2, 0))", "or PIL.Image.fromarray(…) as the last line, is shown\n"),
     ("import matplotlib.pyplot as plt; plt.rcParams['text.usetex'] = True; plt.title('x'); plt.savefig('a.png')",
@@ -77,6 +79,13 @@ SAID = [
     ("open('b.csv', 'x'); open('/home/person/b.csv')", "the working folder, and b.csv is there\n"),
     ("open('/proc/meminfo')", USAGE), ("import psutil; psutil.virtual_memory()", USAGE), ("import psutil; psutil.cpu_percent()", USAGE),
     ("open('/usr/x', 'w')", PLACE), ("import os; os.makedirs('/data/x')", PLACE),
+]
+NOTEBOOK = [  # what cells may and scripts may not
+    ("import asyncio\nawait asyncio.sleep(0)", "write asyncio.run(main()), or run the code as a cell of a session, which may await\n"),
+    ("print([i async for i in []])", "write asyncio.run(main()), or run the code as a cell of a session, which may await\n"),
+    ("!pip install cowsay", "a script starts programs by subprocess.run()\n"),
+    ("x = 1\n%matplotlib inline", "a script starts programs by subprocess.run()\n"),
+    ("from IPython.display import display", "cells of a session have display() and IPython.display\n"),
 ]
 NEWER = [  # than Debian 12's Python, 3.11
     ("from itertools import batched", "glovebox: itertools.batched came with Python 3.12, here is 3.11; "
@@ -100,7 +109,7 @@ NEWER = [  # than Debian 12's Python, 3.11
 
 
 class TestHints:
-    @pytest.mark.parametrize("code, hint", MODULES + FILES + NETWORK + SAID + NEWER)
+    @pytest.mark.parametrize("code, hint", MODULES + FILES + NETWORK + SAID + NOTEBOOK + NEWER)
     def test_script(self, daemon, code, hint):
         _status, answer = daemon.call("POST", "/v1/runs", {"policy": "data", "code": code})
         assert answer["stderr"].endswith(hint), answer["stderr"]
@@ -109,6 +118,12 @@ class TestHints:
     def test_no_hint(self, daemon, code):
         _status, answer = daemon.call("POST", "/v1/runs", {"policy": "data", "code": code})
         assert "Error" in answer["stderr"] and "glovebox: " not in answer["stderr"]
+
+    def test_what_the_hint_for_polars_names_reads_the_file(self, daemon):
+        code = ("import polars as pl\npl.DataFrame({'a': [1, 2]}).write_excel('a.xlsx')\n"
+                "print(pl.read_excel('a.xlsx', engine='openpyxl')['a'].sum())")
+        _status, answer = daemon.call("POST", "/v1/runs", {"policy": "data", "code": code})
+        assert answer["stdout"] == "3\n", answer
 
     def test_caught_errors_are_as_ever(self, daemon):
         code = "try: import torch\nexcept ImportError as error: print(error, getattr(error, '__notes__', None))"
