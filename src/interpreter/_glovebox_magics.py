@@ -145,14 +145,17 @@ class Events:
     unregister = trigger = register
 
 
-class Setting:
-    """Any setting may be read and set; one that nobody knows has no effect."""
+class Setting(dict):
+    """As a Config of traitlets, a dict whose items are attributes too: duckdb makes a dict of it. Any setting may be read and
+    set; one that is not known has no effect."""
 
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        value = self.__dict__[name] = Setting()
-        return value
+        return self.setdefault(name, Setting())
+
+    def __setattr__(self, name, value):
+        self[name] = value
 
 
 class Shell:
@@ -515,6 +518,22 @@ def write_file(_shell, line, cell):
         file.write(cell)
 
 
+class Captured:
+    """As the CapturedIO of IPython."""
+
+    def __init__(self, stdout, stderr):
+        self.stdout, self.stderr, self.outputs = stdout, stderr, []
+
+    def __str__(self):
+        return self.stdout
+
+    def show(self):
+        sys.stdout.write(self.stdout)
+        sys.stderr.write(self.stderr)
+
+    __call__ = show
+
+
 def capture(shell, line, cell):
     """Output of this very process; results are shown as ever."""
     import contextlib
@@ -525,9 +544,7 @@ def capture(shell, line, cell):
         shell.context.execute_text(cell, "<captured>")
     name = next((word for word in line.split() if not word.startswith("-")), None)
     if name:
-        captured = Setting()
-        captured.stdout, captured.stderr = out.getvalue(), err.getvalue()
-        shell.user_ns[name] = captured
+        shell.user_ns[name] = Captured(out.getvalue(), err.getvalue())
 
 
 def shown_as(name):

@@ -299,7 +299,17 @@ def test_the_shell_is_there_for_libraries(cell):
         == ["'/workspace'"]
     outcome = cell("get_ipython().config.InlineBackend.rc = {}\nlen?")
     assert "Docstring: Return the number of items" in text_of(outcome)[0]
+    # duckdb makes a dict of the configuration when it is imported, and looks for what a notebook server sets
+    assert text_of(cell("get_ipython().config.InlineBackend.figure_format = 'svg'\n"
+                        "dict(get_ipython().config), 'IPKernelApp' in get_ipython().config")) \
+        == ["({'InlineBackend': {'rc': {}, 'figure_format': 'svg'}}, False)"]
     assert text_of(cell("import asyncio, nest_asyncio\nnest_asyncio.apply()\nasyncio.run(asyncio.sleep(0, 5))")) == ["5"]
+
+
+def test_what_capture_caught_is_shown_again(cell):
+    cell("%%capture caught\nimport sys\nprint('out')\nprint('err', file=sys.stderr)\n5")
+    assert text_of(cell("str(caught), caught.stderr, caught.outputs")) == [repr(("out\n", "err\n", []))]
+    assert cell("caught.show()\ncaught()")["stdout"] == b"out\nout\n"
 
 
 def test_a_script_sees_nothing_of_it(light):
