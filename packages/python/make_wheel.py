@@ -1,8 +1,8 @@
-"""Makes the wheel for x86-64 Linux of the pure one: make_wheel.py BUILD PURE_WHEEL ARCHIVE TARGET_FOLDER.
+"""Makes the wheel for x86-64 Linux from the pure one: make_wheel.py BUILD PURE_WHEEL ARCHIVE TARGET_FOLDER.
 
-It carries the programs, the shared libraries that they need, the C library and its loader among them, and a packed
-template. In the place of a program that is not static lies a copy of glovebox-launch, and the program in the folder of
-libraries: so nothing of the system is loaded, whichever C library that has. The same input gives the same bytes."""
+It contains the programs, the shared libraries that they need, including the C library and its loader, and a packed
+template. A program that is not static is in the folder of libraries, and a copy of glovebox-launch has its place: so no
+library of the system is loaded, whichever C library it has. The same input gives the same bytes."""
 
 import base64
 import csv
@@ -18,7 +18,7 @@ import zipfile
 PROGRAMS = ["glovebox", "gloveboxd", "glovebox-egress", "glovebox-init", "glovebox-notify", "glovebox-spawner"]
 DATA = ["policies", "templates", "python", "seccomp/default.bpf", "seccomp/loopback.bpf"]
 LOADER = "ld-linux-x86-64.so.2"
-# What pip takes on glibc of 2012 and later, under both of its names, and on musl.
+# Tags that pip accepts on glibc of 2012 and later (under both of its names), and on musl.
 TAGS = ["manylinux_2_17_x86_64", "manylinux2014_x86_64", "musllinux_1_1_x86_64"]
 TIME = (2025, 1, 1, 0, 0, 0)  # of every file
 BEFORE = "glovebox/_programs"
@@ -29,7 +29,7 @@ def output_of(*command):
 
 
 def libraries_of(program):
-    """Name and place of what the loader would load for it, and of the loader; none of a static program."""
+    """Names and paths of the libraries that the loader would load for a program, and of the loader; none for a static one."""
     if "NEEDED" not in output_of("objdump", "-p", str(program)):
         return {}
     found = {}
@@ -39,7 +39,7 @@ def libraries_of(program):
             sys.exit(f"make_wheel.py: {program} needs {name}, which is not here")
         if not arrow and name.startswith("/"):
             name, place = pathlib.Path(name.split(" (")[0]).name, name
-        if place:  # the kernel's own, linux-vdso.so.1, has none
+        if place:  # linux-vdso.so.1, which the kernel maps, has no path
             found[name] = pathlib.Path(place.split(" (")[0]).resolve()
     if LOADER not in found:
         sys.exit(f"make_wheel.py: {program} is not for {LOADER}")
@@ -47,7 +47,7 @@ def libraries_of(program):
 
 
 def licence_of(library):
-    """What Debian says of the licence of the package that a library is of."""
+    """Debian's copyright file of the package that has a library."""
     for place in (library, pathlib.Path("/", *library.parts[2:])):  # dpkg may know it as /lib/…
         done = subprocess.run(["dpkg-query", "-S", str(place)], capture_output=True, text=True, check=False)
         if done.returncode == 0:
@@ -64,7 +64,7 @@ def collect(build, place):
         libraries = libraries_of(build / name)
         program = place / "lib" / name if libraries else place / name
         subprocess.run(["strip", "--strip-unneeded", "-o", program, build / name], check=True)
-        if libraries:  # of the whole tree of libraries this one path is looked at first
+        if libraries:  # the dependencies of all libraries are found by this path first
             subprocess.run(["patchelf", "--force-rpath", "--set-rpath", "$ORIGIN/lib", program], check=True)
             subprocess.run(["strip", "--strip-all", "-o", place / name, build / "glovebox-launch"], check=True)
         for library, source in libraries.items():

@@ -20,7 +20,7 @@ def ask(messages, tools):
 
 
 def work(tools, role, task):
-    """Has the model do a task with the tools. Gives its last text, and the executions on the way."""
+    """Lets the model do a task with the tools. Returns its last text and the executions of its tool calls."""
     messages = [{"role": "system", "content": f"{role}\n\n{glovebox.prompt()}"}, {"role": "user", "content": task}]
     executions = []
     for _ in range(STEPS_MAX):

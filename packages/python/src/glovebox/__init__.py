@@ -1,4 +1,4 @@
-"""glovebox: run code that language models write, walled off, on your own machine.
+"""glovebox: runs code that language models write in a sandbox on your own machine.
 
     from glovebox import Sandbox
     with Sandbox() as sandbox:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Modules are loaded when a name of theirs is first used: `import glovebox` costs next to nothing.
+# A module is loaded when one of its names is first used, so that `import glovebox` is fast.
 _PLACES = {
     "_sandboxes": ("Sandbox",),
     "_async_sandboxes": ("AsyncSandbox",),

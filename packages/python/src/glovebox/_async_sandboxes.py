@@ -1,4 +1,4 @@
-"""The class that programs with asyncio use; a module of its own, since asyncio takes long to import."""
+"""The class for programs with asyncio; in a module of its own, since importing asyncio takes long."""
 
 from __future__ import annotations
 

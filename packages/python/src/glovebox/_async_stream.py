@@ -19,12 +19,12 @@ T = TypeVar("T")
 
 
 async def in_thread(function: Callable[[], T]) -> T:
-    """Beside the loop: what waits for a process."""
+    """Runs a function that waits for a process in a thread, not in the loop."""
     return await asyncio.get_running_loop().run_in_executor(None, function)
 
 
 async def in_order(function: Callable[[Any], Awaitable[T]], items: Iterable[Any], at_once: int) -> List[T]:
-    """What it gives for each item; the first exception cancels the others."""
+    """The function's results for all items; the first exception cancels the others."""
     gate = asyncio.Semaphore(at_once)
 
     async def one(item: Any) -> T:
@@ -48,12 +48,12 @@ def _running_loop() -> Optional[asyncio.AbstractEventLoop]:
 
 
 def owner() -> Tuple[int, int]:
-    """Who may use a kept connection: this process, in this loop."""
+    """A kept connection may be used only by the same process in the same loop."""
     return os.getpid(), id(asyncio.get_running_loop())
 
 
 async def _open_unix(path: str) -> Tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """asyncio takes the EAGAIN of a full backlog for a connection that is on its way; it is none: unix(7)."""
+    """asyncio treats the EAGAIN of a full backlog as a connection in progress, which it is not for Unix sockets: unix(7)."""
     peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         peer.setblocking(False)
@@ -86,7 +86,7 @@ class AsyncStream:
             reader, writer = await asyncio.wait_for(opening, CONNECT_SECONDS)
         except asyncio.TimeoutError:
             raise endpoint.unreached(TimeoutError(f"no answer in {CONNECT_SECONDS:g} s")) from None
-        except (OSError, UnicodeError) as error:  # UnicodeError: a host that can be no name
+        except (OSError, UnicodeError) as error:  # UnicodeError: the host is not a valid name
             raise endpoint.unreached(error) from error
         return cls(reader, writer)
 
@@ -100,8 +100,8 @@ class AsyncStream:
             raise ConnectionLost(f"the server took no more: {error}") from error
 
     async def receive(self, timeout: Optional[float] = None) -> bytes:
-        """What came, b"" at the end."""
-        if self.owner[0] != os.getpid():  # what it read would be missing in the parent
+        """The next bytes, b"" at the end."""
+        if self.owner[0] != os.getpid():  # bytes that a forked child reads would be missing in the parent
             raise ConnectionLost(FORKED)
         try:
             if timeout is None:
@@ -128,8 +128,8 @@ class AsyncStream:
             pass  # its loop is closed
 
     def _release(self) -> None:
-        """In a forked process. The parent's loop and this copy of it share one epoll descriptor: closing the transport
-        here would end the parent's waiting for this connection, so only the descriptor is given up."""
+        """For a forked process. The parent's loop and the child's copy of it share one epoll descriptor: closing the transport
+        here would remove the connection from the parent's epoll set. So only the descriptor is closed."""
         peer = self._writer.get_extra_info("socket")
         if peer is not None and peer.fileno() >= 0:
             null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""The clients that are shared by everything in this program that names the same server."""
+"""The clients of this program, one for each server, shared by all callers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _clients: Dict[Tuple[Any, ...], Any] = {}
 
 def _shared(kind: Any, url: Optional[str], socket: Optional[str], api_key: Optional[str],
             template: Optional[str], ca: Optional[str]) -> Any:
-    """A copy of this program's environment is on a private server of its own, unless a server is named."""
+    """The template of this program's environment is on a private server of its own, unless a server is named."""
     place = server.place_of_environment() if url is None and socket is None else (None, None)
     environment_key = None if api_key else server.key_of_environment()
     is_own = template == THIS_ENVIRONMENT and not (url or socket or any(place))

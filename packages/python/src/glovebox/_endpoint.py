@@ -1,4 +1,4 @@
-"""Where a server listens, and with which key it is spoken to."""
+"""The address of a server, and the key for it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Endpoint:
         if ca is not None and not self.tls:
             raise InvalidArgumentException("ca= is the authority of a server with an https:// URL; name that with url=")
         self._ca = ca
-        self.is_private = is_private  # a server of this user's programs, which one of them starts again
+        self.is_private = is_private  # a private server, which the programs of this user start again
         check_header("Authorization", api_key or "")
         self._key = api_key
         self._context: Optional["ssl.SSLContext"] = None
@@ -41,7 +41,7 @@ class Endpoint:
         return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
 
     def context(self) -> Optional["ssl.SSLContext"]:
-        """The authorities of `ca`, else of the system, or those that SSL_CERT_FILE names; read once."""
+        """The certificate authorities of `ca`, else of SSL_CERT_FILE or the system; read once."""
         if self.tls and self._context is None:
             import ssl as module
             try:
@@ -55,7 +55,7 @@ class Endpoint:
         return {"Authorization": f"Bearer {self._key}"} if self._key else {}
 
     def head(self) -> Hidden:
-        """What stands in a request with a body of JSON between its target and the size of the body; written once."""
+        """The part of a JSON request between its target and the size of its body; composed once."""
         if self._head is None:
             check_header("Host", self.authority)
             lines = ["", f"Host: {self.authority}", f"User-Agent: {USER_AGENT}", "Content-Type: application/json"]
@@ -74,9 +74,9 @@ class Endpoint:
         return self.socket or self.url("")
 
     def unreached(self, error: Exception) -> ConnectionLost:
-        """No connection to it: what the user may do about it."""
+        """The error for a failed connection, with what the user can do."""
         if isinstance(error, (ConnectionError, FileNotFoundError, PermissionError)) and error.errno:
-            cause = os.strerror(error.errno)  # asyncio has a text of its own beside it
+            cause = os.strerror(error.errno)  # asyncio adds a text of its own
             return ConnectionLost(f"no server answers at {self.place} ({cause}); start it there: glovebox serve, or name another")
         if getattr(error, "reason", None) in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"):
             return ConnectionLost(f"what listens at {self.place} speaks no TLS: write http:// for glovebox serve's own address, "

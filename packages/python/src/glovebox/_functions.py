@@ -16,17 +16,17 @@ from .models import Artifact, Execution
 
 CALL_FILE = ".glovebox-call"
 VALUE_FILE = ".glovebox-value.json"
-PARSER = threading.Lock()  # CPython counts how deep a tree is in one place for all threads (gh-106905)
+PARSER = threading.Lock()  # CPython counts the depth of a syntax tree in one place for all threads (gh-106905)
 
 
 def plain(function: Any) -> Any:
-    """The function itself, of one that a decorator of App has wrapped."""
+    """The original function of one that App.function has wrapped."""
     return getattr(function, "__glovebox_function__", function)
 
 
 def request_of(function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any],
                packages: Sequence[str] = (), pickled: bool = False) -> Tuple[str, Dict[str, bytes]]:
-    """Code of the cell that calls the function, and the file that it finds."""
+    """Code of the cell that calls the function, and the input file for it."""
     import pkgutil
     function = plain(function)
     lines: List[str] = []
@@ -49,7 +49,7 @@ _glovebox_call()"""
 
 
 def text_of(execution: Execution) -> Tuple[Optional[bytes], Optional[Artifact]]:
-    """The text of the value, or the file that has it; raises what the function raised."""
+    """The text of the value, or the file that has it; raises the exception of the function."""
     if execution.error is not None:
         raise FunctionError(*execution.error)
     if execution.text:
@@ -64,12 +64,12 @@ def text_of(execution: Execution) -> Tuple[Optional[bytes], Optional[Artifact]]:
 def _pickle(value: Any, what: str) -> bytes:
     try:
         return pickle.dumps(value, 4)
-    except Exception as error:  # any class may refuse in its own way
+    except Exception as error:  # a class can refuse pickling with any exception
         raise InvalidArgumentException(f"{what} cannot be pickled: {error}") from None
 
 
 def _pack(function: Any, lines: List[str], data: Dict[str, Any], seen: Set[Any]) -> str:
-    """Adds the source of a function or class and of what it refers to; gives its name there."""
+    """Adds the source of a function or class and of what it refers to; returns its name there."""
     name = getattr(function, "__name__", "")
     if isinstance(function, types.BuiltinFunctionType) and function.__module__:
         lines.append(f"from {function.__module__} import {name}")

@@ -1,4 +1,4 @@
-"""HTTP/1.1 and server-sent events without input and output: bytes in, parts out. Both flavours of the client read with it."""
+"""A parser of HTTP/1.1 and server-sent events without input and output, for the clients with and without asyncio."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from urllib.parse import quote
 from .errors import ProtocolError
 
 HEAD_MAX = 64 * 1024  # bytes of an answer's head, and of one line of chunk sizes or trailers
-BODY_MAX = 256 * 1024 * 1024  # bytes of an answer that is read whole: no result is larger
+BODY_MAX = 256 * 1024 * 1024  # bytes of an answer that is read as a whole: no result is larger
 USER_AGENT = "glovebox-python"
 EVENT_MAX = 64 * 1024 * 1024  # bytes of one event: a result with all its outputs
 
 
 class Hidden(bytes):
-    """Bytes with a key in them: reports of errors that show the variables of each frame do not show it."""
+    """Bytes with a key in them, whose repr() hides them from error reports that show the variables of each frame."""
 
     def __repr__(self) -> str:
         return f"<{len(self)} bytes>"
 
 
 class HiddenText(str):
-    """A key, which is not shown in that way either."""
+    """A key, hidden in the same way."""
 
     def __repr__(self) -> str:
         return "<a key>"
@@ -35,7 +35,7 @@ def hidden(key: Optional[str]) -> Optional[str]:
 
 
 def hide(options: Dict[str, Any]) -> Dict[str, Any]:
-    """Options with `api_key` hidden in place: each frame of a traceback has them."""
+    """Hides `api_key` in the options, in place, since every frame of a traceback shows them."""
     if options.get("api_key"):
         options["api_key"] = hidden(options["api_key"])
     return options
@@ -48,12 +48,12 @@ class Event(NamedTuple):
 
 
 def fresh_name() -> str:
-    """128 bits that nobody has drawn before; uuid takes long to import."""
+    """128 random bits; importing uuid takes long."""
     return os.urandom(16).hex()
 
 
 def path_of(*parts: str) -> str:
-    """A path of names, each percent-encoded whole; surrogates stand for bytes that are no UTF-8, as in os.fsdecode()."""
+    """A path of percent-encoded names; surrogates stand for bytes that are not UTF-8, as in os.fsdecode()."""
     return "/" + "/".join(quote(part, safe="", errors="surrogateescape") for part in parts)
 
 
@@ -77,7 +77,7 @@ def check_header(name: str, value: str) -> None:
     if value.isascii() and value.isprintable():
         return
     if "\r" in value or "\n" in value or "\0" in value:
-        raise ProtocolError(f"header {name} has a line break", fault="caller")  # without its value, which may be a key
+        raise ProtocolError(f"header {name} has a line break", fault="caller")  # not its value, which may be a key
     try:
         value.encode("latin-1")
     except UnicodeEncodeError:
@@ -89,7 +89,7 @@ _HEADER = re.compile(r"^([^\s:](?:[^\r\n:]*[^\s:])?):([^\r\n]*)\r\n", re.MULTILI
 
 
 class Reader:
-    """Reads one answer. feed() what came, then take() what of its body is there; `is_whole` says that it has ended."""
+    """Reads one answer: feed() takes received bytes, take() returns the available part of the body; `is_whole`: it has ended."""
 
     def __init__(self, method: str) -> None:
         self.method = method
@@ -104,7 +104,7 @@ class Reader:
         self._phase = "head"
 
     def feed(self, data: bytes) -> None:
-        """What came from the peer; b"" says that it has closed."""
+        """Takes bytes from the peer; b"" means that it has closed the connection."""
         if not data:
             if self._phase == "body" and self._left is None and not self._chunked:
                 self.is_whole = True
@@ -166,7 +166,7 @@ class Reader:
             self.keeps = False
 
     def take(self) -> bytes:
-        """What has come of the body and was not taken before."""
+        """The part of the body that has arrived and was not taken yet."""
         if not self.has_head or self.is_whole and not self._buffer:
             return b""
         if self._chunked:
@@ -215,14 +215,14 @@ class Reader:
         return b"".join(parts)
 
     def rest(self) -> bytes:
-        """What came behind the head of an upgrade."""
+        """The bytes after the head of an upgrade."""
         data = bytes(self._buffer)
         self._buffer.clear()
         return data
 
 
 def whole_body(answer: bytes) -> Optional[bytes]:
-    """The body of an answer that came in one piece and keeps the connection; None of any other, which is Reader's."""
+    """The body of an answer that came in one piece and keeps the connection; None for any other, which Reader reads."""
     first, end, body = answer.partition(b"\r\n\r\n")
     lines = first.lower()
     parts = lines.split(b"\r\ncontent-length: ")
@@ -280,7 +280,7 @@ class EventReader:
 
 
 def loads(data: bytes) -> Any:
-    """JSON of the server. Numbers of any length are bounded by Python's own check of digits, depth by its recursion."""
+    """JSON of the server. Python itself bounds the digits of numbers and the depth (recursion limit)."""
     try:
         return json.loads(data.decode())
     except (ValueError, RecursionError) as error:

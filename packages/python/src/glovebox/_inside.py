@@ -1,5 +1,5 @@
-"""Runs inside the sandbox, as text: calls a function and writes its value as JSON with exact forms. `call(request)` is used
-there only; glovebox._values reads what it wrote. It may import nothing of this package."""
+"""Runs inside the sandbox: calls a function and writes its value as JSON with exact forms. The text of this file is sent
+there, so it may not import anything of this package. `call(request)` is used only there; glovebox._values reads the result."""
 
 import base64
 import json
@@ -8,7 +8,7 @@ import sys
 import types
 from typing import Any
 
-DEPTH_MAX = 100  # lists in lists; json of both sides bears it
+DEPTH_MAX = 100  # nested lists; json of both sides can read that
 INLINE_MAX = 500_000  # characters; a longer value comes back as a file
 FILE = "/workspace/.glovebox-value.json"
 
@@ -22,7 +22,7 @@ def b64(data: bytes) -> str:
 
 
 def array(value: Any) -> Any:
-    """Of numpy, with numbers, truth values, texts and times; an array of objects is a list."""
+    """An array of numpy with numbers, bools, texts or times; an array of objects becomes a list."""
     if value.dtype.kind not in "biufcSUmM":
         return encode(value.tolist())
     value = value.astype(value.dtype.newbyteorder("<"), order="C")
@@ -30,7 +30,7 @@ def array(value: Any) -> Any:
 
 
 def foreign(value: Any, depth: int) -> Any:
-    """What has a form of its own, by the module and name of its type."""
+    """Types with a form of their own, by module and name of the type."""
     name = type(value).__module__.split(".")[0] + "." + type(value).__name__
     if name == "numpy.ndarray":
         return array(value)
@@ -114,7 +114,7 @@ def call(request: Any) -> Value:
         except metadata.PackageNotFoundError:
             raise ModuleNotFoundError("the template of this sandbox has no package %s; choose another template, or have "
                                       "one built with it" % name) from None
-    module = types.ModuleType("__glovebox__")  # classes look for the module that they are of
+    module = types.ModuleType("__glovebox__")  # classes look up their module
     sys.modules[module.__name__] = module
     space = module.__dict__
     exec(compile(request["source"], "<function>", "exec"), space)

@@ -1,4 +1,4 @@
-"""The class that programs without asyncio use."""
+"""The class for programs without asyncio."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from ._endpoint import Endpoint
 from .errors import FORKED, ConnectionLost, TimeoutException
 
 CONNECT_SECONDS = 10.0
-RECEIVE_BYTES = 256 * 1024  # at once of what is long
-RECEIVE_FIRST = 16 * 1024  # for more, malloc(3) asks the kernel for pages and gives them back, in each call
+RECEIVE_BYTES = 256 * 1024  # bytes of one read of long data
+RECEIVE_FIRST = 16 * 1024  # for more, malloc(3) gets pages from the kernel and returns them, in each call
 
 T = TypeVar("T")
 sleep = time.sleep
@@ -42,7 +42,7 @@ _here = threading.local()
 
 
 def in_order(function: Callable[[Any], T], items: Iterable[Any], at_once: int) -> List[T]:
-    """What it gives for each item; after the first exception, Ctrl-C too, no other is begun, and those that run are ended."""
+    """The function's results for all items. After the first exception, or Ctrl-C, no further call begins, and running ones end."""
     from concurrent.futures import ThreadPoolExecutor
     scope = Scope()
 
@@ -61,7 +61,7 @@ def in_order(function: Callable[[Any], T], items: Iterable[Any], at_once: int) -
 
 
 def owner() -> object:
-    """Who may use a kept connection: not a process that was forked from the one that made it."""
+    """A kept connection may be used only by the process that made it, not by one that was forked from it."""
     return os.getpid()
 
 CONNECT_TIME = struct.pack("@ll", int(CONNECT_SECONDS), 0)  # struct timeval
@@ -97,7 +97,7 @@ class Stream:
         except BaseException as error:
             if peer is not None:
                 peer.close()
-            if isinstance(error, (OSError, UnicodeError)):  # UnicodeError: a host that can be no name
+            if isinstance(error, (OSError, UnicodeError)):  # UnicodeError: the host is not a valid name
                 raise endpoint.unreached(error) from error
             raise
         return cls(peer)
@@ -116,8 +116,8 @@ class Stream:
             raise ConnectionLost(f"the server took no more: {error}") from error
 
     def receive(self, timeout: Optional[float] = None) -> bytes:
-        """What came, b"" at the end."""
-        if self.owner != owner():  # what it read would be missing in the parent
+        """The next bytes, b"" at the end."""
+        if self.owner != owner():  # bytes that a forked child reads would be missing in the parent
             raise ConnectionLost(FORKED)
         try:
             if timeout is not None:
@@ -134,13 +134,13 @@ class Stream:
                 self._socket.settimeout(None)
 
     def is_stale(self) -> bool:
-        """Whether the server has closed it, or said what nobody asked for."""
+        """Whether the server has closed the connection, or has sent unexpected bytes."""
         if self.owner != owner():
             return True
         return bool(self._poll.poll(0))
 
     def abort(self) -> None:
-        """Ends a call of another thread that waits for it."""
+        """Ends a call of another thread that waits for this connection."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:

@@ -1,4 +1,4 @@
-"""Reads what _inside.py wrote: JSON with exact forms. It is what code inside a sandbox has written, so nothing of it is
+"""Reads the JSON with exact forms that _inside.py wrote. Code inside a sandbox can write anything there, so nothing is
 executed, every form is checked, and only the forms below make objects."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 from ._http import loads
 from .errors import ProtocolError
 
-DEPTH_MAX = 250  # of the JSON; a form is two levels
+DEPTH_MAX = 250  # levels of the JSON; a form has two
 NUMBERS = re.compile(r"[<|][biufcSUmM]\d{1,9}(\[\d{0,6}[A-Za-z]{1,2}\])?")
 
 
@@ -31,7 +31,7 @@ class Table(NamedTuple):
 
 
 def value_of(text: bytes, unpickle: bool = False) -> Any:
-    """unpickle: the caller has said that code inside may run code out here."""
+    """unpickle: the caller allows code inside the sandbox to run code in this program."""
     value = loads(text)
     if unpickle and isinstance(value, dict) and value.get("$") == "pickle":
         import pickle

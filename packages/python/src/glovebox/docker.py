@@ -1,4 +1,4 @@
-"""DockerSandbox: the class that programs write by hand around docker-py, with a sandbox of glovebox behind it."""
+"""DockerSandbox: a class as programs often write it with docker-py, but with a sandbox of glovebox."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def bytes_of(size: Union[int, str]) -> int:
 
 
 def template_of(image: Optional[str]) -> Optional[str]:
-    """python:3.11-slim and its kin name the interpreter that every template for Python has; others are templates."""
+    """Images such as python:3.11-slim mean the policy's template, which has Python; other names are templates."""
     if image is None:
         return None
     name = image.rsplit("/", 1)[-1].split("@")[0].split(":")[0]
@@ -70,13 +70,13 @@ class DockerSandbox:
             ("template", template_of(image)), ("policy", policy), ("limits", limits or None),
             ("network", None if network == "policy" and not network_disabled else "none"),
             ("envs", environment), ("url", url), ("socket", socket), ("api_key", hidden(api_key)), ("ca", ca)) if value is not None}
-        self.last: Optional[Execution] = None  # all that is known of the last run
+        self.last: Optional[Execution] = None  # the result of the last run
 
     def __repr__(self) -> str:
         return f"<DockerSandbox template={self._options.get('template')!r} timeout={self.timeout}>"
 
     def execute(self, code: str, language: Optional[str] = None) -> DockerResult:
-        """exit_code is 137 where a limit ended it, as Docker has it; `error` is what it wrote to stderr, and why it ended."""
+        """exit_code is 137 if a limit ended the code, as with Docker; `error` is its stderr, and why it ended."""
         execution = self.last = run(code, language, timeout=self.timeout, mode="script", **self._options)
         code_of_end = execution.exit_code
         if code_of_end is None:
@@ -89,7 +89,7 @@ class DockerSandbox:
         return {"exit_code": code_of_end, "output": execution.stdout, "error": "\n".join(said)}
 
     def cleanup(self) -> None:
-        """Nothing: each sandbox is gone when its run is over."""
+        """Does nothing: each sandbox is removed after its run."""
 
     close = cleanup
 

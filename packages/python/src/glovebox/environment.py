@@ -1,7 +1,7 @@
-"""A template of the interpreter and the packages that this program itself has: python -m glovebox.environment [VENV].
+"""Makes a template from the interpreter and the packages of this program: python -m glovebox.environment [VENV].
 
-The files of the interpreter and of its folders of packages are copied into the template `minimal`, once; as long as pip has
-changed nothing, the copy is used again. What could be a secret, and what leads out of these folders, is left out.
+The files of the interpreter and of its package folders are copied into the template `minimal` once, and the copy is used
+until pip changes something. Files that could be secrets, and links out of these folders, are left out.
 Inside, the interpreter lies in /opt/python and the packages in /usr/lib/pythonX.Y/site-packages."""
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from .progress import Listener, Progress, Wish, listener_of
 
-# What only a copy needs is imported there: each later start would pay for it.
+# Modules that only the copying needs are imported there, so that later starts do not import them.
 NAME = "this-environment"
 ABOUT = "about.json"  # which environment it is, and what was left out of the copy
-FORMAT = "2"  # another one copies every environment anew
+FORMAT = "2"  # changing this number makes new copies of all environments
 TIME = 1735689600  # of every file, as in other templates
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 FILE_MAX = 4 << 30
@@ -41,7 +41,7 @@ LIBC = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|util|anl|resolv|pthread|nss_\w+|th
 
 
 class Entry(NamedTuple):
-    """What a path of the template is: a folder, a file of this machine or of these bytes, or a link."""
+    """An entry of the template: a folder, a copy of a file, a file with given bytes, or a link."""
 
     mode: int = 0o755
     source: Optional[str] = None
@@ -50,7 +50,7 @@ class Entry(NamedTuple):
 
 
 class Collection:
-    """The entries of a template, and what was left out of it and why."""
+    """The entries of a template, and the files that were left out, with reasons."""
 
     def __init__(self) -> None:
         self.entries: Dict[str, Entry] = {}
@@ -92,7 +92,7 @@ def read_file(path: str) -> Optional[bytes]:
 
 
 def holds_private_key(path: str, size: int) -> bool:
-    """Python files are read by the interpreter, and may speak of keys."""
+    """Python files are not searched for keys: the interpreter needs them, and their text may mention keys."""
     if size >= KEY_FILE_MAX or path.endswith((".py", ".pyi", ".so")):
         return False
     return PRIVATE.search(read_file(path) or b"") is not None
@@ -121,8 +121,8 @@ def walk(top: str, collection: Collection, skip: Tuple[str, ...] = ()) -> Iterat
 
 
 def compiled(source: str, content: bytes, status: os.stat_result, inside: str) -> Optional[bytes]:
-    """What the interpreter would compile, so marked that it is taken without a look at times. What lies beside the source
-    is used if it is of this source."""
+    """Compiled code of a Python file, marked so that the interpreter does not compare times. An existing .pyc is used if it
+    matches the source."""
     head = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + importlib.util.source_hash(content)
     cache = read_file(importlib.util.cache_from_source(source, optimization=""))
     expected = importlib.util.MAGIC_NUMBER + b"\0" * 4 + (int(status.st_mtime) & 0xffffffff).to_bytes(4, "little") + (
@@ -151,7 +151,7 @@ def add_tree(collection: Collection, top: str, target: str, skip: Tuple[str, ...
             collection.leave_out(source, "holds a private key")
             continue
         collection.add(inside, Entry(0o755 if status.st_mode & 0o111 else 0o644, source))
-        if path.endswith(".py") and "/tests/" not in path:  # which nearly nothing imports
+        if path.endswith(".py") and "/tests/" not in path:  # rarely imported
             content = read_file(source)
             made = compiled(source, content, status, inside) if content is not None else None
             if made:
@@ -160,7 +160,7 @@ def add_tree(collection: Collection, top: str, target: str, skip: Tuple[str, ...
 
 
 def add_base(collection: Collection, root: str) -> None:
-    """The template `minimal` but for its Python."""
+    """The template `minimal` without its Python."""
     folders = [""]
     while folders:
         folder = folders.pop()
@@ -179,7 +179,7 @@ def add_base(collection: Collection, root: str) -> None:
 
 
 def site_folders() -> List[str]:
-    """The folders of packages, as the import system looks through them."""
+    """The package folders, in the order of the import system."""
     found = site.getsitepackages()
     if sys.prefix == sys.base_prefix and site.ENABLE_USER_SITE:
         found = [site.getusersitepackages(), *found]
@@ -195,7 +195,7 @@ def interpreter() -> str:
 
 
 def libraries_of(files: List[str]) -> Dict[str, str]:
-    """The shared libraries that these would load here: name and place."""
+    """The shared libraries that these files would load here: name and path."""
     import subprocess
     found: Dict[str, str] = {}
     for at in range(0, len(files), 100):
@@ -213,8 +213,8 @@ def is_within(path: str, folders: List[str]) -> bool:
 
 
 def add_libraries(collection: Collection, manifest: Dict[str, Any]) -> None:
-    """Those of the interpreter and the packages. Where this machine's C library is not newer than the template's, the
-    template keeps what it has."""
+    """Shared libraries of the interpreter and the packages. If this machine's C library is not newer than the template's, the
+    template keeps its own."""
     copied = [entry.source for entry in collection.entries.values() if entry.source]
     here = [standard_library(), *site_folders()]
     found = libraries_of([interpreter(), *(path for path in copied if re.search(r"\.so(\.\d+)*$", path) and
@@ -229,7 +229,7 @@ def add_libraries(collection: Collection, manifest: Dict[str, Any]) -> None:
     for name, place in sorted(found.items()):
         source = os.path.realpath(place)
         if is_within(source, here):
-            continue  # one that a package brings, which finds it
+            continue  # a library inside a package, which finds it by itself
         if home != "/" and is_within(source, [home]) and not is_within(source, [os.path.realpath(sys.base_prefix)]):
             collection.leave_out(place, "a library in the home folder")
         elif is_newer or f"{LIBRARIES}/{name}" not in collection.entries:
@@ -246,7 +246,7 @@ def collect(root: str, manifest: Dict[str, Any]) -> Collection:
     collection = Collection()
     add_base(collection, root)
     library = standard_library()
-    # Debian's lib-dynload, and Fedora's, may lie elsewhere than the library's own files.
+    # lib-dynload of Debian and Fedora may be in another folder than the rest of the standard library.
     dynamic = next((os.path.realpath(path) for path in sys.path if path.endswith("lib-dynload")), f"{library}/lib-dynload")
     add_tree(collection, library, f"opt/python/lib/{version}",
              ("site-packages", "dist-packages", "test", "idlelib", "turtledemo", "lib2to3/tests"))
@@ -273,7 +273,7 @@ def write_archive(target: str, collection: Collection, manifest: Dict[str, Any],
     """As `glovebox template export` writes one, with the digest that docs/templates.md describes."""
     import tarfile
     digest = hashlib.sha256()
-    with tarfile.open(target, "w", format=tarfile.GNU_FORMAT) as archive:  # read at once: not worth compressing
+    with tarfile.open(target, "w", format=tarfile.GNU_FORMAT) as archive:  # it is read once, right away: compressing takes longer
         def put(name: str, kind: bytes, mode: int, content: bytes = b"", link: str = "") -> None:
             member = tarfile.TarInfo(name)
             member.type, member.mode, member.linkname, member.mtime = kind, mode, link, TIME
@@ -304,7 +304,7 @@ def write_archive(target: str, collection: Collection, manifest: Dict[str, Any],
 
 
 def fingerprint() -> str:
-    """What changes when pip, uv or conda change something."""
+    """A fingerprint that changes when pip, uv or conda change something."""
     digest = hashlib.sha256(f"{FORMAT}\0{sys.version}\0{sys.prefix}\0{interpreter()}\0".encode())
     for folder in site_folders():
         digest.update(f"{folder}\0{os.stat(folder).st_mtime_ns}\0".encode())
@@ -315,7 +315,7 @@ def fingerprint() -> str:
 
 
 def states() -> str:
-    """The folder with a state for each environment."""
+    """The folder with one state folder for each environment."""
     base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     own = "/var/lib/glovebox" if os.geteuid() == 0 else f"{base}/glovebox"
     return os.path.join(os.environ.get("GLOVEBOX_STATE") or own, "environments")
@@ -354,7 +354,7 @@ def make_template(target: str, listener: Optional[Listener] = None) -> None:
     for name in os.listdir(states()):
         older = os.path.join(states(), name)
         if name != os.path.basename(target) and about(older).get("prefix") == sys.prefix:
-            # One that a server uses stays until that has ended.
+            # A copy that a server uses is kept until that server has ended.
             subprocess.run([program(), "template", "--state", older, "remove", NAME], capture_output=True, check=False,
                            stdin=subprocess.DEVNULL)
 

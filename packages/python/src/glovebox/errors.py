@@ -1,4 +1,4 @@
-"""What can go wrong. Every exception is a GloveboxError; `code` is the daemon's word for it (docs/reference/errors.md)."""
+"""The exceptions. All are GloveboxError; `code` is the code of the server's error (docs/reference/errors.md)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FORKED = "the connection is that of the process that this one was forked from"
 
 
 class GloveboxError(Exception):
-    """A request that has no result. A program that fails inside a sandbox is a result, and raises nothing."""
+    """A request has no result. A program that fails inside a sandbox is a result, and raises no exception."""
 
     _code = "internal"
     _fault: Optional[str] = None
@@ -27,13 +27,13 @@ class GloveboxError(Exception):
 
 
 class ConnectionLost(GloveboxError):
-    """The connection to the server ended before the answer was whole, or there is no server."""
+    """The connection to the server ended before the answer was complete, or there is no server."""
 
     _code, _fault, _retryable = "connection", "glovebox", True
 
 
 class ProtocolError(GloveboxError):
-    """The server said what is no HTTP/1.1, or no answer of glovebox."""
+    """The answer is not HTTP/1.1, or not an answer of glovebox."""
 
     _code, _fault = "protocol", "glovebox"
 
@@ -45,17 +45,17 @@ class TimeoutException(GloveboxError):
 
 
 class InvalidArgumentException(GloveboxError):
-    """The request cannot be understood, or asks for more than a limit or policy allows."""
+    """The request is not valid, or asks for more than a limit or policy allows."""
 
     _code, _fault = "bad_request", "caller"
 
 
 class AuthenticationException(GloveboxError):
-    """A valid key is needed, or this one may not do that."""
+    """No valid key was sent, or the key lacks the right."""
 
 
 class NotFoundException(GloveboxError):
-    """Nothing has this name."""
+    """The name does not exist."""
 
     _code = "not_found"
 
@@ -65,7 +65,7 @@ class ConflictException(GloveboxError):
 
 
 class RateLimitException(GloveboxError):
-    """Everything is in use, or a quota of the key is used up; the same request may succeed later."""
+    """The server is full, or a quota of the key is used up; the same request may succeed later."""
 
 
 class NotEnoughSpaceException(GloveboxError):
@@ -100,7 +100,7 @@ class CommandExitException(GloveboxError):
         self.error = error
 
 
-SandboxException = GloveboxError  # the name that E2B gives it
+SandboxException = GloveboxError  # the name in E2B
 
 _BY_CODE: Dict[str, Type[GloveboxError]] = {
     "bad_request": InvalidArgumentException,

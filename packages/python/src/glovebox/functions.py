@@ -1,4 +1,4 @@
-"""App, function and Image: functions of this program that run in sandboxes, in the shape that users of Modal know."""
+"""App, function and Image: functions of this program that run in sandboxes, with an interface as Modal's."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Image(NamedTuple):
 
     @classmethod
     def debian_slim(cls, python_version: Optional[str] = None) -> Image:
-        """The template of the policy, whatever Python it has."""
+        """The template of the policy, with any version of Python."""
         return cls()
 
     def pip_install(self, *packages: str) -> Image:
-        """Names, without versions, that have to be there."""
+        """Names of packages, without versions, that the template must have."""
         return Image(self.template, self.packages + packages)
 
 
 class FunctionCall(Generic[R]):
-    """A call that was begun."""
+    """A call that is under way or has ended."""
 
     def __init__(self, work: Callable[[], R]) -> None:
         self._value: Optional[R] = None
@@ -47,7 +47,7 @@ class FunctionCall(Generic[R]):
             self._error = error
 
     def get(self, timeout: Optional[float] = None) -> R:
-        """Its value, or what it raised; TimeoutError if it goes on."""
+        """Returns the value or raises the function's exception; TimeoutError if the call is still under way."""
         self._thread.join(timeout)
         if self._thread.is_alive():
             raise TimeoutError("the call goes on")
@@ -57,7 +57,7 @@ class FunctionCall(Generic[R]):
 
 
 class Function(Generic[R]):
-    """A function with a place to run. remote(): in a fresh sandbox; local(): here."""
+    """A function of an App. remote() runs it in a fresh sandbox, local() in this program."""
 
     def __init__(self, function: Callable[..., R], options: Mapping[str, Any]) -> None:
         self.__glovebox_function__ = function
@@ -117,7 +117,7 @@ class App:
                  cpu: Optional[float] = None, block_network: bool = True, *, policy: Optional[str] = None,
                  unpickle_untrusted_result: bool = False) -> Callable[[Callable[..., R]], Function[R]]:
         """timeout in seconds, memory in MiB, cpu in processors. block_network=False: what the policy allows.
-        unpickle_untrusted_result: the value comes back by pickle; code inside can then run anything in this program."""
+        unpickle_untrusted_result: unpickles the value; code inside can then run anything in this program."""
         place = image or self._image
         limits: Dict[str, Any] = {}
         if memory is not None:
@@ -132,10 +132,10 @@ class App:
         return lambda function: Function(function, options)
 
     def local_entrypoint(self) -> Callable[[Callable[..., R]], Callable[..., R]]:
-        """The function as it is: a program calls it itself."""
+        """Returns the function unchanged: the program calls it itself."""
         return lambda function: function
 
     @contextmanager
     def run(self) -> Generator[App, None, None]:
-        """Nothing has to be started or ended."""
+        """Does nothing: an App needs no start and no end."""
         yield self

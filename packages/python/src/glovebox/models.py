@@ -1,4 +1,4 @@
-"""What comes back: executions and their results, files, commands, sandboxes."""
+"""The values that calls return: executions and their results, files, commands, sandboxes."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ FORMS = {
 
 _ENDINGS = {"jpg": "jpeg", "md": "markdown", "tex": "latex", "txt": "text", "htm": "html"}
 
-# Before the HTML of a sandbox in a notebook: a frame that runs no script would fetch pictures and fonts all the same.
+# Put before the HTML of a sandbox in a notebook: a frame without scripts would still fetch pictures and fonts.
 POLICY = ("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; font-src data:; "
           "style-src 'unsafe-inline'\">")
-PIXELS_MAX = 1 << 26  # of a picture that a notebook shows: more takes gigabytes to unpack
+PIXELS_MAX = 1 << 26  # pixels of a picture that a notebook shows: more would take gigabytes to unpack
 BASE64 = re.compile(r"[A-Za-z0-9+/\s]*={0,2}\s*")
 
 
 def text_of(value: Any) -> Optional[str]:
-    """A form that is text. Code inside can have written any JSON."""
+    """A value of `data` if it is text; code inside can write any JSON there."""
     return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
 def is_picture(name: str, text: str) -> bool:
-    """Whether it is what a notebook can be given as PNG or JPEG: base64, and of a size that can be unpacked."""
+    """Whether this can be given to a notebook as PNG or JPEG: base64, and not too large to unpack."""
     if not BASE64.fullmatch(text):
         return False
     if name != "png":
@@ -70,8 +70,8 @@ class Chart(Dict[str, Any]):
 
 
 class Result:
-    """One value or display of a cell, in every form that it has. Pictures are base64, as in notebooks; all of it is what
-    code inside a sandbox has written."""
+    """One value or display of a cell, in all its formats. Pictures are base64, as in notebooks. All of it was written by code
+    inside the sandbox and may be hostile."""
 
     def __init__(self, row: Mapping[str, Any]) -> None:
         data = dict(row.get("data") or {})
@@ -93,7 +93,7 @@ class Result:
         self.extra: Dict[str, Any] = data
 
     def formats(self) -> List[str]:
-        """Names of the forms that it has."""
+        """Names of its formats."""
         return [name for name in FORMS if getattr(self, name) is not None] + \
             (["chart"] if self.chart is not None else []) + sorted(self.extra)
 
@@ -103,7 +103,7 @@ class Result:
         return getattr(self, name)
 
     def save(self, path: str) -> None:
-        """Writes one form into a file; its ending says which: .png, .jpg, .pdf, .svg, .html, .json, .md, .tex or .txt."""
+        """Writes one format into a file, chosen by the file's ending: .png, .jpg, .pdf, .svg, .html, .json, .md, .tex or .txt."""
         ending = path.rsplit(".", 1)[-1].lower()
         name = _ENDINGS.get(ending, ending)
         value = getattr(self, name) if name in FORMS else None
@@ -121,7 +121,7 @@ class Result:
         return f"Result({self.text!r})" if self.formats() == ["text"] else f"Result({', '.join(self.formats())})"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Dict[str, Any]:
-        """For notebooks. HTML and SVG are shown in a frame that may run nothing and reach nothing."""
+        """For notebooks. HTML and SVG are shown in a frame that runs no scripts and fetches nothing."""
         bundle: Dict[str, Any] = {"text/plain": str(self)}
         for name in ("png", "jpeg"):
             if getattr(self, name) is not None and is_picture(name, getattr(self, name)):
@@ -134,7 +134,7 @@ class Result:
 
 
 class OutputMessage(NamedTuple):
-    """What was printed, as it came. `timestamp` in nanoseconds, as this program received it."""
+    """A piece of output. `timestamp`: nanoseconds, when this program received it."""
     line: str
     timestamp: int
     error: bool
@@ -236,7 +236,7 @@ class Execution:
         return next((result.text for result in self.results if result.is_main_result), None)
 
     def explain(self) -> str:
-        """How it ended, and what to do about it, in a few lines for people and models."""
+        """How it ended, and what to do, in a few lines for people and models."""
         lines = []
         row = self.raw.get("error")
         if self.limit is not None:
@@ -273,7 +273,7 @@ _TYPES = {"file": FileType.FILE, "folder": FileType.DIR, "link": FileType.LINK}
 
 class EntryInfo(NamedTuple):
     """A file or folder of a sandbox. `mode` is its permissions as a number; sizes are bytes. A link has a `target`, and the
-    type of that if it leads somewhere. Bytes of a path that are no UTF-8 are surrogates, as in os.fsdecode()."""
+    type of that if it leads somewhere. Bytes of a path that are not UTF-8 are surrogates, as in os.fsdecode()."""
     name: str
     path: str
     type: FileType
@@ -285,7 +285,7 @@ class EntryInfo(NamedTuple):
 
     @classmethod
     def of(cls, row: Mapping[str, Any], folder: str = "") -> EntryInfo:
-        """Of a row of the server; `folder`: what its path is relative to."""
+        """Makes one from a row of the server; its path is relative to `folder`."""
         place, coded = str(row["path"]), row.get("path_base64")
         if coded:
             place = base64.b64decode(coded).decode("utf-8", "surrogateescape")
@@ -297,7 +297,7 @@ class EntryInfo(NamedTuple):
 
 
 class FilesystemEvent(NamedTuple):
-    """A change below a watched folder. `type`: create, write, remove, rename, mode; lost: changes were missed."""
+    """A change below a watched folder. `type`: create, write, remove, rename, mode; lost: events were missed."""
     name: str
     type: str
 
@@ -310,7 +310,7 @@ class CommandResult(NamedTuple):
 
 
 class Raw(Dict[str, Any]):
-    """All fields as the server sent them, docs/sessions.md; not shown in the repr() of what holds it."""
+    """All fields as the server sent them (docs/sessions.md); repr() does not show them."""
 
     def __repr__(self) -> str:
         return "{…}"
@@ -377,19 +377,19 @@ class SandboxInfo(NamedTuple):
 
 
 def milliseconds(timeout: float) -> int:
-    """Of a timeout in seconds, as the limit wall_ms has it."""
+    """A timeout in seconds as the limit wall_ms."""
     if not 0 < timeout < float("inf"):
         raise InvalidArgumentException(f"timeout is a number of seconds above 0, not {timeout}; without it the policy's limit holds")
     return max(1, int(timeout * 1000))
 
 
 def given(**fields: Any) -> Dict[str, Any]:
-    """Those fields of a request that are not None."""
+    """The fields of a request that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def path_fields(path: str, name: str = "path") -> Dict[str, str]:
-    """A path of a request; one with surrogates stands for bytes that are no UTF-8."""
+    """A path for a request; surrogates stand for bytes that are not UTF-8."""
     try:
         path.encode()
         return {name: path}
@@ -398,13 +398,13 @@ def path_fields(path: str, name: str = "path") -> Dict[str, str]:
 
 
 def absolute(path: str) -> str:
-    """Where a path lies inside: a relative one below /workspace; "./" and "//" say nothing."""
+    """The absolute path inside: a relative one is below /workspace; "./" and "//" are removed."""
     whole = path if path.startswith("/") else f"/workspace/{path}"
     return "/" + "/".join(part for part in whole.split("/") if part not in ("", "."))
 
 
 def time_of(text: str) -> datetime:
-    """Of the server's form, "2026-01-02T03:04:05.678Z"."""
+    """Parses a time of the server, "2026-01-02T03:04:05.678Z"."""
     return datetime.fromisoformat(text[:-1]).replace(tzinfo=timezone.utc)
 
 
@@ -420,7 +420,7 @@ def bytes_of(row: Mapping[str, Any]) -> bytes:
 
 
 def text_fields(name: str, data: Union[str, bytes]) -> Dict[str, str]:
-    """`name` or `name_base64` of a request, as the data needs it."""
+    """The member `name` or, for data that is not UTF-8, `name_base64` of a request."""
     if isinstance(data, str):
         return {name: data}
     try:

@@ -1,4 +1,4 @@
-"""Tools for models: their definitions as OpenAI, Anthropic and Gemini want them, and a handler that runs what they ask for."""
+"""Tools for models: definitions in the formats of OpenAI, Anthropic and Gemini, and a handler that runs the calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .server import place_of_environment, program
 
 FORMATS = ("openai", "anthropic", "gemini")
 SERVER = ("url", "socket", "api_key", "ca", "client")  # options of Sandbox that name the server
-ANSWER_MAX = 20_000  # characters that a model is given
+ANSWER_MAX = 20_000  # characters of an answer to the model
 
 
 def _text(name: str, description: str) -> Dict[str, Any]:
@@ -46,8 +46,8 @@ def _names_server(server: Mapping[str, Any]) -> bool:
 
 
 def prompt(policy: Optional[str] = None, **server: Any) -> str:
-    """Text for the system prompt: what is installed, what is allowed, and what a result says. It is made by the program
-    glovebox of this machine, or of what the server says that url= or GLOVEBOX_URL names."""
+    """Text for the system prompt: what is installed, what is allowed, and how to read results. It is made from the answer of
+    the server of url= or GLOVEBOX_URL, else by the program glovebox of this machine."""
     if not _names_server(server):
         return _program("prompt", *(["--policy", policy] if policy else []))
     row, values = _policy_of(policy, server)
@@ -71,7 +71,7 @@ _NETWORKS = {"none": "Network: none. Do not try to download anything.",
 
 
 def _policy_of(policy: Optional[str], server: Mapping[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
-    """A policy's row and effective values, as the server has them."""
+    """A policy's row and effective values, from the server."""
     found = Server(**server).policies()
     name = policy or found["default"]
     row: Dict[str, Any] = next((each for each in found["policies"] if each["name"] == name), {})
@@ -87,7 +87,7 @@ def _amount(value: int, *units: Tuple[int, str]) -> str:
 
 
 def _constraints(policy: Optional[str], server: Mapping[str, Any]) -> str:
-    """What the policy says in a sentence or two, behind the first sentence of the tool of `glovebox manifest`."""
+    """One or two sentences on the policy, after the first sentence of the description in `glovebox manifest`."""
     if _names_server(server):
         row, values = _policy_of(policy, server)
         wall = _amount(values["limits"]["wall_ms"], (1000, "s"), (1, "ms"))
@@ -105,7 +105,7 @@ def shown(execution: Execution, limit: int = ANSWER_MAX) -> str:
     if execution.stderr:
         parts.append("stderr:\n" + execution.stderr)
     if execution.error is not None:
-        if execution.error.name != "ProgramFailed":  # whose traceback is what stands in stderr
+        if execution.error.name != "ProgramFailed":  # its traceback is in stderr
             parts.append(execution.error.traceback)
         parts.append(execution.explain())
     elif execution.denials:
@@ -122,16 +122,16 @@ def clipped(text: str, limit: int = ANSWER_MAX) -> str:
 
 
 def answer_to(error: GloveboxError) -> str:
-    """What a model is told of its mistake; what is none of its mistakes is raised again."""
+    """The text for the model about its mistake; other errors are raised again."""
     if error.retryable or error.status in (None, 401, 503) and error.code not in ("code", "bad_request"):
         raise error
     return f"error: {error.message}"
 
 
 class Tools(List[Dict[str, Any]]):
-    """A list of tool definitions, as tools() makes it. handler(name, arguments) runs one; answer(call) takes a call as the
-    model's interface has it, and gives the message to send back. All of them share one sandbox, made when it is first
-    needed; close() ends it."""
+    """A list of tool definitions, as tools() makes it. handler(name, arguments) runs a call; answer(call) takes a call in the
+    format of the model's interface, and returns the message to send back. All calls share one sandbox, made at its first
+    use; close() ends it."""
 
     def __init__(self, rows: List[Dict[str, Any]], format: str, options: Mapping[str, Any],
                  sandbox: Optional[Sandbox]) -> None:
@@ -158,7 +158,7 @@ class Tools(List[Dict[str, Any]]):
         self.close()
 
     def handler(self, name: str, arguments: Any) -> str:
-        """The answer for the model. A mistake of the model gets an answer, too; raises if there is no server."""
+        """The answer for the model, also to its mistakes; raises if there is no server."""
         try:
             values = json.loads(arguments) if isinstance(arguments, (str, bytes)) else arguments
         except (ValueError, RecursionError):
@@ -212,9 +212,8 @@ class Tools(List[Dict[str, Any]]):
 def tools(policy: Optional[str] = None, format: str = "openai", *, names: Optional[List[str]] = None,
           sandbox: Optional[Sandbox] = None, **options: Any) -> Tools:
     """Definitions of execute_python, run_shell, read_file, write_file and list_files (or of those in `names`).
-    sandbox: one that is kept by the caller; else one of its own, made with `options`, those of Sandbox. What the policy
-    allows, which the description says, is asked of the server that url= or GLOVEBOX_URL names, else of this machine's
-    program."""
+    sandbox: one that the caller keeps; else a new one, made with `options` (those of Sandbox). The descriptions say what the
+    policy allows; that comes from the server of url= or GLOVEBOX_URL, else from the program glovebox of this machine."""
     if format not in FORMATS:
         raise InvalidArgumentException(f"format is one of {', '.join(FORMATS)}, not {format!r}")
     wrong = [name for name in names or [] if name not in _TOOLS]

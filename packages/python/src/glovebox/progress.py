@@ -1,4 +1,4 @@
-"""How far what takes long has come: a line in a terminal or notebook, or a callback."""
+"""Progress of long operations: a line in a terminal or notebook, or a callback."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PAUSES = (0.1, 1.0)  # seconds between two lines, in a terminal and in a noteboo
 
 
 class Progress(NamedTuple):
-    """`done` of `total` bytes, files or steps; the last that is told has done == total. `total` is None where it is not known."""
+    """`done` of `total` bytes, files or steps; the last report has done == total. `total` is None if it is not known."""
     what: str
     done: int
     total: Optional[int]
@@ -26,11 +26,11 @@ class Progress(NamedTuple):
 
 
 Listener = Callable[[Progress], Any]
-Wish = Union[Listener, bool, None]  # of a caller: a callback; True: a line; False: nothing
+Wish = Union[Listener, bool, None]  # the argument on_progress=: a callback; True: a line; False: nothing
 
 
 class Bar:
-    """One line on stderr, written over. In a terminal it is gone at the end."""
+    """One line on stderr that is overwritten, and removed at the end in a terminal."""
 
     def __init__(self) -> None:
         self._is_terminal = sys.stderr.isatty()
@@ -55,14 +55,14 @@ class Bar:
 
 
 def is_watched() -> bool:
-    """Whether somebody looks at stderr: in a terminal, or in a notebook."""
+    """Whether stderr is shown: in a terminal, or in a notebook."""
     shell = sys.modules.get("IPython")
     return sys.stderr is not None and (sys.stderr.isatty() or shell is not None and "IPKernelApp" in getattr(
         shell.get_ipython(), "config", ()))
 
 
 def listener_of(wish: Wish, usual: bool = False) -> Optional[Listener]:
-    """Who is told. usual: where nothing is wished, a line is shown to somebody who looks."""
+    """The callback for on_progress=. usual: without an argument, show a line if stderr is shown."""
     if wish is None:
         wish = usual and is_watched()
     if isinstance(wish, bool):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .progress import Wish
 
 START_SECONDS = 30.0
-IDLE_SECONDS = 300  # a private server ends when nobody has used it for that long
+IDLE_SECONDS = 300  # seconds without use after which a private server ends
 NAMES = ("GLOVEBOX_URL", "GLOVEBOX_SOCKET", "GLOVEBOX_API_KEY")
 
 
@@ -56,7 +56,7 @@ def usual_sockets() -> List[str]:
 
 
 def listens(path: str) -> bool:
-    """Whether a server that this user may speak to listens there."""
+    """Whether a server listens there to which this user may connect."""
     with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as peer:
         peer.settimeout(5)
         try:
@@ -67,7 +67,7 @@ def listens(path: str) -> bool:
 
 
 def packed_file(name: str) -> str:
-    """A file that comes with the package on x86-64 Linux; elsewhere it is not there."""
+    """The path of a file of the package for x86-64 Linux; the packages for other platforms do not have it."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "_programs", name)
 
 
@@ -85,7 +85,7 @@ def program() -> str:
 
 
 def private_folder() -> str:
-    """The folder of this user's private server, which nobody else can look into."""
+    """The folder of this user's private server, which no other user may read."""
     base = os.environ.get("XDG_RUNTIME_DIR")
     folder = f"{base}/glovebox-private" if base else f"/tmp/glovebox-private-{os.getuid()}"
     try:
@@ -100,8 +100,8 @@ def private_folder() -> str:
 
 
 def private(state: Optional[str] = None) -> Endpoint:
-    """This user's private server. Of programs that start at once one starts it; it ends by itself when it is idle. With
-    another state folder than the usual one it is another server."""
+    """This user's private server. If several programs start at once, one of them starts the server; it ends by itself when
+    it is idle. Each state folder has a server of its own."""
     import fcntl
     folder = private_folder()
     name = f"-{os.path.basename(state)}" if state else ""
@@ -114,7 +114,7 @@ def private(state: Optional[str] = None) -> Endpoint:
 
 
 def import_template(on_progress: Wish = None) -> None:
-    """The template that comes with the package becomes one of this user's, if there is none of its name."""
+    """Imports the package's template for this user, if there is none of its name."""
     import subprocess
 
     from .progress import listener_of
@@ -130,7 +130,7 @@ def import_template(on_progress: Wish = None) -> None:
 
 
 def of_this_environment() -> Endpoint:
-    """A private server whose template is a copy of this program's own interpreter and packages."""
+    """A private server whose template is a copy of this program's interpreter and packages."""
     from .environment import state
     return private(state())
 
@@ -141,7 +141,7 @@ def _start(log_path: str, path: str, state: Optional[str]) -> None:
         import_template()
     command = [program(), "serve", "--socket", path, "--idle-exit", str(IDLE_SECONDS), "--log-level", "warning"]
     if state is not None:
-        command += ["--default-policy", "data"]  # its bounds are those that libraries for data need
+        command += ["--default-policy", "data"]  # its limits are large enough for data libraries
     environment = {"GLOVEBOX_MEASURE_TEMPLATES": "false", **os.environ}  # this user's own files; a gigabyte of them
     if state:
         environment["GLOVEBOX_STATE"] = state

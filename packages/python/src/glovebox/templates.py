@@ -1,4 +1,4 @@
-"""Templates of this machine, by the program glovebox: from a file, or from a recipe."""
+"""Imports and builds templates on this machine, with the program glovebox."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .errors import UnavailableException
 from .progress import Listener, Progress, Wish, listener_of
 from .server import program
 
-STEP = re.compile(r"glovebox: template (.+): (.+) \((\d+) of (\d+)\)")  # what `template build` says of each step
+STEP = re.compile(r"glovebox: template (.+): (.+) \((\d+) of (\d+)\)")  # the lines of `template build` for its steps
 
 
 def import_template(file: str, *, on_progress: Wish = None) -> None:
-    """A template from a file that `glovebox template export` has written. on_progress: True shows a line, False nothing, a
-    callback is given each Progress; else a line is shown in a terminal or notebook."""
+    """Imports a template from a file of `glovebox template export`. on_progress: True shows a line, False nothing, a callback
+    gets each Progress; by default a line is shown in a terminal or notebook."""
     run_import([], file, os.path.basename(file), listener_of(on_progress, usual=True))
 
 
@@ -37,7 +37,7 @@ def run_import(options: List[str], file: str, name: str, listener: Optional[List
 
 
 def _watch(process: "subprocess.Popen[bytes]", file: str, name: str, listener: Listener) -> None:
-    """How much of the file has been read. The files are looked at once more behind that: its last part is told at the end."""
+    """Reports how much of the file has been read. The files are checked after that, so the last part is reported at the end."""
     size, done = os.path.getsize(file), 0
     while process.poll() is None:
         at = _position(process.pid, os.path.realpath(file))
@@ -50,19 +50,19 @@ def _watch(process: "subprocess.Popen[bytes]", file: str, name: str, listener: L
 
 
 def _position(process: int, file: str) -> Optional[int]:
-    """How much of a file a process has read."""
+    """How many bytes of a file a process has read."""
     try:
         for descriptor in os.listdir(f"/proc/{process}/fd"):
             if os.readlink(f"/proc/{process}/fd/{descriptor}") == file:
                 with open(f"/proc/{process}/fdinfo/{descriptor}", encoding="ascii") as text:
                     return int(text.readline().split()[1])
     except (OSError, ValueError, IndexError):
-        pass  # it has just ended
+        pass  # the process has just ended
     return None
 
 
 def build_template(recipe: str, *, on_progress: Wish = None) -> None:
-    """A template by the name of one that comes with glovebox, or by a recipe in a file; takes minutes, and the network."""
+    """Builds a template that comes with glovebox, by name, or one from a recipe file; needs some minutes and a network."""
     listener = listener_of(on_progress, usual=True)
     process = subprocess.Popen([program(), "template", "build", recipe], stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")

@@ -1,1 +1,1 @@
-"""The asyncio flavour. packages/python/generate_sync.py writes the other one, glovebox._sync, from these files."""
+"""The asyncio version of the package. packages/python/generate_sync.py writes glovebox._sync from these files."""

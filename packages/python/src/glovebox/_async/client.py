@@ -12,10 +12,10 @@ from .._http import BODY_MAX, USER_AGENT, Event, EventReader, Hidden, Reader, du
 from ..errors import ConnectionLost, GloveboxError, ProtocolError, TimeoutException, error_of
 from ..progress import Listener, Progress, Wish, listener_of
 
-IDLE_MAX = 32  # connections that are kept; those of more calls at once are closed after them
-IDLE_KEPT = 20.0  # seconds; the server closes a silent connection after 30
+IDLE_MAX = 32  # connections that are kept open; if more calls run at once, their connections are closed after the call
+IDLE_KEPT = 20.0  # seconds; the server closes an idle connection after 30
 PIECE = 256 * 1024  # bytes of a file that are sent at a time
-RETRY_PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds: a daemon that was killed is back within them
+RETRY_PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds: a daemon that was killed is restarted within this time
 
 HEADERS = {"User-Agent": USER_AGENT}
 JSON_HEADERS = {**HEADERS, "Content-Type": "application/json"}
@@ -33,7 +33,7 @@ class Answer(NamedTuple):
 
 
 async def tell(listener: Optional[Callable[[Any], Any]], what: Any) -> None:
-    """Calls a callback; one that is a coroutine function is awaited."""
+    """Calls a callback; awaits it if it is a coroutine function."""
     if listener is not None:
         answer = listener(what)
         if hasattr(answer, "__await__"):
@@ -41,7 +41,7 @@ async def tell(listener: Optional[Callable[[Any], Any]], what: Any) -> None:
 
 
 class AsyncMeter:
-    """Tells somebody how much of a transfer is done."""
+    """Reports the progress of a transfer to a callback."""
 
     def __init__(self, listener: Listener, what: str, total: Optional[int] = None) -> None:
         self._listener, self._what = listener, what
@@ -66,10 +66,10 @@ def meter_of(wish: Wish, what: str, total: Optional[int] = None) -> Optional[Asy
 
 
 class AsyncClient:
-    """Speaks to one server. Safe for many coroutines of one loop; a forked process gets connections of its own."""
+    """A client of one server. Safe for many coroutines of one loop; a forked process gets connections of its own."""
 
     def __init__(self, find: Callable[[], Endpoint]) -> None:
-        self._find = find  # looks for the server, and may start one
+        self._find = find  # finds the server, and may start one
         self._endpoint: Optional[Endpoint] = None
         self._idle: List[AsyncStream] = []
 
@@ -87,7 +87,7 @@ class AsyncClient:
     async def _connection(self) -> AsyncStream:
         while True:
             try:
-                stream = self._idle.pop()  # one step: threads share the list, and a lock could be held where a thread forks
+                stream = self._idle.pop()  # one step: threads share the list, and a lock could be held when a thread forks
             except IndexError:
                 return await self._connect()
             if time.monotonic() - stream.idle_since < IDLE_KEPT and not stream.is_stale():
@@ -120,7 +120,7 @@ class AsyncClient:
     async def open(self, method: str, path: str, *, query: Optional[Mapping[str, str]] = None, json: Any = None,
                    body: Body = None, headers: Optional[Mapping[str, str]] = None, timeout: Optional[float] = None,
                    accepts: int = 0, meter: Optional[AsyncMeter] = None) -> AsyncResponse:
-        """Sends a request and reads the head of its answer; an answer that is an error is raised, but for status `accepts`."""
+        """Sends a request and reads the head of its answer. Raises an answer that is an error, except with status `accepts`."""
         data = dumps(json) if json is not None else body
         more = JSON_HEADERS if json is not None else HEADERS
         if headers:
@@ -149,8 +149,8 @@ class AsyncClient:
         return response
 
     async def _post(self, path: str, json: Any, timeout: Optional[float]) -> bytes:
-        """The body of the answer to a call of the usual form, by the short way: one message to the server, and as a rule one
-        back. Most of what open() costs is code that is cold by the time that an answer comes."""
+        """The body of the answer to a simple call, by a fast path: one message to the server, and usually one back. Most of the
+        cost of open() is code that is no longer in the processor's caches when the answer comes."""
         data = dumps(json)
         until = None if timeout is None else time.monotonic() + timeout
         stream = await self._connection()
@@ -191,8 +191,8 @@ class AsyncClient:
     async def request(self, method: str, path: str, *, query: Optional[Mapping[str, str]] = None, json: Any = None,
                       body: Body = None, headers: Optional[Mapping[str, str]] = None,
                       timeout: Optional[float] = None, meter: Optional[AsyncMeter] = None) -> Answer:
-        """The whole answer. What may be asked twice is asked again where the connection is lost. `meter`: of what is sent
-        by PUT, else of the answer."""
+        """The whole answer. An idempotent request is sent again if the connection is lost. `meter` reports the progress of what
+        is sent by PUT, else of the answer."""
         may_repeat = method in ("GET", "HEAD", "DELETE") or "Idempotency-Key" in (headers or {})
         for pause in (*RETRY_PAUSES, None) if may_repeat else (None,):
             try:
@@ -291,7 +291,7 @@ class AsyncResponse:
         self._finish()
 
     async def metered(self, meter: Optional[AsyncMeter]) -> AsyncIterator[bytes]:
-        """The body as it comes, and somebody is told."""
+        """The body as it comes, with progress reports."""
         if meter is not None:
             meter.start(int(self.headers["content-length"]) if "content-length" in self.headers else None)
         async for piece in self.pieces():

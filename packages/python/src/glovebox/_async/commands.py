@@ -32,8 +32,8 @@ class AsyncCommandHandle:
         self._events = events
         self._row = dict(row)
         self._seen = str(row["offset"])
-        self._failed = 0  # streams that broke off one after the other, without an event
-        self._is_over = False  # its end has been read; the first row may say already that it has ended
+        self._failed = 0  # streams in a row that broke off without an event
+        self._is_over = False  # the end event has been read; the first row may already say that the program has ended
         self._stdout: List[str] = []
         self._stderr: List[str] = []
 
@@ -192,12 +192,12 @@ class AsyncCommands:
             return await handle.wait(on_stdout, on_stderr)
         except BaseException:
             await handle.disconnect()
-            if not handle._is_over and process == os.getpid():  # not a forked child that leaves by an exception
+            if not handle._is_over and process == os.getpid():  # not in a forked child that leaves by an exception
                 await handle.kill()
             raise
 
     async def list(self, all: bool = False) -> List[ProcessInfo]:
-        """What runs; with `all` what has ended of late, too."""
+        """Running programs; with `all` also those that ended recently."""
         rows = (await self._client.call("GET", self._place, query={"all": "1"} if all else None))["processes"]
         return [ProcessInfo.of(row) for row in rows]
 
@@ -205,7 +205,7 @@ class AsyncCommands:
         return ProcessInfo.of(await self._client.call("GET", self._place + path_of(str(pid))))
 
     async def connect(self, pid: Union[int, str]) -> AsyncCommandHandle:
-        """A handle for a program that runs, by pid, id or tag; output that is still kept comes again."""
+        """A handle for a running program, by pid, id or tag; output that is still kept is delivered again."""
         response = await self._client.open("GET", self._place + path_of(str(pid)) + "/events")
         return await AsyncCommandHandle.begin(self._client, self._place, response)
 

@@ -27,8 +27,8 @@ class AsyncFiles:
         return await self._client.call("POST", f"{self._place}/files:{what}", dict(request))
 
     async def read(self, path: str, format: Optional[str] = None, *, on_progress: Wish = None) -> Any:
-        """Text, or bytes if it is no UTF-8. `format`: "text" (what is no UTF-8 is replaced), "bytes", or "stream"
-        (an iterator of pieces). on_progress: True for a line on stderr, or a callback that is given each Progress."""
+        """Text, or bytes if the file is not UTF-8. `format`: "text" (bytes that are not UTF-8 are replaced), "bytes", or "stream"
+        (an iterator of pieces). on_progress: True for a line on stderr, or a callback that gets each Progress."""
         meter = meter_of(on_progress, path)
         if format == "stream":
             return (await self._client.open("GET", self._file(path))).metered(meter)
@@ -45,7 +45,7 @@ class AsyncFiles:
             return data
 
     async def read_bytes(self, path: str, start: int = 0, size: Optional[int] = None, *, on_progress: Wish = None) -> bytes:
-        """`size` bytes from `start` on, those that are there; from the end if `start` is negative."""
+        """Up to `size` bytes from `start` on; a negative `start` counts from the end."""
         if size == 0:
             return b""
         last = "" if size is None or start < 0 else str(start + size - 1)
@@ -55,8 +55,8 @@ class AsyncFiles:
 
     async def write(self, path: str, data: Content, mode: Optional[int] = None, overwrite: bool = True, *,
                     on_progress: Wish = None) -> EntryInfo:
-        """Writes a file whole: it takes the place of what had its name when the last byte is there, or not at all. Without
-        `overwrite` a ConflictException is raised if something has its name."""
+        """Writes a whole file: it replaces an old one when the last byte has arrived, or not at all. Without `overwrite`, a
+        ConflictException is raised if the name exists."""
         body = _body_of(data)
         query = {} if mode is None else {"mode": f"{mode:o}"}
         headers = None if overwrite else {"If-None-Match": "*"}
@@ -71,7 +71,7 @@ class AsyncFiles:
         return [await self.write(each["path"], each["data"]) for each in files]
 
     async def list(self, path: str = "/workspace", depth: int = 1, limit: Optional[int] = None) -> List[EntryInfo]:
-        """What is in a folder, sorted by path. Without `limit`, more than 10,000 entries are an error."""
+        """Lists a folder, sorted by path. Without `limit`, more than 10,000 entries are an error."""
         answer = await self._call("list", {**path_fields(path), "depth": depth, **given(limit=limit)})
         if answer["truncated"] and limit is None:
             raise InvalidArgumentException(f"{path} has more than {len(answer['entries'])} entries; list less, or give limit=")
@@ -88,7 +88,7 @@ class AsyncFiles:
             return False
 
     async def remove(self, path: str) -> None:
-        """Removes a file, or a folder with what is in it."""
+        """Removes a file, or a folder with its contents."""
         await self._client.request("DELETE", self._file(path))
 
     async def rename(self, old_path: str, new_path: str) -> EntryInfo:
@@ -96,34 +96,34 @@ class AsyncFiles:
         return await self.get_info(new_path)
 
     async def make_dir(self, path: str) -> bool:
-        """False if it was there."""
+        """False if it existed already."""
         if await self.exists(path):
             return False
         await self._call("mkdir", path_fields(path))
         return True
 
     async def download_dir(self, path: str = "/workspace", *, on_progress: Wish = None) -> AsyncIterator[bytes]:
-        """A folder as the pieces of a tar."""
+        """A folder as a tar, in pieces."""
         response = await self._client.open("GET", f"{self._place}/files:tar", query={"path": path})
         return response.metered(meter_of(on_progress, path))
 
     async def upload_dir(self, data: Content, path: str = "/workspace", *, on_progress: Wish = None) -> List[str]:
-        """A tar (bytes, or a file open for reading) into a folder. Returns what of it was skipped: no file, folder or link,
-        or one that would lie outside."""
+        """Unpacks a tar (bytes, or a file open for reading) into a folder. Returns the members that were skipped: other kinds
+        than files, folders and links, and those that would be outside."""
         body = _body_of(data)
         answer = await self._client.request("PUT", f"{self._place}/files:tar", query={"path": path}, body=body,
                                             meter=meter_of(on_progress, path, _size_of(data, body)))
         return [str(each) for each in answer.json()["skipped"]]
 
     async def watch_dir(self, path: str, recursive: bool = False) -> AsyncWatch:
-        """Changes below a folder, to be iterated over; close it when it is not needed any more."""
+        """An iterator of changes below a folder; close it when it is no longer needed."""
         query = {"path": path, **({"recursive": "1"} if recursive else {})}
         response = await self._client.open("GET", f"{self._place}/files:watch", query=query)
         return AsyncWatch(response)
 
     async def sign(self, path: str, method: str = "GET", expires: int = 3600, mode: Optional[int] = None) -> str:
-        """A URL (a path, if the server listens on a Unix socket) that needs no key, for this one file and method, for so
-        many seconds; `mode` is that of a file that is written."""
+        """A URL (a path, if the server listens on a Unix socket) that needs no key, for this one file and method, valid
+        for this many seconds; `mode` is the mode of a file that is written."""
         answer = await self._call("sign", {**path_fields(path), "method": method, "expires_seconds": expires,
                                            **given(mode=None if mode is None else f"{mode:o}")})
         place = str(answer["url"])
@@ -150,7 +150,7 @@ def _body_of(data: Content) -> Body:
 
 
 def _size_of(data: Any, body: Body) -> Optional[int]:
-    """Of what is sent; None where it is not known, as of a pipe."""
+    """The size of what is sent; None if it is not known, for example for a pipe."""
     if isinstance(body, bytes):
         return len(body)
     try:

@@ -33,8 +33,8 @@ class CommandHandle:
         self._events = events
         self._row = dict(row)
         self._seen = str(row["offset"])
-        self._failed = 0  # streams that broke off one after the other, without an event
-        self._is_over = False  # its end has been read; the first row may say already that it has ended
+        self._failed = 0  # streams in a row that broke off without an event
+        self._is_over = False  # the end event has been read; the first row may already say that the program has ended
         self._stdout: List[str] = []
         self._stderr: List[str] = []
 
@@ -193,12 +193,12 @@ class Commands:
             return handle.wait(on_stdout, on_stderr)
         except BaseException:
             handle.disconnect()
-            if not handle._is_over and process == os.getpid():  # not a forked child that leaves by an exception
+            if not handle._is_over and process == os.getpid():  # not in a forked child that leaves by an exception
                 handle.kill()
             raise
 
     def list(self, all: bool = False) -> List[ProcessInfo]:
-        """What runs; with `all` what has ended of late, too."""
+        """Running programs; with `all` also those that ended recently."""
         rows = (self._client.call("GET", self._place, query={"all": "1"} if all else None))["processes"]
         return [ProcessInfo.of(row) for row in rows]
 
@@ -206,7 +206,7 @@ class Commands:
         return ProcessInfo.of(self._client.call("GET", self._place + path_of(str(pid))))
 
     def connect(self, pid: Union[int, str]) -> CommandHandle:
-        """A handle for a program that runs, by pid, id or tag; output that is still kept comes again."""
+        """A handle for a running program, by pid, id or tag; output that is still kept is delivered again."""
         response = self._client.open("GET", self._place + path_of(str(pid)) + "/events")
         return CommandHandle.begin(self._client, self._place, response)
 

@@ -11,16 +11,16 @@ from .._http import hide
 from .._values import value_of
 from .runs import download, run
 
-AT_ONCE = 8  # the server holds 24 runs of one key that wait
+AT_ONCE = 8  # the server's queue takes 24 runs of one key
 
 
 def call_function(function: Callable[..., Any], arguments: Sequence[Any] = (),
                          options: Optional[Mapping[str, Any]] = None, *, packages: Sequence[str] = (),
                          unpickle_untrusted_result: bool = False, server: Optional[Mapping[str, Any]] = None,
                          **run_options: Any) -> Any:
-    """Calls it in a fresh sandbox. Arguments go in by pickle; the value comes back as JSON with exact forms.
+    """Calls a function in a fresh sandbox. Arguments are pickled; the value comes back as JSON with exact forms.
 
-    unpickle_untrusted_result: reads the value by pickle. Code inside the sandbox can then run anything in this program.
+    unpickle_untrusted_result: unpickles the value. Code inside the sandbox can then run anything in this program.
     """
     code, files = request_of(function, arguments, options or {}, packages, unpickle_untrusted_result)
     server = dict(server or {})
@@ -33,7 +33,7 @@ def call_function(function: Callable[..., Any], arguments: Sequence[Any] = (),
 
 def map(function: Callable[[Any], Any], items: Iterable[Any], *, at_once: int = AT_ONCE,
                return_exceptions: bool = False, **options: Any) -> List[Any]:
-    """function(item) of each item, each in a fresh sandbox, some of them side by side; values in the order of items.
+    """function(item) for each item, each in a fresh sandbox, several at once; values in the order of items.
     `options`: those of run() and of the server, and packages=."""
     hide(options)
     server: Dict[str, Any] = {name: options.pop(name) for name in ("url", "socket", "api_key", "ca", "client") if name in options}

@@ -1,4 +1,4 @@
-"""Runs in a fresh sandbox each."""
+"""Runs, each in a fresh sandbox."""
 # Written by generate_sync.py from ../_async; change that, not this.
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ def run(code: Code, language: Optional[str] = None, *, timeout: Optional[float] 
                request_timeout: Optional[float] = None, client: Optional[Client] = None,
                url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None,
                ca: Optional[str] = None, **options: Any) -> Execution:
-    """Runs code, or a command as a list, in a sandbox of its own, which is gone afterwards. `files`: {path: content} that it
-    finds, or rows as POST /v1/runs has them; `options`: any other key of that, such as policy=, limits=, args=, expect=."""
+    """Runs code, or a command as a list, in a fresh sandbox, which is removed afterwards. `files`: {path: content}, or rows
+    as in POST /v1/runs; `options`: other keys of that request, such as policy=, limits=, args=, expect=."""
     api_key = hidden(api_key)
     client = client or sync_client(url=url, socket=socket, api_key=api_key, template=options.get("template"), ca=ca)
     request = request_of(code, language, timeout, envs, files, stdin, options)
     if on_stdout or on_stderr or on_result or on_error:
         return follow(client, "/v1/runs", request, on_stdout, on_stderr, on_result, on_error)
-    # A caller that gives up closes the connection, and the server cancels the run.
+    # If the caller is interrupted or cancelled, the connection is closed, and the server cancels the run.
     return Execution(client.call("POST", "/v1/runs", request, timeout=request_timeout))
 
 
 def download(artifact: Artifact, *, client: Optional[Client] = None, url: Optional[str] = None,
                     socket: Optional[str] = None, api_key: Optional[str] = None, ca: Optional[str] = None,
                     on_progress: Wish = None) -> bytes:
-    """The bytes of a file that a run has made, compared with their hash."""
+    """The bytes of a file that a run has made, after a check of their hash."""
     import hashlib
 
     from ..errors import ProtocolError

@@ -26,10 +26,10 @@ def follow(client: Client, path: str, request: Dict[str, Any],
                  on_stderr: Optional[Callable[[OutputMessage], Any]] = None,
                  on_result: Optional[Callable[[Result], Any]] = None,
                  on_error: Optional[Callable[[ExecutionError], Any]] = None, run: Optional[str] = None) -> Execution:
-    """Begins a run or cell, or takes up `run`, and tells its events as they come. A stream that broke off is resumed behind
-    the last event; where the caller gives up, by an exception or cancellation, a run that began here is cancelled."""
+    """Begins a run or cell, or follows `run`, and reports its events as they come. A stream that broke off is resumed after
+    the last event. If the caller leaves by an exception or cancellation, a run that began here is cancelled."""
     headers = {"Accept": "text/event-stream", "Idempotency-Key": fresh_name()}
-    process = os.getpid() if run is None else 0  # a forked child that leaves by an exception ends nothing of its parent's
+    process = os.getpid() if run is None else 0  # a forked child that leaves by an exception does not cancel the parent's run
     last: Optional[str] = None
     failed = 0
     try:
@@ -40,7 +40,7 @@ def follow(client: Client, path: str, request: Dict[str, Any],
                 else:
                     response = client.open("GET", path_of("v1", "runs", run, "events"),
                                                  headers={"Last-Event-ID": last} if last else None)
-                if "json" in response.headers.get("content-type", ""):  # it has ended, and its events are kept no longer
+                if "json" in response.headers.get("content-type", ""):  # the run has ended, and its events are no longer kept
                     return Execution(json_module.loads(response.read()))
                 for event in response.events():
                     failed = 0
@@ -59,7 +59,7 @@ def follow(client: Client, path: str, request: Dict[str, Any],
                         run = None
                         execution = Execution(event.data)
                         try:
-                            response.read()  # so that the connection can be kept
+                            response.read()  # read to the end, so that the connection can be kept
                         except GloveboxError:
                             pass
                         if execution.error is not None:
@@ -81,11 +81,11 @@ def _cancel(client: Client, run: str) -> None:
     try:
         client.call("DELETE", path_of("v1", "runs", run), timeout=10)
     except GloveboxError:
-        pass  # it has ended, or its daemon has
+        pass  # the run or its daemon has ended
 
 
 def _cells_around(envs: Mapping[str, str]) -> Tuple[str, str]:
-    """Cells of python that set variables before another cell, and put them back after it."""
+    """Python cells that set variables before another cell, and restore them after it."""
     setting = json_module.dumps(dict(envs))
     before = f"""__import__("builtins")._glovebox_env = {{k: __import__("os").environ.get(k) for k in {setting}}}
 __import__("os").environ.update({setting})"""
@@ -99,12 +99,12 @@ del _glovebox_key, _glovebox_value"""
 class SandboxBase:
     """A sandbox: an isolated machine with its own files, interpreters and programs.
 
-    policy: what it may do; the server's default if it is not said. template: what is installed in it;
+    policy: what it may do; default: the server's. template: what is installed in it;
     "this-environment" is a copy of the interpreter and packages of this program. timeout: seconds
-    that it lives, whatever happens; idle_timeout: seconds without use after which it ends. limits: as
+    until it ends in any case; idle_timeout: seconds without use after which it ends. limits: as
     {"memory_bytes": 1 << 30}, names in docs/reference/limits.md. network: less of the network than the policy allows.
-    url, socket, api_key: the server, ca: a file with its authority; else GLOVEBOX_URL, GLOVEBOX_SOCKET, GLOVEBOX_API_KEY, the usual sockets, and at last
-    a private server of this user's.
+    url, socket, api_key: the server; ca: a file with its certificate authority. Defaults: GLOVEBOX_URL, GLOVEBOX_SOCKET,
+    GLOVEBOX_API_KEY, the usual sockets, and last a private server of this user.
     """
 
     def __init__(self, template: Optional[str] = None, timeout: Optional[float] = None,
@@ -142,12 +142,12 @@ class SandboxBase:
 
     @classmethod
     def create(cls: Type[S], template: Optional[str] = None, timeout: Optional[float] = None, **options: Any) -> S:
-        """As the constructor, and the sandbox stands when it returns."""
+        """As the constructor; when it returns, the sandbox is running."""
         return cls(template, timeout, **hide(options))._start()
 
     @classmethod
     def connect(cls: Type[S], sandbox_id: str, **server: Any) -> S:
-        """A sandbox that exists, by its id. One that is paused is resumed."""
+        """An existing sandbox, by its id. A paused one is resumed."""
         client = server.get("client") or sync_client(**hide(server))
         row = client.call("GET", path_of("v1", "sessions", sandbox_id))
         self = cls.__new__(cls)
@@ -162,7 +162,7 @@ class SandboxBase:
     @classmethod
     def list(cls, metadata: Optional[Mapping[str, str]] = None, state: Optional[str] = None,
                    **server: Any) -> List[SandboxInfo]:
-        """The sandboxes that live, the newest first; `state`: "ended" for those that have ended of late, or "all"."""
+        """Running and paused sandboxes, the newest first; `state`: "ended" for those that ended recently, or "all"."""
         from urllib.parse import quote, urlencode
         client = server.get("client") or sync_client(**hide(server))
         query = given(limit="100", state=state,
@@ -192,11 +192,11 @@ class SandboxBase:
                        envs: Optional[Mapping[str, str]] = None, timeout: Optional[float] = None,
                        request_timeout: Optional[float] = None, *, limits: Optional[Mapping[str, Any]] = None,
                        expect: Optional[Mapping[str, Any]] = None, approval: Optional[str] = None) -> Execution:
-        """Runs a cell: names stay for the next one, the value of the last expression and open figures come back.
+        """Runs a cell: variables are kept for the next one; the value of the last expression and open figures come back.
 
-        timeout: seconds that the code may run; beyond that `execution.limit` says so. request_timeout: seconds to wait for
-        the answer. limits, expect, approval: as POST /v1/runs has them (docs/api.md). What goes wrong inside is in
-        `execution.error`; an exception is raised where there is no result.
+        timeout: seconds that the code may run; `execution.limit` says if it took longer. request_timeout: seconds to wait for
+        the answer. limits, expect, approval: as in POST /v1/runs (docs/api.md). Errors of the code are in
+        `execution.error`; an exception is raised only if there is no result.
         """
         if language is not None and context is not None:
             raise InvalidArgumentException("language and context exclude each other")
@@ -219,7 +219,7 @@ class SandboxBase:
     def _run(self, path: str, request: Dict[str, Any], listeners: Sequence[Any], timeout: Optional[float]) -> Execution:
         if any(listeners):
             return follow(self._client, path, request, *listeners)
-        # A caller that gives up closes the connection, and the server interrupts the cell.
+        # If the caller is interrupted or cancelled, the connection is closed, and the server interrupts the cell.
         return Execution(self._client.call("POST", path, request, timeout=timeout))
 
     def create_code_context(self, cwd: Optional[str] = None, language: Optional[str] = None,
@@ -245,14 +245,14 @@ class SandboxBase:
         return CodeContext.of(self._context("POST", context, "/restart"))
 
     def interrupt(self, context: Union[CodeContext, str] = "python") -> bool:
-        """KeyboardInterrupt for the cell that runs; False if none does."""
+        """Raises KeyboardInterrupt in the running cell; False if none runs."""
         return bool((self._context("POST", context, "/interrupt"))["interrupted"])
 
     def _context(self, method: str, context: Union[CodeContext, str], what: str) -> Any:
         name = context.id if isinstance(context, CodeContext) else context
         return self._client.call(method, self._place + path_of("contexts", name) + what)
 
-    # --- its life ---
+    # --- pause, deadlines, end ---
 
     def get_info(self) -> SandboxInfo:
         return SandboxInfo.of(self._client.call("GET", self._place))
@@ -264,19 +264,19 @@ class SandboxBase:
             return False
 
     def set_timeout(self, timeout: float) -> None:
-        """It lives for so many seconds from now on."""
+        """Sets the time until it ends, in seconds from now."""
         self.update(timeout=timeout)
 
     def update(self, *, timeout: Optional[float] = None, idle_timeout: Optional[float] = None,
                      metadata: Optional[Mapping[str, str]] = None) -> SandboxInfo:
-        """Changes its deadlines, in seconds from now on, and its metadata, all of them at once."""
+        """Changes its deadlines, in seconds from now, and its metadata, in one request."""
         request = given(ttl_seconds=timeout, idle_seconds=idle_timeout,
                         metadata=None if metadata is None else dict(metadata))
         return SandboxInfo.of(self._client.call("PATCH", self._place, request))
 
     def pause(self, keep: Optional[str] = None) -> None:
-        """Everything in it stands still, and keeps its memory, until resume() or connect(). keep="files": its programs
-        end, and only the files stay."""
+        """Stops all programs in it, which keep their memory, until resume() or connect(). keep="files": ends the programs and
+        keeps only the files."""
         self._client.call("POST", self._place + "/pause", query=given(keep=keep))
 
     def resume(self) -> None:
@@ -304,7 +304,7 @@ class SandboxBase:
         return made
 
     def checkpoint(self, name: Optional[str] = None, *, context: Optional[str] = None) -> Checkpoint:
-        """Keeps files, and the variables of a context, as they are now, for rollback() and branch()."""
+        """Saves the files, and the variables of a context, for rollback() and branch()."""
         request = given(name=name or f"checkpoint-{fresh_name()[:8]}", context=context)
         return Checkpoint.of(self._client.call("POST", self._place + "/checkpoints", request))
 
@@ -322,8 +322,8 @@ class SandboxBase:
         return self._place + path_of("checkpoints", checkpoint.id if isinstance(checkpoint, Checkpoint) else checkpoint)
 
     def close(self) -> None:
-        """Ends it, with everything in it. It may have ended before. In a process that was forked from the one that made it
-        this does nothing; kill() ends it there, too."""
+        """Ends the sandbox; no error if it has ended already. In a process that was forked from the one that made it, this does
+        nothing; kill() ends it there, too."""
         if self._id is not None and self._process == os.getpid():
             self.kill()
 
@@ -339,7 +339,7 @@ class SandboxBase:
             return False
 
     def get_url(self, port: int, path: str = "/") -> str:
-        """Where a server that listens inside on this port is reached; send get_port_token() as X-Glovebox-Port-Token."""
+        """The URL of a server that listens inside on this port; send get_port_token() as X-Glovebox-Port-Token."""
         return self._client.endpoint.url(f"{self._place}/ports/{port}{path}")
 
     def get_port_token(self) -> str:

@@ -1,4 +1,4 @@
-"""What a server knows beside its sandboxes: runs, receipts and the log, approvals, policies, how it is used."""
+"""Calls that do not belong to one sandbox: runs, receipts and the log, approvals, policies, load of the server."""
 # Written by generate_sync.py from ../_async; change that, not this.
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from .sandbox import follow
 
 
 class Server:
-    """A server, found as Sandbox finds it. What is a dict or list here is the server's JSON: docs/api.md, approvals.md,
-    receipts.md and network.md tell its fields. Some calls need a key with a scope of their own."""
+    """A server, found as Sandbox finds it. Dicts and lists are the server's JSON: docs/api.md, approvals.md, receipts.md and
+    network.md describe the fields. Some calls need a key with a special scope."""
 
     def __init__(self, *, url: Optional[str] = None, socket: Optional[str] = None, api_key: Optional[str] = None,
                  ca: Optional[str] = None, client: Optional[Client] = None) -> None:
@@ -42,7 +42,7 @@ class Server:
         return str((self._client.call("POST", "/v1/runs", request, headers=headers))["id"])
 
     def result(self, run: str, wait: int = 0) -> Optional[Execution]:
-        """The result of a run; None if it is under way after so many seconds, 300 at most."""
+        """The result of a run; None if it is still under way after `wait` seconds (300 at most)."""
         row = self._get(path_of("v1", "runs", run), wait=wait or None)
         return Execution(row) if "exit_code" in row else None
 
@@ -50,7 +50,7 @@ class Server:
                      on_stderr: Optional[Callable[[OutputMessage], Any]] = None,
                      on_result: Optional[Callable[[Result], Any]] = None,
                      on_error: Optional[Callable[[ExecutionError], Any]] = None) -> Execution:
-        """Tells the events of a run from its beginning, as far as they are kept, and returns its result."""
+        """Reports the events of a run from its beginning, as far as they are kept, and returns its result."""
         return follow(self._client, "", {}, on_stdout, on_stderr, on_result, on_error, run)
 
     def cancel(self, run: str) -> Execution:
@@ -67,11 +67,11 @@ class Server:
     # --- receipts and the log ---
 
     def receipt(self, receipt: str, proof: bool = False) -> Dict[str, Any]:
-        """A signed receipt; with `proof` that it stands in the log, too. `glovebox receipt verify` checks it."""
+        """A signed receipt; with `proof` also the proof that it is in the log. `glovebox receipt verify` checks it."""
         return self._get(path_of("v1", "receipts", receipt), proof="1" if proof else None)
 
     def receipts(self, since: int = 0) -> List[Dict[str, Any]]:
-        """Signed receipts and events from index `since` of the log on, each with its `index`. Needs a key with scope audit,
+        """Signed receipts and events of the log from index `since` on, each with its `index`. Needs a key with the scope audit,
         which sees those of its tenant."""
         return self._client.pages("/v1/receipts", "receipts", given(limit="100", cursor=str(since) if since else None))
 
@@ -90,18 +90,18 @@ class Server:
         return self._get("/v1/log/proof/inclusion", index=index, size=size)
 
     def consistency_proof(self, size: int, later: Optional[int] = None) -> Dict[str, Any]:
-        """That the log of `size` records is the beginning of that of `later`, or of the present one."""
+        """The proof that the log of `size` records is the beginning of the log of `later` records, or of the current one."""
         return self._get("/v1/log/proof/consistency", **{"from": size, "to": later})
 
     # --- approvals ---
 
     def approvals(self, state: Optional[str] = None, wait: int = 0) -> List[Dict[str, Any]]:
-        """Those that are pending, or in another state; waits so many seconds for the first."""
+        """Pending approvals, or those in another state; waits up to `wait` seconds for the first."""
         query = given(limit="1000", state=state, wait=str(wait) if wait else None)
         return self._client.pages("/v1/approvals", "approvals", query)
 
     def approval(self, approval: str, wait: int = 0) -> Dict[str, Any]:
-        """One, with all that an approver must know; waits so many seconds for the decision."""
+        """One approval, with everything that an approver must know; waits up to `wait` seconds for the decision."""
         return self._get(path_of("v1", "approvals", approval), wait=wait or None)
 
     def decide(self, approval: str, decision: str, *, scope: Optional[str] = None,
@@ -112,7 +112,7 @@ class Server:
         row: Dict[str, Any] = self._client.call("POST", path_of("v1", "approvals", approval) + ":decide", request)
         return row
 
-    # --- what there is, and how it is used ---
+    # --- policies, templates, limits, load ---
 
     def policies(self) -> Dict[str, Any]:
         """Policies with their effective values, and which is the default."""
@@ -127,7 +127,7 @@ class Server:
         return rows
 
     def health(self, ready: bool = False) -> Dict[str, Any]:
-        """Whether runs can be started, with `ready` whether one begins now; its `status` is ok or unavailable."""
+        """Whether runs can be started; with `ready`, whether one would begin at once. `status` is ok or unavailable."""
         response = self._client.open("GET", "/readyz" if ready else "/healthz", accepts=503)
         row: Dict[str, Any] = loads(response.read())
         if "error" in row:
@@ -135,7 +135,7 @@ class Server:
         return row
 
     def status(self) -> Dict[str, Any]:
-        """Pools, keys, and limits that were met."""
+        """Pools, keys, and limits that were reached."""
         return self._get("/v1/status")
 
     def metrics(self) -> str:
@@ -148,8 +148,8 @@ class Server:
 
     def connections(self, source: Optional[str] = None, *, last: Optional[int] = None, follow: bool = True,
                           all: bool = False) -> Iterator[Event]:
-        """Connections of sandboxes as events: those that are kept (`last` of them), then as they come. source: of this run
-        or session; all: of all tenants."""
+        """Connections of sandboxes as events: those that are kept (the last `last`), then new ones. source: only those of this
+        run or session; all: those of all tenants."""
         query = given(source=source, last=None if last is None else str(last), follow=None if follow else "0",
                       all="1" if all else None)
         response = self._client.open("GET", "/v1/network/connections", query=query)

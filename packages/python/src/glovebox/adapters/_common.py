@@ -17,8 +17,8 @@ LANGUAGES = {"py": "python", "python3": "python", "ipython": "python", "sh": "ba
 
 
 class Workspace:
-    """A sandbox that is made when it is first needed, and the charts that its code has made. Frameworks call tools from
-    several threads: calls run one after another."""
+    """A sandbox that is made at its first use, and the charts that its code has drawn. Frameworks call tools from several
+    threads: calls run one after another."""
 
     def __init__(self, rows: Optional[Tools] = None, sandbox: Optional[Sandbox] = None, **options: Any) -> None:
         self._tools = Tools([], "openai", options, sandbox) if rows is None else rows
@@ -35,11 +35,11 @@ class Workspace:
         return self._tools.last
 
     def close(self) -> None:
-        """Ends the sandbox, and with it a call that is under way in another thread."""
+        """Ends the sandbox, and so also a call that is under way in another thread."""
         self._tools.close()
 
     def __deepcopy__(self, _memo: Any) -> Any:
-        """A framework that copies its agents, and what belongs to them, keeps the one sandbox."""
+        """Returns itself: if a framework copies its agents, the copies share the sandbox."""
         return self
 
     def __enter__(self) -> Any:
@@ -49,7 +49,7 @@ class Workspace:
         self.close()
 
     def call(self, name: str, arguments: Any) -> str:
-        """What a tool answers (Tools.handler)."""
+        """The answer of a tool (Tools.handler)."""
         return self.call_with_charts(name, arguments)[0]
 
     def call_with_charts(self, name: str, arguments: Any) -> Tuple[str, List[bytes]]:
@@ -63,7 +63,7 @@ class Workspace:
         return await asyncio.to_thread(self.call, name, arguments)
 
     def run_cell(self, code: str, language: str = "python", timeout: Optional[float] = None) -> Execution:
-        """Runs a cell; `language` as models write it behind ```."""
+        """Runs a cell; `language` as models write it after ```."""
         name = language.lower() or "python"
         with self._lock:
             execution = self._tools.last = self.sandbox.run_code(code, LANGUAGES.get(name, name), timeout=timeout)
@@ -71,13 +71,13 @@ class Workspace:
             return execution
 
     def run_blocks(self, blocks: Iterable[Tuple[str, str]], timeout: Optional[float] = None) -> Tuple[int, str]:
-        """Runs (language, code) one after another until one fails. Its exit code, as programs have it (137: a limit), and
-        what a model is told of all."""
+        """Runs pairs (language, code) one after another until one fails. Returns an exit code (137: a limit) and the text for
+        the model."""
         said: List[str] = []
         for language, code in blocks:
             try:
                 execution = self.run_cell(code, language, timeout)
-            except GloveboxError as error:  # such as a language that the template does not have
+            except GloveboxError as error:  # for example, a language that the template does not have
                 return 2, "\n".join([*said, answer_to(error)])
             said.append(shown(execution))
             if execution.error is not None:
@@ -90,7 +90,7 @@ class Workspace:
         return drawn
 
     def shell(self, line: Union[str, List[str]], timeout: Optional[float] = None, **options: Any) -> Shell:
-        """Runs a line for bash, or a program with its arguments. Its end is a value, not an exception."""
+        """Runs a line for bash, or a program with its arguments. A failure is returned, not raised."""
         try:
             done = self.sandbox.commands.run(line, timeout=timeout, **options)
             return Shell(done.stdout, done.stderr, done.exit_code)
@@ -103,16 +103,16 @@ class Workspace:
 class Shell(NamedTuple):
     stdout: str
     stderr: str
-    exit_code: Optional[int]  # None: its timeout was over
+    exit_code: Optional[int]  # None: the timeout ended it
 
     def text(self) -> str:
-        """All that it wrote, and its exit code where that is not 0, for a model."""
+        """The output for the model, and the exit code if it is not 0."""
         parts = [self.stdout.rstrip("\n"), self.stderr.rstrip("\n"), f"exit code {self.exit_code}" if self.exit_code else ""]
         return clipped("\n".join(part for part in parts if part) or "(no output)")
 
 
 class Definition(NamedTuple):
-    """A tool: what a model is told of it, and the workspace that runs it."""
+    """A tool: its description for the model, and the workspace that runs it."""
     name: str
     description: str
     schema: Dict[str, Any]  # JSON schema of an object whose values are texts, all of them required
@@ -125,7 +125,7 @@ class Definition(NamedTuple):
         return await self.workspace.acall(self.name, arguments)
 
     def function(self) -> Any:
-        """A function with the parameters of the tool, for frameworks that read a function's signature."""
+        """A function with the parameters of the tool, for frameworks that inspect the signature of a function."""
         def run(**arguments: str) -> str:
             return self.call(arguments)
         return self._dressed(run)
@@ -150,7 +150,7 @@ class Definition(NamedTuple):
 class ToolSet(List[Any]):
     """The tools of glovebox.tools() in a framework's own form, as a list: execute_python, run_shell, read_file, write_file
     and list_files (or those in `names`). All share one sandbox, which close() ends: the caller's own (sandbox=), or one
-    that is made with the options of Sandbox when it is first needed. `charts` has the figures drawn so far, as PNG."""
+    that is made at its first use with the options of Sandbox. `charts` has the figures drawn so far, as PNG."""
 
     def __init__(self, make: Callable[[Definition], Any], policy: Optional[str], options: Mapping[str, Any]) -> None:
         rows = tools(policy, "openai", **options)

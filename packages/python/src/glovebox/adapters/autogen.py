@@ -26,11 +26,11 @@ class Executor(Workspace, CodeExecutor):
         return CodeResult(exit_code=exit_code, output=output)
 
     async def start(self) -> None:
-        """Nothing: the sandbox is made when the first block runs."""
+        """Does nothing: the sandbox is made when the first block runs."""
 
     async def stop(self) -> None:
         await asyncio.to_thread(self.close)
 
     async def restart(self) -> None:
-        """Variables are gone, files stay."""
+        """Deletes the variables and keeps the files."""
         await asyncio.to_thread(self.sandbox.restart_code_context)

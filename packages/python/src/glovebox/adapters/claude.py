@@ -105,11 +105,11 @@ class Toolset(Workspace):
         return str(self.sandbox.files.read(path, format="text"))
 
     def _write(self, file_path: str, content: str) -> str:
-        """Writes a file whole."""
+        """Writes a whole file."""
         return f"wrote {self.sandbox.files.write(file_path, content).size} bytes to {file_path}"
 
     def _edit(self, file_path: str, old_string: str, new_string: str, replace_all: Optional[bool] = None) -> str:
-        """Replaces a text that stands exactly once in a file, or wherever it stands."""
+        """Replaces a text that occurs exactly once in a file, or all its occurrences."""
         text = self._text_of(file_path)
         count = text.count(old_string) if old_string else 0
         if count == 0:

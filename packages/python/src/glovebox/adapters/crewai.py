@@ -23,7 +23,7 @@ class SandboxTool(BaseTool):
 
 
 def _never(*_: Any) -> bool:
-    """The same call may have another answer: nothing is taken from the cache of results."""
+    """The same call may have another answer later, so no result is taken from the framework's cache."""
     return False
 
 

@@ -53,5 +53,5 @@ class Backend(Workspace, BaseSandbox):
 
 
 def _reason(error: GloveboxError) -> str:
-    """The framework has a word for a missing file; any other failure is said as it is."""
+    """The framework has a constant for a missing file; other errors are passed as text."""
     return "file_not_found" if isinstance(error, NotFoundException) else error.message

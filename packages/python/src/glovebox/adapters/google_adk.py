@@ -52,7 +52,7 @@ class CodeExecutor(BaseCodeExecutor):
         drawn = [File(name=f"figure-{number}.png", content=self.charts[number - 1], mime_type="image/png")
                  for number in range(before + 1, len(self.charts) + 1)]
         text = "" if execution.text is None else execution.text
-        # What stands in stderr counts as a failure, so a program's warnings are not shown where it ended well.
+        # The framework treats any stderr as a failure, so warnings of a successful program are left out.
         failure = "" if execution.error is None else "\n".join([execution.stderr, execution.error.traceback, execution.explain()])
         return CodeExecutionResult(stdout=clipped(execution.stdout + text), stderr=clipped(failure.strip("\n")),
                                    output_files=drawn, exit_code=execution.exit_code)

@@ -46,7 +46,7 @@ class Executor(Workspace, PythonExecutor):
 
     def send_variables(self, variables: Dict[str, Any]) -> None:
         if variables:
-            text = json.dumps(variables)  # raises TypeError for what JSON does not have
+            text = json.dumps(variables)  # raises TypeError for values that JSON does not have
             self._must_run(f"globals().update(__import__('json').loads({text!r}))")
 
     def _must_run(self, code: str) -> None:

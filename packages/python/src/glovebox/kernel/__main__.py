@@ -13,7 +13,7 @@ import tempfile
 from typing import Dict, List, Optional
 
 NAME = "glovebox-python"
-# option of `install`: the variable by which the kernel hears of it
+# option of `install`: the environment variable that passes it to the kernel
 SETTINGS = {"policy": "GLOVEBOX_KERNEL_POLICY", "template": "GLOVEBOX_KERNEL_TEMPLATE"}
 
 
@@ -65,7 +65,7 @@ def main(words: Optional[List[str]] = None) -> int:
         if arguments.verb == "install":
             try:
                 print(f"installed {arguments.name} in {install(arguments)}")
-            except (ValueError, OSError) as error:  # a name that Jupyter does not take, a folder that cannot be written
+            except (ValueError, OSError) as error:  # an invalid name, a folder that cannot be written
                 print(f"{arguments.name!r} is not installed: {error}", file=sys.stderr)
                 return 1
             return 0

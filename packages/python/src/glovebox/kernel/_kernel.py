@@ -1,7 +1,7 @@
-"""The kernel: a sandbox of its own for each notebook, whose cells are the notebook's.
+"""The kernel: each notebook has a sandbox, in which its cells run.
 
-Cells run in a thread, so that an interrupt, which Jupyter sends as SIGINT, reaches the sandbox while one runs. What a
-sandbox gives back is hostile: HTML and SVG are shown in frames that run nothing (models.py)."""
+Cells run in a thread, so that an interrupt, which Jupyter sends as SIGINT, reaches the sandbox during a cell. Results may
+be hostile: HTML and SVG are shown in frames that run no scripts (models.py)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from ..models import Execution, OutputMessage, Result
 DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 COMPLETIONS_MAX = 200
 INSPECTION_MAX = 20000  # characters
-IDLE_S = 3600  # without a cell: the session of a notebook that was left, or whose kernel was killed, ends
+IDLE_S = 3600  # seconds without a cell, after which the session of an abandoned notebook, or of a killed kernel, ends
 
-# Asked of the interpreter inside, as cells that leave no name behind.
+# Helper cells for completion and inspection; they leave no variables behind.
 COMPLETE = ("print(__import__('json').dumps([match for match in map(__import__('functools').partial("
             "__import__('rlcompleter').Completer(globals()).complete, {text!r}), range({most})) if match]))")
 INSPECT = "print(__import__('pydoc').plain(__import__('pydoc').render_doc({name}))[:{most}])"
@@ -54,8 +54,8 @@ class GloveboxKernel(Kernel):
     # Cells
 
     def _run(self, code: str, listen: Callable[[Any], None]) -> Execution:
-        """Runs a cell in a thread and hands on what it says, here: only one thread may use a socket of Jupyter's. An
-        interrupt goes to the interpreter inside, which keeps its names."""
+        """Runs a cell in a thread. Its output is sent from this thread, since only one thread may use a socket of Jupyter. An
+        interrupt goes to the interpreter inside, which keeps its variables."""
         sandbox = self._opened()
         said: queue.Queue[Any] = queue.Queue()
 
@@ -117,10 +117,10 @@ class GloveboxKernel(Kernel):
                     "traceback": traceback_of(execution.error)}
         return {"status": "ok", "data": found[-1]._repr_mimebundle_() if found else {}, "metadata": {}}
 
-    # Questions
+    # Completion and inspection
 
     def _printed(self, code: str) -> str:
-        """What a helper prints; nothing where it fails, or where no sandbox is there yet to be asked."""
+        """The output of a helper cell; empty if it fails, or if there is no sandbox yet."""
         try:
             execution = self._run(code, lambda item: None) if self._sandbox is not None else None
         except GloveboxError:
@@ -162,7 +162,7 @@ class GloveboxKernel(Kernel):
 
 
 def name_before(code: str, position: int) -> Tuple[int, str]:
-    """Where the dotted name before the cursor begins, and itself."""
+    """Start and text of the dotted name before the cursor."""
     start = position
     while start > 0 and (code[start - 1].isalnum() or code[start - 1] in "._"):
         start -= 1

@@ -26,20 +26,20 @@ def parser() -> Words:
 
 
 class Sandboxes:
-    """One for each policy and template that cells name."""
+    """The sandbox for a policy and template."""
 
     def __init__(self, shell: Any) -> None:
         self.shell = shell
         self.opened: Dict[Tuple[Optional[str], Optional[str]], Sandbox] = {}
 
     def run(self, line: str, cell: str) -> None:
-        """Shows what the cell gives back; `_sandbox` is its Execution afterwards."""
+        """Shows the results of the cell; `_sandbox` is its Execution afterwards."""
         try:
             words = parser().parse_args(shlex.split(line))
         except ValueError as error:
             print(error, file=sys.stderr)
             return
-        except SystemExit:  # --help has said it
+        except SystemExit:  # --help has printed it
             return
         kind = (words.policy, words.template)
         if words.fresh:
