@@ -1,4 +1,4 @@
-"""Which measurements tell three wines apart? 178 wines from one region of Italy, three grapes, thirteen
+"""Which measurements distinguish three kinds of wine? 178 wines from one region of Italy, three grapes, thirteen
 chemical measurements each: the wine recognition data of the UCI repository (Aeberhard and Forina, 1991),
 as it comes with scikit-learn.
 

@@ -8,8 +8,8 @@ import type { ServerEvent } from "./events.js";
 import { findServer } from "./server.js";
 import type { ServerOptions } from "./server.js";
 
-const BODY_MAX = 256 * 1024 * 1024; // bytes of an answer that is read whole: no result is larger
-/** Milliseconds between attempts: a server that was killed is back within them. */
+const BODY_MAX = 256 * 1024 * 1024; // bytes of an answer that is read as a whole: no result is larger
+/** Milliseconds between attempts: a server that was killed is restarted within this time. */
 export const RETRY_PAUSES = [50, 200, 500, 1000, 2000];
 
 export type Body = string | Uint8Array | AsyncIterable<Uint8Array> | undefined;
@@ -24,7 +24,7 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** A path of names, each percent-encoded whole, so that none can lead elsewhere. */
+/** A path of percent-encoded names, so that none can change the path. */
 export function pathOf(...parts: string[]): string {
   return "/" + parts.map((part) => (/^\.+$/.test(part) ? part.replaceAll(".", "%2E") : encodeURIComponent(part))).join("/");
 }
@@ -52,7 +52,7 @@ export function reasonOf(signal: AbortSignal): Error {
   return reason instanceof Error ? reason : new Error("the operation was aborted", { cause: reason });
 }
 
-/** Speaks to one server. */
+/** A client of one server. */
 export class Client {
   #endpoint: Promise<Endpoint> | undefined;
   readonly #options: ServerOptions;
@@ -134,7 +134,7 @@ export class Client {
     });
   }
 
-  /** The whole answer. What may be asked twice is asked again where the connection is lost. */
+  /** The whole answer. An idempotent request is sent again if the connection is lost. */
   async request(method: string, path: string, options: CallOptions = {}): Promise<Answer> {
     const mayRepeat = !isStream(options.body) && (["GET", "HEAD", "DELETE"].includes(method) || "idempotency-key" in (options.headers ?? {}));
     for (let attempt = 0; ; attempt++) {
@@ -183,7 +183,7 @@ function drained(request: NodeJS.WritableStream): Promise<void> {
 
 const NO_TLS = /wrong.version.number|packet.length.too.long|record.layer.failure/i;
 
-/** No connection was made, so that nothing was asked. */
+/** No connection was made, so that no request was sent. */
 function isUnreached(error: NodeJS.ErrnoException): boolean {
   return error.syscall === "connect" || error.syscall === "getaddrinfo" || NO_TLS.test(error.message);
 }
@@ -265,9 +265,9 @@ export class Response {
     for await (const piece of this.pieces()) yield* reader.feed(piece);
   }
 
-  /** Whether the program waits for what comes; else it may end meanwhile. */
+  /** Whether the open stream keeps the program running. */
   hold(isAwaited: boolean): void {
-    if (this.#answer.complete || this.#answer.destroyed) return; // its socket is another request's, or gone
+    if (this.#answer.complete || this.#answer.destroyed) return; // its socket is closed, or used by another request
     if (isAwaited) this.#answer.socket.ref();
     else this.#answer.socket.unref();
   }
@@ -281,7 +281,7 @@ export class Response {
 
 const clients = new Map<string, Client>();
 
-/** The client that is shared by everything in this program that names the same server. */
+/** The client of this program for a server, shared by all callers. */
 export function sharedClient(options: ServerOptions = {}): Client {
   const names = ["GLOVEBOX_URL", "GLOVEBOX_SOCKET", "GLOVEBOX_API_KEY"].map((name) => process.env[name] ?? null);
   const key = JSON.stringify([options.url ?? null, options.socket ?? null, options.apiKey ?? null, ...names]);

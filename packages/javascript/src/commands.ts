@@ -26,9 +26,9 @@ export interface OutputListeners {
 export interface CommandOptions extends OutputListeners {
   envs?: Record<string, string> | undefined;
   cwd?: string | undefined;
-  /** True: it stays open for sendStdin(); text or bytes: all of it. */
+  /** True: stdin stays open for sendStdin(); text or bytes: all of stdin. */
   stdin?: boolean | string | Uint8Array | undefined;
-  /** Seconds, 60 if it is not said; 0 for none. */
+  /** Seconds; default 60, 0 for none. */
   timeout?: number | undefined;
   tag?: string | undefined;
   signal?: AbortSignal | undefined;
@@ -47,7 +47,7 @@ export class CommandHandle implements AsyncIterable<Output> {
   #events: AsyncGenerator<ServerEvent>;
   #row: Row;
   #seen: string;
-  #isOver = false; // its end has been read; the first row may say already that it has ended
+  #isOver = false; // the end event has been read; the first row may already say that the program has ended
   #stdout: string[] = [];
   #stderr: string[] = [];
 
@@ -83,7 +83,7 @@ export class CommandHandle implements AsyncIterable<Output> {
     return typeof this.#row["receipt"] === "string" ? this.#row["receipt"] : undefined;
   }
 
-  /** Undefined while it runs; 128 and its number for a signal. */
+  /** Undefined while it runs; 128 plus the number of a signal. */
   get exitCode(): number | undefined {
     const { exit_code: code, signal } = this.#row;
     if (typeof code === "number") return code;
@@ -222,7 +222,7 @@ export class Commands {
     }
   }
 
-  /** Starts it, and returns at once; without a timeout if none is said. */
+  /** Starts it, and returns at once; by default without a timeout. */
   async start(cmd: string | readonly string[], options: CommandOptions = {}): Promise<CommandHandle> {
     const { stdin = false } = options;
     const handle = await this.begin({
@@ -245,7 +245,7 @@ export class Commands {
     return await CommandHandle.begin(this.#client, this.#place, response);
   }
 
-  /** Those that run; with `all` those that have ended, too. */
+  /** Running programs; with `all` also those that ended recently. */
   async list(options: { all?: boolean } = {}): Promise<ProcessInfo[]> {
     const query = options.all ? { all: "1" } : undefined;
     const { processes } = await this.#client.call<{ processes: Row[] }>("GET", this.#place, undefined, { query });
@@ -259,7 +259,7 @@ export class Commands {
     }));
   }
 
-  /** A handle for a program that runs, by pid, id or tag; output that is still kept comes again. */
+  /** A handle for a running program, by pid, id or tag; output that is still kept is delivered again. */
   async connect(pid: number | string): Promise<CommandHandle> {
     const response = await this.#client.open("GET", `${this.#place}${pathOf(String(pid))}/events`);
     return await CommandHandle.begin(this.#client, this.#place, response);

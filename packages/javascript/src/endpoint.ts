@@ -1,4 +1,4 @@
-/** Where a server listens, and with which key it is spoken to. */
+/** The address of a server, and the key for it. */
 import { Agent as HttpAgent, request as httpRequest } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
@@ -9,7 +9,7 @@ export interface EndpointOptions {
   socket?: string;
   url?: string;
   apiKey?: string | undefined;
-  /** A server of this user's programs, which one of them starts again. */
+  /** A private server, which the programs of this user start again. */
   isPrivate?: boolean;
 }
 
@@ -44,7 +44,7 @@ export class Endpoint {
     return `${this.base.origin}${this.base.pathname.replace(/\/$/, "")}${path}`;
   }
 
-  /** Begins a request; its key is added here and stands nowhere else. */
+  /** Begins a request. The key is added here and is stored nowhere else. */
   request(method: string, path: string, headers: Record<string, string>, answered: (answer: IncomingMessage) => void): ClientRequest {
     const options: RequestOptions = {
       method,

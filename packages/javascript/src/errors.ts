@@ -1,4 +1,4 @@
-/** What can go wrong. Every error is a GloveboxError; `code` is the server's word for it (docs/reference/errors.md). */
+/** The errors. All are GloveboxError; `code` is the code of the server's error (docs/reference/errors.md). */
 
 export interface ErrorFacts {
   code?: string | undefined;
@@ -9,11 +9,11 @@ export interface ErrorFacts {
   cause?: unknown;
 }
 
-/** A request that has no result. A program that fails inside a sandbox is a result, and throws nothing. */
+/** A request has no result. A program that fails inside a sandbox is a result, and throws nothing. */
 export class GloveboxError extends Error {
   readonly code: string;
   readonly status: number | undefined;
-  /** Whose it is: caller, code, limit, policy or glovebox. */
+  /** The cause: caller, code, limit, policy or glovebox. */
   readonly fault: string | undefined;
   /** Whether the same request may succeed later. */
   readonly retryable: boolean;
@@ -30,14 +30,14 @@ export class GloveboxError extends Error {
   }
 }
 
-/** The connection to the server ended before the answer was whole, or there is no server. */
+/** The connection to the server ended before the answer was complete, or there is no server. */
 export class ConnectionLostError extends GloveboxError {
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, { code: "connection", fault: "glovebox", retryable: true, ...facts });
   }
 }
 
-/** The server gave no answer of glovebox. */
+/** The answer is not an answer of glovebox. */
 export class ProtocolError extends GloveboxError {
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, { code: "protocol", fault: "glovebox", ...facts });
@@ -51,20 +51,20 @@ export class TimeoutError extends GloveboxError {
   }
 }
 
-/** The request cannot be understood, or asks for more than a limit or policy allows. */
+/** The request is not valid, or asks for more than a limit or policy allows. */
 export class InvalidArgumentError extends GloveboxError {
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, { code: "bad_request", fault: "caller", ...facts });
   }
 }
 
-/** A valid key is needed, or this one may not do that. */
+/** No valid key was sent, or the key lacks the right. */
 export class AuthenticationError extends GloveboxError {}
-/** Nothing has this name. */
+/** The name does not exist. */
 export class NotFoundError extends GloveboxError {}
 /** The sandbox is not in a state that allows this, such as ended or paused. */
 export class ConflictError extends GloveboxError {}
-/** Everything is in use, or a quota of the key is used up; the same request may succeed later. */
+/** The server is full, or a quota of the key is used up; the same request may succeed later. */
 export class RateLimitError extends GloveboxError {}
 /** The disk or the inodes of the sandbox are used up. */
 export class NotEnoughSpaceError extends GloveboxError {}
@@ -119,7 +119,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null;
 }
 
-/** The error for an answer that is one. */
+/** The error for an answer with an error status. */
 export function errorOf(status: number, body: unknown): GloveboxError {
   const row = isObject(body) ? body["error"] : undefined;
   if (!isObject(row))

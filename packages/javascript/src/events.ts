@@ -1,4 +1,4 @@
-/** Server-sent events, out of pieces of a body. */
+/** Parses server-sent events from the pieces of a body. */
 import { ProtocolError } from "./errors.js";
 
 export interface ServerEvent {
@@ -9,7 +9,7 @@ export interface ServerEvent {
 
 const EVENT_MAX = 64 * 1024 * 1024; // characters of one event: a result with all its outputs
 
-/** Splits lines only at the line ends of the format, since U+2028 and others may stand in JSON. */
+/** Splits lines only at the line ends of the format, since JSON may contain U+2028 and others. */
 export class EventReader {
   #rest = "";
   #kind = "";
@@ -22,7 +22,7 @@ export class EventReader {
     const text = this.#decoder.decode(piece, { stream: true });
     this.#rest += text;
     if (this.#size + this.#rest.length > EVENT_MAX) throw new ProtocolError(`an event is longer than ${EVENT_MAX} characters`);
-    if (!text.includes("\n")) return; // a long line is looked at once, at its end
+    if (!text.includes("\n")) return; // a long line is parsed once, when its end has arrived
     const lines = this.#rest.split("\n");
     this.#rest = lines.pop() ?? "";
     for (const line of lines) {

@@ -28,7 +28,7 @@ export class Files {
     return this.#client.call<T>("POST", `${this.#place}/files:${what}`, json);
   }
 
-  /** Text; what is no UTF-8 is replaced. */
+  /** Text; bytes that are not UTF-8 are replaced. */
   async read(path: string, options?: { format: "text" }): Promise<string>;
   async read(path: string, options: { format: "bytes" }): Promise<Uint8Array>;
   async read(path: string, options: { format: "stream" }): Promise<AsyncIterable<Uint8Array>>;
@@ -38,7 +38,7 @@ export class Files {
     return options.format === "bytes" ? body : body.toString("utf8");
   }
 
-  /** Writes a file whole: it takes the place of what had its name when the last byte is there, or not at all. */
+  /** Writes a whole file: it replaces an old one when the last byte has arrived, or not at all. */
   async write(path: string, data: Content, options: { mode?: number; overwrite?: boolean; signal?: AbortSignal } = {}): Promise<EntryInfo> {
     const query = options.mode === undefined ? undefined : { mode: options.mode.toString(8) };
     const headers = options.overwrite === false ? { "if-none-match": "*" } : undefined;
@@ -52,7 +52,7 @@ export class Files {
     return written;
   }
 
-  /** What is in a folder, sorted by path. Without `limit`, more than 10,000 entries are an error. */
+  /** Lists a folder, sorted by path. Without `limit`, more than 10,000 entries are an error. */
   async list(path = "/workspace", options: { depth?: number; limit?: number } = {}): Promise<EntryInfo[]> {
     const { limit } = options;
     const { entries, truncated } = await this.#call<{ entries: unknown[]; truncated: boolean }>("list", {
@@ -76,7 +76,7 @@ export class Files {
     }
   }
 
-  /** Removes a file, or a folder with what is in it. */
+  /** Removes a file, or a folder with its contents. */
   async remove(path: string): Promise<void> {
     await this.#client.request("DELETE", this.#file(path));
   }
@@ -86,25 +86,25 @@ export class Files {
     return await this.getInfo(newPath);
   }
 
-  /** False if it was there. */
+  /** False if it existed already. */
   async makeDir(path: string): Promise<boolean> {
     if (await this.exists(path)) return false;
     await this.#call("mkdir", { path });
     return true;
   }
 
-  /** A folder as the pieces of a tar. */
+  /** A folder as a tar, in pieces. */
   async downloadDir(path = "/workspace"): Promise<AsyncIterable<Uint8Array>> {
     return (await this.#client.open("GET", `${this.#place}/files:tar`, { query: { path } })).pieces();
   }
 
-  /** A tar into a folder. What of it was skipped: no file, folder or link, or one that would lie outside. */
+  /** Unpacks a tar into a folder. Returns skipped members: not a file, folder or link, or outside the folder. */
   async uploadDir(data: Content, path = "/workspace"): Promise<string[]> {
     const { body } = await this.#client.request("PUT", `${this.#place}/files:tar`, { query: { path }, body: await bodyOf(data) });
     return (JSON.parse(body.toString()) as { skipped: string[] }).skipped;
   }
 
-  /** Changes below a folder, to be iterated over; stop() it when it is not needed any more. */
+  /** An iterator of changes below a folder; stop() it when it is no longer needed. */
   async watchDir(path: string, options: { recursive?: boolean; signal?: AbortSignal } = {}): Promise<Watch> {
     const query = { path, ...(options.recursive ? { recursive: "1" } : {}) };
     return new Watch(await this.#client.open("GET", `${this.#place}/files:watch`, { query, signal: options.signal }));

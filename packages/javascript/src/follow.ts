@@ -1,4 +1,4 @@
-/** Begins a run or cell and gives its events as they come. */
+/** Begins a run or cell and yields its events as they come. */
 import { randomUUID } from "node:crypto";
 
 import { RETRY_PAUSES, pathOf, pause } from "./client.js";
@@ -28,7 +28,7 @@ export function hasListeners(listeners: Listeners): boolean {
   return Boolean(listeners.onStdout ?? listeners.onStderr ?? listeners.onResult ?? listeners.onError);
 }
 
-/** A stream that broke off is resumed behind the last event. Where the caller gives up, by `break`, an error or its signal, the run
+/** A stream that broke off is resumed after the last event. If the caller leaves by `break`, an error or its signal, the run
  * is cancelled. */
 export async function* events(client: Client, path: string, json: unknown, signal?: AbortSignal): AsyncGenerator<RunEvent, void> {
   const headers = { accept: "text/event-stream", "idempotency-key": randomUUID() };
@@ -45,7 +45,7 @@ export async function* events(client: Client, path: string, json: unknown, signa
             ? await client.open("POST", path, { json, headers, signal })
             : await client.open("GET", pathOf("v1", "runs", run, "events"), { headers: last === undefined ? {} : { "last-event-id": last }, signal });
         if ((response.headers["content-type"] ?? "").includes("json")) {
-          // it has ended, and its events are kept no longer
+          // the run has ended, and its events are no longer kept
           hasEnded = true;
           yield { type: "end", execution: new Execution(JSON.parse((await response.read()).toString()) as Record<string, unknown>) };
           return;

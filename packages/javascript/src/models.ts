@@ -1,4 +1,4 @@
-/** What comes back: executions and their results, files, commands, sandboxes. All of it is what code inside a sandbox has written. */
+/** The values that calls return: executions and their results, files, commands, sandboxes. Code inside a sandbox wrote them. */
 
 type Row = Record<string, unknown>;
 
@@ -42,7 +42,7 @@ function numberOf(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;
 }
 
-/** One value or display of a cell, in every form that it has. Pictures are base64. */
+/** One value or display of a cell, in all its formats. Pictures are base64. */
 export class Result {
   readonly text: string | undefined;
   readonly html: string | undefined;
@@ -59,7 +59,7 @@ export class Result {
   /** The numbers of a figure (docs/cells.md). */
   readonly chart: Chart | undefined;
   readonly metadata: Row;
-  /** Forms of other MIME types. */
+  /** Formats with other MIME types. */
   readonly extra: Row;
   /** Whether it is the value of the last expression. */
   readonly isMainResult: boolean;
@@ -85,14 +85,14 @@ export class Result {
     this.isMainResult = row["main"] === true;
   }
 
-  /** Names of the forms that it has. */
+  /** Names of its formats. */
   formats(): string[] {
     const names = (Object.keys(FORMS) as (keyof typeof FORMS)[]).filter((name) => this[name] !== undefined);
     return [...names, ...(this.chart ? ["chart"] : []), ...Object.keys(this.extra).sort()];
   }
 }
 
-/** What was printed, as it came. */
+/** The output, in pieces as it came. */
 export interface OutputMessage {
   line: string;
   error: boolean;
@@ -202,7 +202,7 @@ export class Execution {
     return this.results.find((result) => result.isMainResult)?.text;
   }
 
-  /** How it ended, and what to do about it, in a few lines for people and models. */
+  /** How it ended, and what to do, in a few lines for people and models. */
   explain(): string {
     const lines: string[] = [];
     const row = this.raw["error"] ? rowOf(this.raw["error"]) : undefined;
@@ -220,7 +220,7 @@ export class Execution {
 
 type FileType = "file" | "dir" | "link" | "other";
 
-/** A file or folder of a sandbox. `mode` is its permissions as a number. A link has a `target`, and the type of what that is. */
+/** A file or folder of a sandbox. `mode` is its permissions as a number. A link has a `target`, and the type of its target. */
 export interface EntryInfo {
   name: string;
   path: string;
@@ -234,7 +234,7 @@ export interface EntryInfo {
 
 const TYPES: Readonly<Record<string, FileType>> = { file: "file", folder: "dir", link: "link" };
 
-/** Of a row of the server; `folder`: what its path is relative to. */
+/** Makes one from a row of the server; its path is relative to `folder`. */
 export function entryOf(value: unknown, folder?: string): EntryInfo {
   const row = rowOf(value);
   const relative = textOf(row["path"]) ?? "";
@@ -252,13 +252,13 @@ export function entryOf(value: unknown, folder?: string): EntryInfo {
   };
 }
 
-/** Where a path lies inside: a relative one below /workspace; "./" and "//" say nothing. */
+/** The absolute path inside: a relative one is below /workspace; "./" and "//" are removed. */
 export function absolute(path: string): string {
   const parts = (path.startsWith("/") ? path : `/workspace/${path}`).split("/");
   return `/${parts.filter((part) => part !== "" && part !== ".").join("/")}`;
 }
 
-/** A change below a watched folder: create, write, remove, rename, mode; lost: changes were missed. */
+/** A change below a watched folder: create, write, remove, rename, mode; lost: events were missed. */
 export interface FilesystemEvent {
   name: string;
   type: string;
@@ -327,7 +327,7 @@ export function bytesOf(row: Row): Buffer {
   return encoded === undefined ? Buffer.from(textOf(row["data"]) ?? "") : Buffer.from(encoded, "base64");
 }
 
-/** `name` or `name_base64` of a request, as the data needs it. */
+/** The member `name` or, for data that is not UTF-8, `name_base64` of a request. */
 export function textFields(name: string, data: string | Uint8Array): Record<string, string> {
   if (typeof data === "string") return { [name]: data };
   const bytes = Buffer.from(data);

@@ -1,4 +1,4 @@
-/** Names of options: one that is misspelt is refused, since JavaScript itself does not look. */
+/** Checks names of options: a misspelt one is refused, since JavaScript itself would ignore it. */
 import { InvalidArgumentError } from "./errors.js";
 
 export type Names<T> = Record<keyof T, true>;
@@ -9,7 +9,7 @@ export function checkOptions<T extends object>(options: T, names: Names<Required
     throw new InvalidArgumentError(`there is no option ${JSON.stringify(wrong)}; there are ${Object.keys(names).join(", ")}`);
 }
 
-/** Of a timeout in seconds, as the limit wall_ms has it. */
+/** A timeout in seconds as the limit wall_ms. */
 export function milliseconds(timeout: number): number {
   if (!(timeout > 0 && timeout < Infinity))
     throw new InvalidArgumentError(`timeout is a number of seconds above 0, not ${timeout}; without it the policy's limit holds`);

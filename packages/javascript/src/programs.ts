@@ -7,7 +7,7 @@ export interface Programs {
   archive: string;
 }
 
-/** `undefined` where that package is not installed. */
+/** `undefined` if that package is not installed. */
 export async function packedPrograms(): Promise<Programs | undefined> {
   const name = `glovebox-sandbox-${process.platform}-${process.arch}`;
   try {

@@ -1,4 +1,4 @@
-/** Runs in a fresh sandbox each. */
+/** Runs, each in a fresh sandbox. */
 import { createHash } from "node:crypto";
 
 import { pathOf, sharedClient } from "./client.js";
@@ -19,7 +19,7 @@ export interface RunOptions extends ServerOptions, Listeners {
   /** Seconds that the code may run. */
   timeout?: number | undefined;
   envs?: Record<string, string> | undefined;
-  /** What it finds: path and content. */
+  /** Input files: path and content. */
   files?: Record<string, string | Uint8Array> | undefined;
   stdin?: string | Uint8Array | undefined;
   policy?: string | undefined;
@@ -57,12 +57,12 @@ function requestOf(code: string, options: RunOptions): Row {
   };
 }
 
-/** Runs code in a sandbox of its own, which is gone afterwards. */
+/** Runs code in a fresh sandbox, which is removed afterwards. */
 export async function run(code: string, options: RunOptions = {}): Promise<Execution> {
   const client = options.client ?? sharedClient(options);
   const json = requestOf(code, options);
   if (hasListeners(options)) return await follow(client, "/v1/runs", json, options, options.signal);
-  // A caller that gives up closes the connection, and the server cancels the run.
+  // If the caller aborts, the connection is closed, and the server cancels the run.
   return new Execution(await client.call("POST", "/v1/runs", json, { signal: options.signal }));
 }
 
@@ -71,7 +71,7 @@ export function stream(code: string, options: RunOptions = {}): AsyncGenerator<R
   return events(options.client ?? sharedClient(options), "/v1/runs", requestOf(code, options), options.signal);
 }
 
-/** Runs each of the codes in a sandbox of its own, eight at once (`atOnce`); results in the order of the codes. */
+/** Runs each element of `codes` in a fresh sandbox, eight at once (`atOnce`); results have the same order. */
 export async function map(codes: Iterable<string>, options: RunOptions & { atOnce?: number } = {}): Promise<Execution[]> {
   const { atOnce = 8, ...rest } = options;
   const rows = [...codes];
@@ -84,7 +84,7 @@ export async function map(codes: Iterable<string>, options: RunOptions & { atOnc
   return results;
 }
 
-/** The bytes of a file that a run has made, compared with their hash. */
+/** The bytes of a file that a run has made, after a check of their hash. */
 export async function download(artifact: Artifact, options: ServerOptions & { client?: Client } = {}): Promise<Uint8Array> {
   const client = options.client ?? sharedClient(options);
   const digest = artifact.sha256.replace(/^.*:/, "");

@@ -19,9 +19,9 @@ type Row = Record<string, unknown>;
 export interface SandboxOptions extends ServerOptions {
   /** What is installed in it. */
   template?: string | undefined;
-  /** What it may do; the server's default if it is not said. */
+  /** What it may do; default: the server's. */
   policy?: string | undefined;
-  /** Seconds that it lives, whatever happens. */
+  /** Seconds until it ends in any case. */
   timeout?: number | undefined;
   /** Seconds without use after which it ends. */
   idleTimeout?: number | undefined;
@@ -38,10 +38,10 @@ export interface SandboxOptions extends ServerOptions {
 export interface RunCodeOptions extends Listeners {
   language?: string | undefined;
   context?: CodeContext | string | undefined;
-  /** Seconds that the code may run; beyond that `execution.limit` says so. */
+  /** Seconds that the code may run; `execution.limit` says if it took longer. */
   timeout?: number | undefined;
   limits?: Row | undefined;
-  /** What its output must be (docs/expectations.md). */
+  /** Rules for its output (docs/output-validation.md). */
   expect?: unknown;
   /** The id of an approval. */
   approval?: string | undefined;
@@ -101,7 +101,7 @@ export class Sandbox implements AsyncDisposable {
     return new Sandbox(client, await client.call("POST", "/v1/sessions", json, { headers: { "idempotency-key": randomUUID() } }));
   }
 
-  /** A sandbox that exists, by its id. One that is paused is resumed. */
+  /** An existing sandbox, by its id. A paused one is resumed. */
   static async connect(sandboxId: string, options: ServerOptions & { client?: Client } = {}): Promise<Sandbox> {
     const client = clientOf(options);
     const row = await client.call("GET", pathOf("v1", "sessions", sandboxId));
@@ -114,7 +114,7 @@ export class Sandbox implements AsyncDisposable {
     return sandbox;
   }
 
-  /** The sandboxes that live, the newest first; with `state` those of that state, or `all`. */
+  /** Running and paused sandboxes, the newest first; with `state` those of that state, or `all`. */
   static async list(options: ServerOptions & { client?: Client; metadata?: Record<string, string>; state?: string } = {}): Promise<SandboxInfo[]> {
     const client = clientOf(options);
     const query: Record<string, string> = { limit: "100", ...(options.state === undefined ? {} : { state: options.state }) };
@@ -139,12 +139,12 @@ export class Sandbox implements AsyncDisposable {
     return [`${this.#place}${pathOf("contexts", name, "run")}`, given({ code, limits, expect: options.expect, approval: options.approval })];
   }
 
-  /** Runs a cell: names stay for the next one, the value of the last expression and open figures come back. What goes wrong inside
-   * is in `execution.error`; an error is thrown where there is no result. */
+  /** Runs a cell: variables are kept for the next one; the value of the last expression and open figures come back. Errors of the
+   * code are in `execution.error`; an error is thrown only if there is no result. */
   async runCode(code: string, options: RunCodeOptions = {}): Promise<Execution> {
     const [path, json] = this.#cell(code, options);
     if (hasListeners(options)) return await follow(this.#client, path, json, options, options.signal);
-    // A caller that gives up closes the connection, and the server interrupts the cell.
+    // If the caller aborts, the connection is closed, and the server interrupts the cell.
     return new Execution(await this.#client.call("POST", path, json, { signal: options.signal }));
   }
 
@@ -179,7 +179,7 @@ export class Sandbox implements AsyncDisposable {
     await this.#context("POST", context, "/restart");
   }
 
-  /** KeyboardInterrupt for the cell that runs; false if none does. */
+  /** Raises KeyboardInterrupt in the running cell; false if none runs. */
   async interrupt(context: CodeContext | string = "python"): Promise<boolean> {
     const { body } = await this.#context("POST", context, "/interrupt");
     return (JSON.parse(body.toString()) as { interrupted: boolean }).interrupted;
@@ -189,7 +189,7 @@ export class Sandbox implements AsyncDisposable {
     return await this.#client.request(method, `${this.#place}${pathOf("contexts", typeof context === "string" ? context : context.id)}${what}`);
   }
 
-  // --- its life ---
+  // --- pause, deadlines, end ---
 
   async getInfo(): Promise<SandboxInfo> {
     return infoOf(await this.#client.call("GET", this.#place));
@@ -204,19 +204,19 @@ export class Sandbox implements AsyncDisposable {
     }
   }
 
-  /** It lives for so many seconds from now on. */
+  /** Sets the time until it ends, in seconds from now. */
   async setTimeout(seconds: number): Promise<void> {
     await this.#client.call("PATCH", this.#place, { ttl_seconds: seconds });
   }
 
-  /** Changes its deadlines, in seconds from now on, and its metadata, all of them at once. */
+  /** Changes its deadlines, in seconds from now, and its metadata, in one request. */
   async update(options: { timeout?: number; idleTimeout?: number; metadata?: Record<string, string> }): Promise<SandboxInfo> {
     const json = given({ ttl_seconds: options.timeout, idle_seconds: options.idleTimeout, metadata: options.metadata });
     return infoOf(await this.#client.call("PATCH", this.#place, json));
   }
 
-  /** Everything in it stands still, and keeps its memory, until resume() or connect(). With keep "files" its programs end, and only the
-   * files stay. */
+  /** Stops all programs in it, which keep their memory, until resume() or connect(). With keep "files" the programs end, and only
+   * the files are kept. */
   async pause(options: { keep?: "memory" | "files" } = {}): Promise<void> {
     await this.#client.request("POST", `${this.#place}/pause`, { query: options.keep === undefined ? undefined : { keep: options.keep } });
   }
@@ -248,7 +248,7 @@ export class Sandbox implements AsyncDisposable {
     return made;
   }
 
-  /** Keeps variables and files as they are now, for rollback() and branch(). */
+  /** Saves variables and files, for rollback() and branch(). */
   async checkpoint(name = `checkpoint-${randomUUID().slice(0, 8)}`, options: { context?: string } = {}): Promise<Checkpoint> {
     return checkpointOf(await this.#client.call("POST", `${this.#place}/checkpoints`, given({ name, context: options.context })));
   }
@@ -266,7 +266,7 @@ export class Sandbox implements AsyncDisposable {
     await this.#client.call("POST", `${this.#place}${pathOf("checkpoints", id, "rollback")}`, {});
   }
 
-  /** Ends it, with everything in it. It may have ended before. */
+  /** Ends the sandbox; no error if it has ended already. */
   async close(): Promise<void> {
     await this.kill();
   }
@@ -288,7 +288,7 @@ export class Sandbox implements AsyncDisposable {
     await this.close();
   }
 
-  /** Where a server that listens inside on this port is reached; send getPortToken() as X-Glovebox-Port-Token. */
+  /** The URL of a server that listens inside on this port; send getPortToken() as X-Glovebox-Port-Token. */
   async getUrl(port: number, path = "/"): Promise<string> {
     return (await this.#client.endpoint()).url(`${this.#place}/ports/${port}${path}`);
   }

@@ -10,7 +10,7 @@ import { GloveboxError, InvalidArgumentError, UnavailableError } from "./errors.
 import { packedPrograms } from "./programs.js";
 
 const START_SECONDS = 30;
-const IDLE_SECONDS = 300; // a private server ends when nobody has used it for that long
+const IDLE_SECONDS = 300; // without use, after which a private server ends
 
 export interface ServerOptions {
   /** As https://host:8443. */
@@ -41,7 +41,7 @@ function usualSockets(): string[] {
   return [...(own ? [`${own}/glovebox/glovebox.sock`] : []), `${state}/run/glovebox.sock`, "/run/glovebox/glovebox.sock"];
 }
 
-/** Whether a server that this user may speak to listens there. */
+/** Whether a server listens there to which this user may connect. */
 export function listens(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const peer = connect(path);
@@ -69,7 +69,7 @@ function findProgram(name: string): string | undefined {
   return undefined;
 }
 
-/** The folder of this user's private server, which nobody else can look into. */
+/** The folder of this user's private server, which no other user may read. */
 function privateFolder(): string {
   const base = process.env["XDG_RUNTIME_DIR"];
   const user = process.getuid?.() ?? -1;
@@ -85,8 +85,8 @@ function privateFolder(): string {
   return folder;
 }
 
-// Runs under the lock of the folder, as a program of its own: Node.js has no flock(2). Of programs that start at once one starts
-// the server; the others find it listening. The template that comes with the programs becomes one of this user's, if there is none.
+// Runs under the lock of the folder, as a program of its own: Node.js has no flock(2). If several programs start at once, one
+// starts the server, and the others find it listening. Imports the package's template for this user, if there is none.
 const STARTER = `
 const { spawn, spawnSync } = require("node:child_process"), fs = require("node:fs"), net = require("node:net");
 const [program, path, log, idle, seconds, archive] = JSON.parse(process.env.GLOVEBOX_STARTER);

@@ -1,10 +1,10 @@
-/** Tools for models: their definitions as OpenAI, Anthropic, Gemini and the AI SDK want them, and a handler that runs what they ask for. */
+/** Tools for models: definitions in the formats of OpenAI, Anthropic, Gemini and the AI SDK, and a handler that runs the calls. */
 import { GloveboxError, InvalidArgumentError } from "./errors.js";
 import type { Execution } from "./models.js";
 import { Sandbox } from "./sandbox.js";
 import type { SandboxOptions } from "./sandbox.js";
 
-const ANSWER_MAX = 20_000; // characters that a model is given
+const ANSWER_MAX = 20_000; // characters of an answer to the model
 
 interface Schema {
   type: "object";
@@ -32,15 +32,15 @@ const FORMATS = ["openai", "anthropic", "gemini"] as const;
 export type ToolFormat = (typeof FORMATS)[number];
 
 export interface ToolsOptions extends SandboxOptions {
-  /** Those that are offered; all of them if it is not said. */
+  /** Names of the tools to offer; default: all. */
   names?: readonly ToolName[] | undefined;
-  /** One that is kept by the caller; else one of its own is made when it is first needed. */
+  /** A sandbox that the caller keeps; else one is made at the first use. */
   sandbox?: Sandbox | undefined;
-  /** Said to the model behind the description of execute_python, as what is installed and whether there is a network. */
+  /** Text appended to the description of execute_python, for example what is installed and whether there is a network. */
   constraints?: string | undefined;
 }
 
-/** What `tool` and `jsonSchema` of the package `ai` do. */
+/** `tool` and `jsonSchema` of the package `ai`. */
 export interface AiSdk<Tool> {
   tool: (definition: never) => Tool;
   jsonSchema: (schema: never) => unknown;
@@ -51,7 +51,7 @@ export function shown(execution: Execution, limit = ANSWER_MAX): string {
   const parts = [execution.stdout];
   for (const result of execution.results) parts.push(result.text ?? `[${result.formats().join(", ")}]`);
   if (execution.stderr) parts.push(`stderr:\n${execution.stderr}`);
-  // that of a program which failed is what stands in stderr
+  // the traceback of a failed program is in stderr
   if (execution.error) parts.push(execution.error.name === "ProgramFailed" ? "" : execution.error.traceback, execution.explain());
   else if (execution.denials.length > 0) parts.push(execution.explain());
   for (const artifact of execution.artifacts) parts.push(`file: ${artifact.path} (${artifact.bytes} bytes)`);
@@ -136,7 +136,7 @@ export class Tools implements AsyncDisposable {
     );
   }
 
-  /** The answer for the model. A mistake of the model gets an answer, too; rejects if there is no server. */
+  /** The answer for the model, also to its mistakes; rejects if there is no server. */
   async handler(name: string, input: unknown): Promise<string> {
     let values: unknown = input;
     if (typeof input === "string") {

@@ -42,7 +42,7 @@ _here = threading.local()
 
 
 def in_order(function: Callable[[Any], T], items: Iterable[Any], at_once: int) -> List[T]:
-    """The function's results for all items. After the first exception, or Ctrl-C, no further call begins, and running ones end."""
+    """The function's results for all items. After an exception, or Ctrl-C, no further call begins, and running ones end."""
     from concurrent.futures import ThreadPoolExecutor
     scope = Scope()
 
