@@ -54,10 +54,10 @@ static uint64_t now_us(void)
     return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
 }
 
-/* Huge pages where all of one is written: fewer faults, and no memory more. A virtual machine may
- * have given free memory back to its host, and gets that again in blocks of 2 MiB: each huge page
- * waits for the host then, while pages of 4 KiB are often still there. So none is asked for any
- * more once a piece took long (docs/decisions/0174). */
+/* Asks for a huge page where all of it is written: fewer page faults, and no more memory. A virtual
+ * machine may have given free memory back to its host, and gets it again in blocks of 2 MiB: each
+ * huge page then waits for the host, while pages of 4 KiB are often still there. So huge pages are
+ * not asked for any more once reading a piece was slow (docs/decisions/0174). */
 static void read_large(const struct image_run *run)
 {
     static bool huge_is_slow;
@@ -86,7 +86,7 @@ void fill_areas(const struct plan *plan)
     for (uint64_t left = plan->head.runs; left > 0;) {
         unsigned count = left < IMAGE_BATCH ? (unsigned) left : IMAGE_BATCH;
         image_read(runs, count * sizeof *runs);
-        unsigned first = 0; /* whose bytes have not been read */
+        unsigned first = 0; /* the first run whose bytes have not been read */
         for (unsigned i = 0; i < count; i++) {
             const char *fault = run_fault(plan, &at, &runs[i]);
             if (fault)

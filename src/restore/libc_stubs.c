@@ -1,4 +1,4 @@
-/* libc_stubs.c - what compilers call without being asked to. */
+/* libc_stubs.c - functions that compilers call by themselves, also without a C library. */
 #include <stddef.h>
 
 void *memcpy(void *restrict to, const void *restrict from, size_t size);

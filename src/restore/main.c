@@ -1,8 +1,8 @@
-/* main.c - glovebox-restore: becomes the program that an image was taken of.
+/* main.c - glovebox-restore: becomes the process that an image was taken of (contract/image.h).
  *
- * It holds no right that the program will not have, and nothing of it stays but a page that is not
- * can touch. What the kernel knows of the program the program puts back itself:
- * interpreter/image/state.c. */
+ * It runs with the rights of the restored program and no others. The last step jumps into that
+ * program, which unmaps glovebox-restore (interpreter/image/image.c) and restores its own signals,
+ * limits and descriptors (interpreter/image/state.c). */
 #include "restore/restore.h"
 #include "restore/syscalls.h"
 
@@ -10,13 +10,13 @@
 
 enum { STACK_BYTES = 64 << 10 };
 
-extern const char __executable_start[], _end[]; /* of the linker: where this program lies */
+extern const char __executable_start[], _end[]; /* set by the linker: bounds of this program */
 
 char restore_stack[STACK_BYTES] __attribute__((aligned(16)));
 static struct plan plan;
 static int32_t objects[IMAGE_OBJECTS_MAX];
 
-/* The stack that the kernel gave us goes with everything else. */
+/* Switches to restore_stack: the stack that the kernel made is unmapped by clear_space(). */
 #if defined __x86_64__
 __asm__(".globl _start\n_start:\n\tlea restore_stack+65536(%rip), %rsp\n\txor %ebp, %ebp\n\t"
         "call restore\n\thlt");
@@ -25,7 +25,7 @@ __asm__(".globl _start\n_start:\n\tadrp x1, restore_stack\n\t"
         "add x1, x1, :lo12:restore_stack\n\tadd x1, x1, #16, lsl #12\n\tmov sp, x1\n\t"
         "mov x29, #0\n\tbl restore");
 #endif
-_Static_assert(STACK_BYTES == 65536, "_start says it in numbers");
+_Static_assert(STACK_BYTES == 65536, "_start has this number in assembly");
 
 void give_up(const char *what, const char *about, long os)
 {
@@ -53,12 +53,12 @@ void give_up(const char *what, const char *about, long os)
         (void) kernel(SYS_exit_group, IMAGE_EXIT_FAILED);
 }
 
-static void hold_signals(void)
+static void block_signals(void)
 {
     uint64_t all = ~UINT64_C(0);
     long result = kernel(SYS_rt_sigprocmask, SIG_SETMASK, (long) &all, 0, sizeof all);
     if (kernel_failed(result))
-        give_up("cannot hold signals back", NULL, -result);
+        give_up("cannot block signals", NULL, -result);
 }
 
 static void read_plan(void)
@@ -71,20 +71,20 @@ static void read_plan(void)
         give_up("there is no image:", none.why, 0);
     const char *fault = head_fault(&plan.head);
     if (fault)
-        give_up("cannot take this image:", fault, 0);
+        give_up("cannot restore this image:", fault, 0);
     image_read(plan.areas, plan.head.areas * sizeof plan.areas[0]);
     image_read(plan.names, plan.head.names);
     fault = plan_fault(&plan);
     if (fault)
-        give_up("cannot take this image:", fault, 0);
+        give_up("cannot restore this image:", fault, 0);
 }
 
 _Noreturn void restore(void);
 _Noreturn void restore(void)
 {
     if ((uint64_t) __executable_start != IMAGE_RESTORE_FROM)
-        give_up("was linked to another place", NULL, 0);
-    hold_signals();
+        give_up("was linked to a wrong address", NULL, 0);
+    block_signals();
     (void) kernel(SYS_close_range, IMAGE_FD_IMAGE + 1, ~0U, 0);
     read_plan();
     uint64_t page = plan.head.page, end = ((uint64_t) _end + page - 1) & ~(page - 1);

@@ -1,12 +1,11 @@
-/* plan.c - is it an address space that can be made? Every number of the image is looked at here,
- * once, before it is used. */
+/* plan.c - checks every number of an image before it is used: can this address space be made? */
 #include "restore/restore.h"
 
 #include <stdbool.h>
 #include <sys/mman.h>
 
-/* What programs can use everywhere: 47 bits on x86-64 less a page that it keeps free, 48 on
- * aarch64. Below the first lies vm.mmap_min_addr. */
+/* The addresses that every program can use: 47 bits on x86-64, less one page that the kernel keeps
+ * free; 48 bits on aarch64. vm.mmap_min_addr forbids the lowest page. */
 #if defined __aarch64__
 #define USER_TO (UINT64_C(1) << 48)
 #else
@@ -41,11 +40,11 @@ static const char *special_fault(const struct image_head *head)
             continue;
         if (!is_range(one->start, one->end, head->page) || one->end - one->start > SPECIAL_MAX ||
             is_ours(one->start, one->end))
-            return "the kernel's own pages lie where they cannot";
+            return "the vdso pages have invalid addresses";
         for (unsigned other = 0; other < i; other++)
             if (overlaps(one->start, one->end, head->specials[other].start,
                          head->specials[other].end))
-                return "the kernel's own pages overlap";
+                return "the vdso pages overlap";
     }
     return NULL;
 }
@@ -53,18 +52,18 @@ static const char *special_fault(const struct image_head *head)
 const char *head_fault(const struct image_head *head)
 {
     if (memcmp(head->magic, IMAGE_MAGIC, sizeof head->magic) != 0)
-        return "it is no image";
+        return "it is not an image";
     if (head->version != IMAGE_VERSION)
-        return "it is an image of another version";
-    uint32_t page = head->page; /* a wrong one the kernel will not map */
+        return "its format has another version";
+    uint32_t page = head->page; /* if it is not the kernel's, mmap(2) fails later */
     if (head->machine != IMAGE_MACHINE || page < 4096 || page > 65536 || (page & (page - 1)) != 0)
         return "it is an image of another machine";
     if (head->areas == 0 || head->areas > IMAGE_AREAS_MAX)
-        return "it has no memory, or too many pieces of it";
+        return "it has no memory areas, or too many";
     if (head->names == 0 || head->names > IMAGE_NAMES_MAX)
         return "it has no names, or too many";
     if (head->bytes % page != 0 || head->runs > head->bytes / page)
-        return "its bytes are no whole pages";
+        return "its contents are not whole pages";
     return special_fault(head);
 }
 
@@ -74,14 +73,14 @@ static const char *file_fault(const struct plan *plan, const struct image_area *
     if (area->name >= plan->head.names || (area->name != 0) != needs_name)
         return "a file has no name";
     if (needs_name && plan->names[area->name] != '/')
-        return "a file's name does not begin at the root";
+        return "a file's path is not absolute";
     if (area->offset % plan->head.page != 0 || area->offset > (UINT64_C(1) << 62))
-        return "a file begins amid a page";
+        return "a file's offset is not at a page boundary";
     if (area->kind == IMAGE_SHARED &&
         (area->object >= IMAGE_OBJECTS_MAX || area->size > OBJECT_MAX || area->offset > area->size))
         return "shared memory is too large";
     if (area->kind == IMAGE_OPEN && area->is_filled)
-        return "a file that is shared comes with bytes";
+        return "it has contents for a shared file";
     return NULL;
 }
 
@@ -89,15 +88,15 @@ static const char *area_fault(const struct plan *plan, const struct image_area *
 {
     const struct image_head *head = &plan->head;
     if (!is_range(area->start, area->end, head->page))
-        return "memory lies outside of what programs can use";
+        return "memory lies outside of the address space of programs";
     if (is_ours(area->start, area->end))
-        return "memory lies where glovebox-restore works";
+        return "memory overlaps that of glovebox-restore";
     for (unsigned i = 0; i < IMAGE_SPECIALS; i++)
         if (overlaps(area->start, area->end, head->specials[i].start, head->specials[i].end))
-            return "memory lies on the kernel's own pages";
+            return "memory overlaps the vdso pages";
     if (area->kind < IMAGE_MEMORY || area->kind > IMAGE_OPEN || area->is_filled > 1 ||
         (area->protect & ~(PROT_READ | PROT_WRITE | PROT_EXEC)) != 0)
-        return "memory is of no known kind";
+        return "memory has an unknown kind or protection";
     return file_fault(plan, area);
 }
 
@@ -107,14 +106,14 @@ const char *plan_fault(const struct plan *plan)
     uint64_t last = 0;
     bool can_resume = false, has_stack = false, has_thread = false;
     if (plan->names[0] != '\0' || plan->names[head->names - 1] != '\0')
-        return "a name has no end";
+        return "a name does not end with NUL";
     for (unsigned i = 0; i < head->areas; i++) {
         const struct image_area *area = &plan->areas[i];
         const char *fault = area_fault(plan, area);
         if (fault)
             return fault;
         if (area->start < last)
-            return "pieces of memory overlap";
+            return "memory areas overlap";
         last = area->end;
         can_resume |=
             (area->protect & PROT_EXEC) && head->resume >= area->start && head->resume < area->end;
@@ -124,13 +123,13 @@ const char *plan_fault(const struct plan *plan)
         has_thread |=
             (area->protect & PROT_WRITE) && head->thread >= area->start && head->thread < area->end;
     }
-    return can_resume && has_stack && has_thread ? NULL : "it says nowhere how to go on";
+    return can_resume && has_stack && has_thread ? NULL : "it has no valid point to resume at";
 }
 
 const char *run_fault(const struct plan *plan, struct progress *progress,
                       const struct image_run *run)
 {
-    static const char fault[] = "bytes of the image belong nowhere";
+    static const char fault[] = "the image has contents that fit no memory area";
     const struct image_head *head = &plan->head;
     if (run->start % head->page != 0 || run->bytes == 0 || run->bytes % head->page != 0 ||
         run->start < progress->end || run->bytes > head->bytes - progress->bytes)

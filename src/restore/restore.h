@@ -5,41 +5,41 @@
 
 #include <stddef.h>
 
-/* What was read of the image before its bytes: the plan of the address space. */
+/* The plan of the address space: what an image holds before the contents of memory. */
 struct plan {
     struct image_head head;
     struct image_area areas[IMAGE_AREAS_MAX];
     char names[IMAGE_NAMES_MAX];
 };
 
-/* Says in one line what is wrong, about what (NULL: nothing) and the errno behind it (0: none). */
+/* Prints one line, `what about (error os)`, and exits. `about` may be NULL, `os` 0. */
 _Noreturn void give_up(const char *what, const char *about, long os);
 
-/* Reads exactly so many bytes of the image. */
+/* Reads exactly `bytes` bytes of the image. */
 void image_read(void *into, size_t bytes);
 
-/* What is wrong with a head, and with the plan as a whole, in words; NULL if nothing is. Looks at
- * numbers and touches nothing else, so that it can be tried with anything. */
+/* Say what is wrong with a head, and with the plan as a whole; NULL if nothing is. They only
+ * compare numbers, so that a test can call them with any input. */
 const char *head_fault(const struct image_head *head);
 const char *plan_fault(const struct plan *plan);
 
-/* How far the runs have come: in which area the last one lay, where it ended, the bytes of all. */
+/* The runs that have been checked: area and end of the last one, bytes of all. */
 struct progress {
     unsigned area;
     uint64_t end;
     uint64_t bytes;
 };
 
-/* The same for a run, which comes after those before it. */
+/* Says what is wrong with the next run, NULL if nothing is; runs must ascend. */
 const char *run_fault(const struct plan *plan, struct progress *progress,
                       const struct image_run *run);
 
-/* Everything that the kernel gave this process goes, but the program itself, which ends at `end`;
- * the kernel's own pages go where the image had them. */
+/* Unmaps everything but this program, which ends at `end`, and moves the vdso pages to where the
+ * image had them. */
 void clear_space(const struct plan *plan, uint64_t end);
 
-/* Makes the address space of the plan; then reads the batches of runs into it; then sets its final
- * protection. Gives the descriptors of shared memory, IMAGE_OBJECTS_MAX of them, -1 if unused. */
+/* Called in this order: map the areas of the plan, read the runs into them, set their final
+ * protection. `objects` receives IMAGE_OBJECTS_MAX descriptors of shared memory, -1 if unused. */
 void map_areas(const struct plan *plan, int32_t *objects);
 void fill_areas(const struct plan *plan);
 void protect_areas(const struct plan *plan);

@@ -1,4 +1,4 @@
-/* space.c - the address space, from that of this program to that of the image. */
+/* space.c - replaces the address space of this process with that of the image. */
 #include "restore/restore.h"
 #include "restore/syscalls.h"
 
@@ -14,7 +14,7 @@
 
 enum { RANGES_MAX = 64, MAPS_MAX = 32768 };
 
-/* While pages are moved they wait here: behind any break that the kernel can have given us. */
+/* The vdso pages are moved by way of here, behind any break that the kernel can have chosen. */
 #define WAITING_FROM (IMAGE_RESTORE_TO - (UINT64_C(16) << 20))
 
 struct range {
@@ -45,12 +45,12 @@ static size_t read_maps(char *text)
 {
     long file = kernel(SYS_openat, AT_FDCWD, (long) "/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (kernel_failed(file))
-        give_up("cannot see its own memory", NULL, -file);
+        give_up("cannot open /proc/self/maps", NULL, -file);
     size_t size = 0;
     for (;;) {
         long got = kernel(SYS_read, file, (long) (text + size), (long) (MAPS_MAX - size));
         if (kernel_failed(got) || size == MAPS_MAX)
-            give_up("cannot see its own memory", NULL, -got);
+            give_up("cannot read /proc/self/maps", NULL, -got);
         if (got == 0)
             break;
         size += (size_t) got;
@@ -59,9 +59,9 @@ static size_t read_maps(char *text)
     return size;
 }
 
-/* What lies where: the kernel's own pages into `specials`, the rest, which is to go, into `rest`.
- * Gives how many those are. */
-static unsigned look_around(uint64_t end, struct range *specials, struct range *rest)
+/* Finds the vdso pages (`specials`), and what is to be unmapped (`rest`). Returns the count of
+ * `rest`. */
+static unsigned find_ranges(uint64_t end, struct range *specials, struct range *rest)
 {
     static char maps[MAPS_MAX];
     size_t size = read_maps(maps);
@@ -74,7 +74,7 @@ static unsigned look_around(uint64_t end, struct range *specials, struct range *
         struct range range = { .start = read_hex(&line) };
         line++;
         range.end = read_hex(&line);
-        bool is_special = range.start >> 63; /* [vsyscall]: every process has it, for good */
+        bool is_special = range.start >> 63; /* [vsyscall]: the same in every process */
         for (unsigned i = 0; i < IMAGE_SPECIALS && !is_special; i++)
             if ((is_special = ends_with(line, stop, image_specials[i])))
                 specials[i] = range;
@@ -82,7 +82,7 @@ static unsigned look_around(uint64_t end, struct range *specials, struct range *
         if (is_special || is_self)
             continue;
         if (count == RANGES_MAX)
-            give_up("has more memory than it was given", NULL, 0);
+            give_up("has too many mappings in /proc/self/maps", NULL, 0);
         rest[count++] = range;
     }
     return count;
@@ -96,14 +96,14 @@ static void move(uint64_t from, uint64_t to, uint64_t bytes, const char *name)
         give_up("cannot move", name, -at);
 }
 
-/* Twice, since where one has to go another may still be. */
+/* Moves each in two steps, since another of them may still lie at its new place. */
 static void move_specials(const struct image_head *head, const struct range *now)
 {
     uint64_t waits[IMAGE_SPECIALS], at = WAITING_FROM;
     for (unsigned i = 0; i < IMAGE_SPECIALS; i++) {
         uint64_t bytes = now[i].end - now[i].start;
         if (bytes != head->specials[i].end - head->specials[i].start)
-            give_up("the image is of another kernel, by its", image_specials[i], 0);
+            give_up("the image is of another kernel, by the size of", image_specials[i], 0);
         waits[i] = at;
         if (bytes > 0)
             move(now[i].start, at, bytes, image_specials[i]);
@@ -114,8 +114,8 @@ static void move_specials(const struct image_head *head, const struct range *now
             move(waits[i], head->specials[i].start, now[i].end - now[i].start, image_specials[i]);
 }
 
-/* The break of the program would be ours, far from its heap. With a page behind it that is taken
- * it cannot grow, and a C library maps memory instead (interpreter/image/state.c). */
+/* The break of this process lies far from the heap of the restored program. A page mapped behind it
+ * makes brk(2) fail, and malloc() uses mmap(2) instead (interpreter/image/state.c). */
 static void close_break(uint64_t page)
 {
     uint64_t at = (uint64_t) kernel(SYS_brk, 0);
@@ -123,43 +123,44 @@ static void close_break(uint64_t page)
     long result = kernel(SYS_mmap, (long) at, (long) page, PROT_NONE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (kernel_failed(result) || at < IMAGE_RESTORE_FROM || at + page > WAITING_FROM)
-        give_up("cannot close its break", NULL, kernel_failed(result) ? -result : 0);
+        give_up("cannot map the page behind its break", NULL, kernel_failed(result) ? -result : 0);
 }
 
 void clear_space(const struct plan *plan, uint64_t end)
 {
     static struct range rest[RANGES_MAX];
     struct range specials[IMAGE_SPECIALS] = { { 0 } };
-    unsigned count = look_around(end, specials, rest);
+    unsigned count = find_ranges(end, specials, rest);
     for (unsigned i = 0; i < count; i++) {
         long result =
             kernel(SYS_munmap, (long) rest[i].start, (long) (rest[i].end - rest[i].start));
         if (kernel_failed(result))
-            give_up("cannot leave its memory", NULL, -result);
+            give_up("cannot unmap its memory", NULL, -result);
     }
     move_specials(&plan->head, specials);
     close_break(plan->head.page);
 }
 
-/* A file of the template is the very one, or code and data would be mixed from two versions. */
+/* Refuses a file of the template that has changed: code and data of two versions would be mixed. */
 static void compare_file(const struct image_area *area, const char *name, long file)
 {
     struct stat now = { 0 };
     long result = kernel(SYS_fstat, file, (long) &now);
     if (kernel_failed(result))
-        give_up("cannot look at", name, -result);
+        give_up("cannot read the attributes of", name, -result);
     if (area->kind == IMAGE_OPEN) {
         if (!S_ISREG(now.st_mode) || (uint64_t) now.st_size < area->size)
-            give_up("a file that is mapped has become smaller:", name, 0);
+            give_up("a mapped file has become smaller:", name, 0);
         return;
     }
     int64_t changed = (int64_t) now.st_ctim.tv_sec * 1000000000 + now.st_ctim.tv_nsec;
     if (now.st_dev != area->device || now.st_ino != area->inode ||
         (uint64_t) now.st_size != area->size || changed != area->changed_ns)
-        give_up("another file lies at", name, 0);
+        give_up("this file has changed since the image was taken:", name, 0);
 }
 
-/* Neighbours are mostly of one file: it is opened once for them. NULL: that was the last. */
+/* Gives the area's file. Neighbouring areas mostly map the same one, so the last file stays open;
+ * area NULL closes it. */
 static long file_of(const struct plan *plan, const struct image_area *area)
 {
     static long file = -1;
@@ -234,7 +235,7 @@ static void map_area(const struct plan *plan, const struct image_area *area, int
         break;
     }
     if (!(area->protect & PROT_WRITE) && !area->is_filled)
-        flags |= MAP_NORESERVE; /* room that was not asked for yet */
+        flags |= MAP_NORESERVE; /* address space that is reserved, not memory that is used */
     long at = kernel(SYS_mmap, (long) area->start, (long) (area->end - area->start), protect, flags,
                      file, file < 0 ? 0 : (long) area->offset);
     if (kernel_failed(at) || (uint64_t) at != area->start)

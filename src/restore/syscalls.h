@@ -1,6 +1,5 @@
-/* syscalls.h - system calls, and what else no C can say: this program has no C library, since one
- * would own a thread pointer, a heap and an rseq area that the restored program wants for itself.
- */
+/* syscalls.h - system calls and jumps, in assembly. This program has no C library: one would set a
+ * thread pointer, a heap and an rseq area, which must be those of the restored program. */
 #pragma once
 
 #include <stdint.h>
@@ -21,14 +20,14 @@ static inline long kernel_call(long number, const long a[6])
     return result;
 }
 
-/* Sets the thread pointer; the result of the kernel. */
+/* Sets the thread pointer. Returns 0 or -errno. */
 static inline long kernel_set_thread(uint64_t thread)
 {
     enum { SET_FS = 0x1002 }; /* arch_prctl(2), ARCH_SET_FS */
     return kernel_call(SYS_arch_prctl, (long[6]){ SET_FS, (long) thread });
 }
 
-/* Goes on at `place` with this stack, as if it had been called with two arguments. */
+/* Jumps to `place` with this stack, as a call of a function with two arguments. */
 _Noreturn static inline void kernel_jump(uint64_t place, uint64_t stack, uint64_t first,
                                          uint64_t second)
 {
@@ -77,7 +76,7 @@ _Noreturn static inline void kernel_jump(uint64_t place, uint64_t stack, uint64_
 }
 
 #else
-#error "this processor is not known"
+#error "this processor is not supported"
 #endif
 
 /* kernel(SYS_x, arguments…): the result, or -errno. */
