@@ -1,26 +1,24 @@
-/* agent.h - what gloveboxd and glovebox-init say to each other over one stream.
+/* agent.h - the protocol of gloveboxd and glovebox-init, over one stream.
  *
- * A frame is a header and `size` bytes of payload; numbers are little-endian; no host path ever
- * crosses, and no descriptor but the end of a pipe with IMAGE, SAVE, LOAD and AGENT_START_RESTORE:
- * what a branch copies goes from sandbox to sandbox without a stop (160 MiB cost ten times as much
- * as frames). It comes with the first byte of its frame, one at most, and is closed where it is not
- * waits for it. Over a virtual machine's socket those bytes would have to flow by DATA. From the
- * moment code of the user runs, gloveboxd treats every frame as hostile: sizes are bounded here,
- * kinds and ids are checked against what was asked. Paths of PUT are relative to the sandbox's own
- * root or /workspace, without leading slash; init resolves them beneath that folder and through no
- * link.
+ * A frame is a header and `size` bytes of payload; numbers are little-endian. No frame holds a path
+ * of the host. IMAGE, SAVE, LOAD and AGENT_START_RESTORE come with one descriptor, the end of a
+ * pipe, so that a branch copies from sandbox to sandbox directly (as frames, 160 MiB cost ten times
+ * as much). It is sent with the first byte of its frame; a descriptor that no frame expects is
+ * closed. As soon as code of the user runs, gloveboxd treats every frame as hostile: sizes are
+ * bounded here, kinds and ids are checked against what was asked. Paths of PUT are relative to the
+ * sandbox's root or /workspace, without leading slash; init resolves them beneath that folder and
+ * follows no link.
  *
  * Paths of a session's operations (READ and what follows it, LIST, MAKE, MOVE, REMOVE) begin with
- * "/", or are relative to /workspace; no part of them is empty, "." or "..". Links on the way lead
- * where they lead inside, never out: the sandbox's root is the root of the resolution. What is
- * written, moved or removed is the name itself, not what a link of that name leads to. Nothing of
- * /proc is served.
+ * "/", or are relative to /workspace; no part of them is empty, "." or "..". Links in a path are
+ * resolved with the sandbox's root as root, so none leads out. WRITE, MOVE and REMOVE act on the
+ * name itself, not on what a link of that name leads to. Nothing below /proc is served.
  *
- * An operation ends with DONE. What flows, flows by credit: READ, PACK, WATCH, CONNECT and programs
- * with AGENT_START_CREDIT send as many bytes as were granted, with the order and by CREDIT. To a
- * connection and to a program's stdin AGENT_WINDOW bytes may be on their way; init grants more by
- * CREDIT. Frames for an operation that has ended mean nothing and are not answered, so that both
- * sides may end one at the same time. */
+ * An operation ends with DONE. Streams are bounded by credit: READ, PACK, WATCH, CONNECT and
+ * programs with AGENT_START_CREDIT send as many bytes as the order and later CREDITs have granted.
+ * To a connection and to a program's stdin AGENT_WINDOW bytes may be on their way; init grants more
+ * by CREDIT. Frames for an operation that has ended are ignored, so that both sides may end one at
+ * the same time. */
 #pragma once
 
 #include <stdbool.h>
@@ -59,24 +57,24 @@ enum agent_kind {
     AGENT_COLLECT, /* struct agent_collect; FILE, DATA…, END for each artifact, SKIPPED for
                        others; DONE */
     AGENT_MEASURE, /* MEASURED */
-    AGENT_GET,     /* was a READ without credit; not served */
+    AGENT_GET,     /* obsolete: a READ without credit; not served */
     AGENT_LIST,    /* struct agent_list + path: ENTRY…; DONE; E2BIG if there were more */
     AGENT_MAKE,    /* path of a folder, parents included; DONE */
     AGENT_MOVE,    /* two paths, NUL between them; DONE */
     AGENT_REMOVE,  /* path, folders with what is in them; DONE */
     AGENT_RESIZE,  /* struct agent_size of the terminal of process `id`; DONE */
-    AGENT_CREDIT,  /* struct agent_amount: so many bytes more may come from process or operation
-                       `id`; no answer */
+    AGENT_CREDIT,  /* struct agent_amount: process or operation `id` may send so many more bytes; no
+                       answer */
     AGENT_EXECUTE, /* struct agent_execute + strings + code, for the forked interpreter `id`;
                        EXECUTED */
-    AGENT_KEEP,    /* no payload, no answer: the sandbox is a session's. Nothing is its main
-                       program any more: what else runs goes on when an interpreter ends */
+    AGENT_KEEP,    /* no payload, no answer: the sandbox is a session's. It has no main program from
+                       now on: other programs go on when an interpreter ends */
     /* struct agent_collect: when the code of the forked interpreter has ended, or at a STOP, init
      * does what STOP and COLLECT ask for, once, without waiting in between: STOPPED, FILE…, DONE
      * with this id. */
     AGENT_CONCLUDE,
-    AGENT_BOUND, /* struct agent_bound: no control group counts this; before any code. USED follows
-                    when there is something to tell */
+    AGENT_BOUND, /* struct agent_bound: limits that no control group enforces; before any code. USED
+                    follows when there is news */
 
     /* Operations of a session: DONE ends each. */
     AGENT_READ = 40, /* struct agent_read + path: FILE, DATA…, END */
@@ -94,15 +92,15 @@ enum agent_kind {
     /* Each comes with one end of a pipe. */
     AGENT_IMAGE = 49, /* for the forked interpreter `id`, which runs no cell now: it forks, and the
                           child writes its image (image.h). EXECUTED when it has forked, with the
-                          errno as exit code; DONE if it could not be asked. The bytes come, and
-                          end, later */
-    AGENT_SAVE,       /* what can be written here, the places' own folders and what is in them, as
-                          a tar with paths from the root: SKIPPED…; DONE when it is written */
-    AGENT_LOAD,       /* the same tar: it takes the place of what is there; DONE */
+                          errno as exit code; DONE if it could not be asked. The child writes the
+                          bytes later, and closes the pipe */
+    AGENT_SAVE,       /* the writable places, with their contents, as a tar with paths from the
+                          root: SKIPPED…; DONE when it is written */
+    AGENT_LOAD,       /* such a tar, which replaces what is in those places; DONE */
 
     /* init -> gloveboxd */
     AGENT_HELLO = 64,        /* struct agent_hello: first frame, before anything else */
-    AGENT_DONE,              /* struct agent_done + text: the operation `id` ended, well or badly */
+    AGENT_DONE,              /* struct agent_done + text: the operation `id` succeeded or failed */
     AGENT_STARTED,           /* struct agent_started */
     AGENT_OUTPUT,            /* bytes of stdout (stream 1) or stderr (2) of process `id` */
     AGENT_EXITED,            /* struct agent_exited: after the last OUTPUT of that process */
@@ -118,8 +116,9 @@ enum agent_kind {
     AGENT_EXECUTED,          /* struct agent_executed: after the last RESULT of that execution; in a
                                  session a MEASURED of the same id goes before it. From the interpreter a
                                  VALUE and EXECUTED may come in one message */
-    AGENT_USED,        /* struct agent_used, of the whole sandbox; before an end that it explains */
-    AGENT_OPENED = 96, /* the operation stands: bytes may flow */
+    AGENT_USED, /* struct agent_used, of the whole sandbox; it comes before an end that it explains
+                 */
+    AGENT_OPENED = 96, /* the operation has begun: bytes may be sent */
     AGENT_CHANGE,      /* struct agent_change + path below the watched folder */
 };
 
@@ -140,20 +139,20 @@ enum {
     AGENT_START_STDIN_FILE = 2, /* stdin is the file /run/stdin, else nothing (/dev/null) */
     AGENT_START_STDIN_PIPE = 4, /* stdin comes by DATA frames */
     AGENT_START_TERMINAL = 8,   /* a pseudo terminal instead of pipes */
-    /* Output comes by credit, AGENT_START_GRANT to begin with. Without the flag it comes as it is
-     * printed. EXITED follows once all output of the program has been taken. */
+    /* Output is sent by credit, which begins with AGENT_START_GRANT bytes; without the flag, as it
+     * is printed. EXITED follows when all output of the program has been sent. */
     AGENT_START_CREDIT = 16,
     AGENT_START_GRANT = 262144,
     /* It runs cells as a forked interpreter does, by lines over its descriptor 3: for each EXECUTE
-     * it reads the path of the code's file; it answers with lines of AGENT_LINE_MAX bytes:
+     * it reads the path of the code's file; it answers with lines of at most AGENT_LINE_MAX bytes:
      *     V JSON, D JSON, E JSON   a RESULT; v, d, e: a piece of it that is not the last
      *     X NUMBER                 EXECUTED, with this exit code */
     AGENT_START_CELLS = 32,
     AGENT_LINE_MAX = 32768,
-    /* It becomes an interpreter: glovebox-restore, that finds the image on its descriptor 4, and on
-     * 3 the socket over which a forked interpreter speaks. What it says first is a RESULT,
-     * {"threads", "descriptors"}: how many of them the image could not carry, and EXECUTED: it
-     * lives, and waits for a cell. */
+    /* It becomes an interpreter: glovebox-restore, with the image on its descriptor 4 and the
+     * control socket of a forked interpreter on 3. The interpreter first sends a RESULT,
+     * {"threads", "descriptors"}: how many of them the image could not hold; and EXECUTED: it is
+     * restored, and waits for a cell. */
     AGENT_START_RESTORE = 64,
 };
 
@@ -203,8 +202,8 @@ struct agent_flow {
 enum { AGENT_WATCH_DEEP = 1 /* folders below it too, and those made later */ };
 
 struct agent_watch {
-    uint64_t credit; /* bytes of CHANGE frames: when they are used up changes are lost, and that is
-                        told by a CHANGE of AGENT_CHANGE_LOST */
+    uint64_t credit; /* bytes of CHANGE frames: when they are used up, changes are lost, and a
+                        CHANGE of AGENT_CHANGE_LOST says so */
     uint32_t flags;
     uint32_t reserved;
 };
@@ -215,14 +214,14 @@ struct agent_connect {
     uint16_t reserved[3];
 };
 
-/* The numbers of E2B's and inotify's words for it. */
+/* What has happened to a path; the kinds are those of E2B's watch events. */
 enum agent_change_what {
     AGENT_CHANGE_CREATE = 1, /* made, or moved to here */
     AGENT_CHANGE_WRITE,
     AGENT_CHANGE_REMOVE,
     AGENT_CHANGE_RENAME, /* moved away from this name */
     AGENT_CHANGE_MODE,
-    AGENT_CHANGE_LOST, /* the path is empty: changes were missed, look again */
+    AGENT_CHANGE_LOST, /* the path is empty: changes were missed, list the folder again */
 };
 
 struct agent_change {
@@ -246,8 +245,8 @@ struct agent_hello {
 };
 
 struct agent_done {
-    int32_t os;                 /* errno, 0 = well; the text behind it says what failed */
-    uint32_t is_of_the_program; /* 1: execve() refused it; what is around it went well */
+    int32_t os;                 /* errno, 0 = success; the text behind it says what failed */
+    uint32_t is_of_the_program; /* 1: execve() refused the program; every other step succeeded */
 };
 
 struct agent_started {
@@ -295,40 +294,40 @@ struct agent_skipped {
 /* Disk figures of the sandbox's own file system. */
 struct agent_measured {
     uint64_t disk_bytes;      /* in use now */
-    uint64_t disk_peak_bytes; /* highest seen (looked at every 20 ms and at every end) */
+    uint64_t disk_peak_bytes; /* highest seen (measured every 20 ms and at every end) */
     uint64_t inodes;
     uint64_t inodes_peak;
-    uint32_t disk_was_full; /* 1: a look found no byte free */
+    uint32_t disk_was_full; /* 1: a measurement found no byte free */
     uint32_t inodes_were_full;
     uint32_t processes; /* programs alive, init not counted */
     uint32_t reserved;
 };
 
-/* What init has to hold itself; 0: a control group does. */
+/* Limits that init enforces itself; 0: a control group does. */
 struct agent_bound {
     uint64_t memory_bytes;
     uint64_t processes;
 };
 
-/* Since the sandbox began, as far as init's looks have seen it. */
+/* Since the sandbox began, as init has measured it from time to time. */
 struct agent_used {
     uint64_t memory_peak_bytes;
-    uint64_t memory_kills; /* processes that init has killed for it */
+    uint64_t memory_kills; /* processes that init has killed for the memory limit */
     uint64_t processes_peak;
-    uint64_t processes_full; /* times that looks found as many as are granted */
+    uint64_t processes_full; /* measurements that found as many processes as are allowed */
 };
 
 struct agent_denial {
     uint32_t call; /* system call number (x86-64 table of the host's architecture) */
-    int32_t os;    /* what it was answered with */
+    int32_t os;    /* the errno that it got */
     uint64_t arguments[6];
     uint32_t pid;
     uint32_t reserved;
 };
 
 /* How code is run by a forked interpreter. A script ends the interpreter; a cell leaves its names
- * for the next one. PRIME runs harmless code of the kernel's own, without output or trace, so that
- * what comes next finds its pages copied: for the parked sandboxes that will be taken first. */
+ * for the next one. PRIME runs code of glovebox's own, without output or effect, so that the next
+ * code does not wait for page faults: for the parked sandboxes that will be taken first. */
 enum agent_mode { AGENT_MODE_SCRIPT = 1, AGENT_MODE_CELL, AGENT_MODE_PRIME };
 
 enum {
@@ -337,11 +336,11 @@ enum {
 };
 
 /* Followed by the strings, each ended by NUL: working folder, path of the file (both absolute,
- * inside; a cell may leave the folder empty and stays where it is, and the path, and is called
- * <cell N> then), then `arguments` (sys.argv: the first is the path of the code), then `variables`
- * (NAME=value: the whole environment, not additions; a cell may give none and keeps what it has);
- * then `code_size` bytes of code. Code that does not fit into one frame is PUT into the file that
- * the first argument names, and code_size is 0. */
+ * inside; for a cell, an empty folder leaves it where it is, and without a path it is named
+ * <cell N>), then `arguments` (sys.argv: the first is the path of the code), then `variables`
+ * (NAME=value: the whole environment, not additions; a cell with none keeps its environment); then
+ * `code_size` bytes of code. Code that does not fit into one frame is PUT into the file that the
+ * first argument names, and code_size is 0. */
 struct agent_execute {
     uint32_t mode;  /* enum agent_mode */
     uint32_t flags; /* AGENT_EXECUTE_* */
@@ -355,8 +354,7 @@ struct agent_interpreter_ready {
     int32_t os;   /* errno of what failed, 0 = every wall stands; the text behind it says what */
 };
 
-/* A RESULT frame holds a piece of one JSON object; the pieces up to and with the one that says LAST
- * make it whole.
+/* A RESULT frame holds a piece of one JSON object; the piece with `last` completes it.
  *   VALUE and DISPLAY  {"data": {"text/plain": "…", "image/png": "base64…", …}, "metadata": {…},
  *                      "chart": {…}, "id": "…", "update": true}; all but "data" may be missing
  *   ERROR              {"name", "value", "traceback",
@@ -375,11 +373,12 @@ struct agent_result {
 struct agent_executed {
     int32_t exit_code; /* of a script: -1 if a signal ends it; of a cell: 0, or 1 if it raised */
     int32_t signal;    /* 0, or the signal that the interpreter ends itself with (SIGINT) */
-    uint32_t ends;     /* 1: the interpreter goes away now */
+    uint32_t ends;     /* 1: the interpreter ends now */
     uint32_t count;    /* number of this execution in the interpreter, from 1 */
 };
 
-/* Code that plays our interpreter may say anything: is this the end of a script? Both sides ask. */
+/* Is this how a script can end? Code of the user can send any frame in the interpreter's name, so
+ * both init and gloveboxd check. */
 static inline bool agent_is_end(const struct agent_executed *executed)
 {
     bool is_signal = executed->signal > 0 && executed->signal <= 64;

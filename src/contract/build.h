@@ -1,9 +1,9 @@
 /* build.h - what glovebox-spawner asks of a template's fork server, and what the new init reports.
  *
- * The fork server is glovebox-init in its first role: it already stands in the template's root, as
- * root of a mapped user namespace. For each BUILD_SANDBOX it clones itself into fresh namespaces;
- * the clone walks the recipe (init/recipe.c) and becomes pid 1 of the sandbox. SEQPACKET, as
- * spawn.h. */
+ * The fork server is glovebox-init in its first role: its root is already that of the template, and
+ * it is root of a mapped user namespace. For each BUILD_SANDBOX it clones itself into new
+ * namespaces; the clone follows the recipe (init/recipe.c) and is pid 1 of the sandbox. Messages
+ * are packets on a SEQPACKET socket, as in spawn.h. */
 #pragma once
 
 #include "base/error.h"
@@ -16,8 +16,8 @@ enum build_kind {
     BUILD_ZYGOTE, /* spawner -> fork server: struct build_zygote; fd: the zygote's socket */
     BUILD_READY,  /* init -> spawner over its own report socket: struct build_ready; with
                      SPAWN_FORKED four fds: stdin, stdout, stderr, control of the interpreter */
-    BUILD_EXPECT, /* spawner -> init over that socket, later: struct spawn_inject, one more
-                     interpreter comes; BUILD_READY with its four fds */
+    BUILD_EXPECT, /* spawner -> init over that socket, later: struct spawn_inject, for one more
+                     interpreter; answered by BUILD_READY with its four fds */
 };
 
 enum { BUILD_FILTER_MAX = 4096 }; /* instructions; the kernel's own bound (BPF_MAXINSNS) */
@@ -33,7 +33,7 @@ struct build_sandbox {
     uint32_t groups; /* how many procs files of each kind follow */
     uint32_t open_files;
     uint32_t disabled_walls_low; /* test builds only: bits of enum wall that are disabled */
-    uint32_t tenant;             /* whose it is: only it may get what a sandbox had before */
+    uint32_t tenant;             /* resources of an ended sandbox are reused for the same only */
     uint32_t reserved;           /* 0 */
     uint64_t processes;
     uint64_t disk_bytes;
@@ -48,7 +48,7 @@ struct build_zygote {
 };
 
 struct fork_server_ready {
-    error err; /* code ERR_NONE if it stands in its root */
+    error err; /* code ERR_NONE if it has entered the template's root */
 };
 
 struct build_cloned {

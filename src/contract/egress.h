@@ -2,8 +2,8 @@
  *
  * One SEQPACKET socket, one peer; a message is a packet (base/packet.h) with a struct of exactly
  * its size. A channel is the egress of one sandbox: the sockets that listen inside its network
- * namespace, and the rules for what may pass. Rules come first, one a packet, then the channel is
- * opened and nothing about it changes any more. Names are in canonical form (base/host_name.h):
+ * namespace, and the rules for what may pass. Rules come first, one a packet; then the channel is
+ * opened, and its rules do not change any more. Names are in canonical form (base/host_name.h):
  * lower case, no dot at the end. Ports are in host order, addresses as in6_addr (IPv4 mapped). */
 #pragma once
 
@@ -35,7 +35,7 @@ enum egress_kind {
     EGRESS_HELLO = 1, /* struct egress_hello, once */
     EGRESS_RECORD,    /* struct egress_record: a connection has ended, or something was refused */
     EGRESS_CLOSED,    /* struct egress_closed: no record of this channel follows */
-    EGRESS_TOLD,      /* struct egress_closed: all that had ended when TELL came has been told */
+    EGRESS_TOLD,      /* struct egress_closed: answers TELL, after the records of all that ended */
     EGRESS_AUTHORITY, /* struct egress_authority, in pieces: of a channel with intercepted rules */
     EGRESS_BEGUN,     /* struct egress_record: a connection may pass; only while WATCH says so */
 
@@ -45,7 +45,7 @@ enum egress_kind {
     EGRESS_CLOSE,     /* struct egress_channel: ends its connections -> EGRESS_CLOSED */
     EGRESS_TELL,      /* struct egress_channel: -> EGRESS_TOLD, once; the channel goes on */
     EGRESS_ENDPOINT,  /* struct egress_endpoint: comes before the rules that lead to it */
-    EGRESS_WATCH,     /* struct egress_watch: whether beginnings are reported, of all channels */
+    EGRESS_WATCH,     /* struct egress_watch: whether EGRESS_BEGUN is sent, for all channels */
 };
 
 struct egress_hello {
@@ -75,11 +75,11 @@ struct egress_rule {
     uint16_t endpoint;           /* with EGRESS_AT_ENDPOINT: which of those that came before */
 };
 
-/* Where "http://NAME.endpoint/" leads: one upstream, shown headers that code never sees. */
+/* Where "http://NAME.endpoint/" leads: one upstream, which gets headers that code never sees. */
 struct egress_endpoint {
     uint32_t channel;
     uint32_t rate;    /* requests a minute, of all channels together; 0: as many as come */
-    uint32_t idle_ms; /* without a byte either way; never 0 */
+    uint32_t idle_ms; /* longest time without a byte in either direction; never 0 */
     uint16_t port;
     uint16_t is_tls;
     uint16_t header_count; /* that must be added; their values are glovebox-egress's own */
@@ -158,8 +158,8 @@ struct egress_record {
     char path[EGRESS_PATH_SIZE];
 };
 
-/* A piece of the certificate (PEM) that the sandbox has to trust before its code can speak TLS with
- * the hosts of its intercepted rules. The key stays with glovebox-egress. */
+/* A piece of the certificate (PEM) that the sandbox has to trust, so that its code can use TLS with
+ * the hosts of intercepted rules. The private key stays in glovebox-egress. */
 struct egress_authority {
     uint32_t channel;
     uint16_t from, size;

@@ -1,12 +1,11 @@
-/* image.h - how an interpreter is written down, so that another process can go on as it.
+/* image.h - the format of process images: an interpreter's memory, from which it is restored.
  *
  * interpreter/image/image.c writes an image, glovebox-restore reads it. Both run inside a sandbox,
- * with the rights of the user's code and no others: an image may hold anything, and what it makes
- * of its reader is what code inside can do anyway. The reader looks at every number before it uses
- * it, so that a broken image ends with a line that says so and never in a process that is nearly
- * right.
+ * with the rights of the user's code and no others: a hostile image makes its reader do nothing
+ * that code in the sandbox could not do anyway. The reader checks every number before it uses it,
+ * so that a damaged image gives an error message, and never a process that is partly restored.
  *
- * The stream, which may be a file; numbers as the processor has them, without gaps:
+ * The stream, which may be a file; numbers in the processor's byte order, without padding:
  *     struct image_head
  *     struct image_area    head.areas times, ascending: the address space
  *     names                head.names bytes: paths, each ended by NUL
@@ -14,18 +13,18 @@
  *                          struct image_run, then the bytes of each
  *     struct image_end
  *
- * Only memory is in it. What the kernel knows of the process besides (signals, descriptors, the
- * working folder, limits) the interpreter notes in its own memory before it is written down, and
- * puts it back itself when it wakes (interpreter/image/state.c): the reader knows nothing of it.
+ * An image holds only memory. The other state that the kernel keeps (signals, descriptors, working
+ * folder, limits) the interpreter saves in its own memory before the image is written, and restores
+ * itself afterwards (interpreter/image/state.c): the reader knows nothing of it.
  *
- * Images are read by the same build on the same kernel that wrote them: by a branch, and by
- * checkpoints, which end with gloveboxd. IMAGE_VERSION guards against anything else.
+ * Images are read by the same build on the same kernel that wrote them, for branches and
+ * checkpoints, which do not outlive gloveboxd. IMAGE_VERSION guards against anything else.
  *
  * glovebox-restore takes no arguments. Its descriptors 0, 1 and 2 become those of the program, 3
  * (IMAGE_FD_CONTROL) its control socket, 4 (IMAGE_FD_IMAGE) is the image. Files that the program
  * has open or mapped below /workspace, /tmp, /home/user, /run and /dev/shm must be in their places
- * before it is started. If the image cannot be restored it says why in one line on stderr and exits
- * with IMAGE_EXIT_FAILED; else it is the program, and nothing of it is left. */
+ * before it is started. If the image cannot be restored, it says why in one line on stderr and
+ * exits with IMAGE_EXIT_FAILED; else it has become the program. */
 #pragma once
 
 #include <stdbool.h>
@@ -48,9 +47,9 @@ enum {
     IMAGE_EXIT_FAILED = 125,
 };
 
-/* Where glovebox-restore lies (meson.build links it there) and works. Nothing that a C library, a
- * kernel or a runtime places by itself comes here; an image with something here is refused. The
- * kernel puts the break (brk(2)) of a program at most 1 GiB behind it. */
+/* The addresses of glovebox-restore (meson.build links it there) and of its work space. Kernels, C
+ * libraries and runtimes place nothing here by themselves; an image with memory here is refused.
+ * The kernel puts the break (brk(2)) of a program at most 1 GiB behind it. */
 #if defined __aarch64__
 #define IMAGE_RESTORE_FROM UINT64_C(0x2a00000000)
 #define IMAGE_MACHINE      183 /* EM_AARCH64 */
@@ -74,11 +73,11 @@ struct image_head {
     uint64_t names; /* bytes */
     uint64_t runs;
     uint64_t bytes; /* of all runs */
-    /* void resume(uint64_t end, const int32_t *objects): where it goes on. glovebox-restore ends at
-     * `end` and is still there; objects[i] is a descriptor of shared memory i, -1: there is none.
-     */
+    /* Address of void resume(uint64_t end, const int32_t *objects), which goes on in the restored
+     * program. glovebox-restore, still mapped, ends at `end`; objects[i] is a descriptor of shared
+     * memory i, or -1. */
     uint64_t resume;
-    uint64_t stack;  /* whose stack pointer is this, aligned for a call */
+    uint64_t stack;  /* stack pointer for resume(), aligned for a call */
     uint64_t thread; /* thread pointer: fs on x86-64, tpidr_el0 on aarch64 */
     struct image_special specials[IMAGE_SPECIALS]; /* in the order of image_specials */
 };
@@ -86,10 +85,10 @@ struct image_head {
 static const char *const image_specials[IMAGE_SPECIALS] = { "[vvar]", "[vvar_vclock]", "[vdso]" };
 
 enum image_kind {
-    IMAGE_MEMORY = 1, /* private; what no run fills is zero */
+    IMAGE_MEMORY = 1, /* private; zero where no run fills it */
     IMAGE_STACK,      /* the same, grows downwards */
-    IMAGE_FILE,       /* private, of a file of the template; runs are what was changed in it */
-    IMAGE_SHARED,     /* shared; `object` numbers what is mapped, perhaps in several places */
+    IMAGE_FILE,       /* private, of a file of the template; runs are the pages that were changed */
+    IMAGE_SHARED,     /* shared; `object` is its number, since several areas may map the same */
     IMAGE_OPEN,       /* shared, of a file that is found by its path */
 };
 
@@ -102,8 +101,8 @@ struct image_area {
     uint32_t is_filled; /* 1: there are runs for it */
     uint32_t object;    /* of IMAGE_SHARED */
     uint32_t name;      /* where the path begins among the names; 0: it has none */
-    /* IMAGE_FILE must be this very file. IMAGE_OPEN, IMAGE_SHARED: there are so many bytes at
-     * least. Else zero. */
+    /* IMAGE_FILE: all three must be those of the file. IMAGE_OPEN, IMAGE_SHARED: `size` is the
+     * least size. Else zero. */
     uint64_t device, inode, size;
     int64_t changed_ns; /* ctime since 1970 */
 };
@@ -113,7 +112,7 @@ struct image_run {
     uint64_t bytes; /* whole pages */
 };
 
-/* In the place of a head, and of all that follows: why there is no image. */
+/* Takes the place of the whole image: why there is none. */
 struct image_none {
     char magic[8]; /* IMAGE_NONE */
     char why[sizeof(struct image_head) - 8];
@@ -124,9 +123,8 @@ struct image_end {
     uint64_t bytes; /* as in the head */
 };
 
-/* For programs that keep images: is this the beginning and the end of a whole one? `size` bytes lie
- * between the first of the head and the last of the end. That its inside makes sense is seen when
- * it is restored. */
+/* For programs that keep images: do this head and this end belong to a complete one of `size`
+ * bytes, both included? The rest is checked when it is restored. */
 static inline bool image_is_whole(const struct image_head *head, const struct image_end *end,
                                   uint64_t size)
 {

@@ -1,7 +1,8 @@
-/* notify.h - what gloveboxd hands to glovebox-notify, and what comes back.
+/* notify.h - what gloveboxd sends to glovebox-notify, and what it answers.
  *
  * One SEQPACKET socket, one peer; a message is a packet (base/packet.h) with a struct of exactly
- * its size. gloveboxd never waits: what the socket does not take is dropped and counted. */
+ * its size. gloveboxd never waits: a message that the socket does not accept is dropped and
+ * counted. */
 #pragma once
 
 #include <stdint.h>
@@ -16,7 +17,7 @@ enum {
 enum notify_kind {
     /* notify -> daemon */
     NOTIFY_HELLO = 1, /* struct notify_hello, once */
-    NOTIFY_OUTCOME,   /* struct notify_outcome: how it went with one of them */
+    NOTIFY_OUTCOME,   /* struct notify_outcome: whether an event was delivered */
 
     /* daemon -> notify */
     NOTIFY_EVENT = 32, /* struct notify_event: to the webhook */
@@ -31,7 +32,7 @@ struct notify_hello {
 };
 
 struct notify_event {
-    char id[NOTIFY_ID_SIZE]; /* the same however often it is sent: who gets it twice can tell */
+    char id[NOTIFY_ID_SIZE]; /* the same each time it is sent, so that receivers see repetitions */
     uint32_t size;           /* of the body */
     char body[NOTIFY_BODY_SIZE];
 };
@@ -43,7 +44,7 @@ enum notify_end {
     NOTIFY_FAILED,  /* this attempt; another one follows */
     NOTIFY_GAVE_UP, /* after the last attempt, or since the answer forbids another */
     NOTIFY_DROPPED, /* too many wait already */
-    NOTIFY_LOST,    /* gloveboxd's own word: glovebox-notify ended with them */
+    NOTIFY_LOST,    /* only in gloveboxd: glovebox-notify ended before it sent them */
     NOTIFY_ENDS,
 };
 

@@ -38,14 +38,14 @@ enum spawn_kind {
     SPAWN_BUILD = 32, /* struct spawn_build -> SPAWN_BUILT */
     SPAWN_RELEASE,    /* struct spawn_slot: end every process of the sandbox, init included, remove
                          the control group, free the slot -> SPAWN_RELEASED */
-    SPAWN_FREEZE,     /* struct spawn_slot: every process but init stands still, if a group can */
+    SPAWN_FREEZE,     /* struct spawn_slot: freeze every process but init, if a group can */
     SPAWN_THAW,       /* struct spawn_slot */
     SPAWN_INJECT,     /* struct spawn_inject: one more interpreter of the sandbox's own zygote. Init
                          reports the outcome: STARTED, or DONE with an error (agent.h) */
-    SPAWN_TEMPLATE, /* struct spawn_template; fds: a directory with a name in the templates' folder:
-                       it holds `root`, and the modules of its zygotes (sealed memory). Without fds
-                       there is no template of that index any more. What stood in its place ends,
-                       with every sandbox of it */
+    SPAWN_TEMPLATE, /* struct spawn_template; fds: a directory in the templates' folder, which holds
+                       `root`, and the modules of its zygotes (sealed memory). Without fds the
+                       index has no template any more. The previous template of that index is
+                       closed, with every sandbox of it */
 };
 
 struct spawn_hello {
@@ -54,7 +54,7 @@ struct spawn_hello {
     uint32_t first_slot;
     uint32_t groups;   /* bits of enum group_kind */
     uint64_t walls;    /* bits of enum wall: those that the control groups here give */
-    uint32_t swept;    /* sandboxes that a dead instance had left and that have been removed */
+    uint32_t swept;    /* sandboxes of a dead instance that have been removed */
     uint32_t reserved; /* 0 */
 };
 
@@ -73,8 +73,8 @@ enum spawn_network { SPAWN_NETWORK_NONE, SPAWN_NETWORK_LOOPBACK, SPAWN_NETWORK_K
 enum spawn_start { SPAWN_EMPTY, SPAWN_FORKED, SPAWN_STARTS };
 
 /* The egress of a sandbox with SPAWN_NETWORK_LOOPBACK: every address is local inside, and sockets
- * listen there for names (UDP and TCP 53), for the proxy (TCP 3128) and on these TCP ports. They
- * come to gloveboxd with the first word of init (agent.h). Nothing leads out by itself. */
+ * listen there for DNS (UDP and TCP 53), for the proxy (TCP 3128) and on these TCP ports. They come
+ * to gloveboxd with HELLO (agent.h). The namespace has no route out. */
 struct spawn_route {
     uint16_t is_open; /* 1, or 0 for none */
     uint16_t port_count;
@@ -119,7 +119,7 @@ struct spawn_slot {
 struct spawn_inject {
     uint32_t slot;
     uint32_t generation;
-    uint32_t id; /* of the program that it will be to init */
+    uint32_t id; /* by which init will know it, as a program */
 };
 
 enum { SPAWN_IS_BACK = UINT32_MAX }; /* for leftovers */
@@ -127,8 +127,7 @@ enum { SPAWN_IS_BACK = UINT32_MAX }; /* for leftovers */
 struct spawn_released {
     uint32_t slot;
     uint32_t generation;
-    uint32_t
-        leftovers; /* processes or groups that would not go; 0 is the promise. SPAWN_IS_BACK: those
-                      of which this was told before have gone, and the slot is free again */
+    uint32_t leftovers; /* processes or groups that could not be removed; must be 0. SPAWN_IS_BACK:
+                           those that were reported before are gone, and the slot is free again */
     uint32_t padding;
 };

@@ -8,8 +8,8 @@
  * interpreter for each ZYGOTE_FORK.
  *
  * The interpreter is a child of the sandbox's own init: init learns its end by waitpid(2), and the
- * zygote never has a child to look after. What the interpreter and init say to each other is in
- * agent.h (AGENT_INTERPRETER_READY and AGENT_EXECUTE). */
+ * zygote has no child to wait for. The messages between interpreter and init are in agent.h
+ * (AGENT_INTERPRETER_READY and AGENT_EXECUTE). */
 #pragma once
 
 #include "base/error.h"
@@ -35,7 +35,7 @@ enum zygote_fd {
     ZYGOTE_FDS
 };
 
-/* What the interpreter runs before it parks, so that its first page faults are paid ahead. */
+/* What the interpreter runs before it waits for code, so that its first page faults come early. */
 enum zygote_prime { ZYGOTE_PRIME_NOTHING, ZYGOTE_PRIME_PRINT, ZYGOTE_PRIME_WORK };
 
 struct zygote_ready {
@@ -58,8 +58,8 @@ struct zygote_fork {
     uint64_t processes;
 };
 
-/* The fork was done; whether the walls stand is said by the interpreter itself, over its control
- * socket. */
+/* The fork has succeeded or failed. Whether the walls stand the interpreter reports itself, over
+ * its control socket. */
 struct zygote_forked {
     uint32_t slot;
     uint32_t generation;
