@@ -1,7 +1,7 @@
 /* groups.c - control groups, v2 or v1: one leaf for each sandbox, named by its slot, and one group
- * that the fork servers and inits share. Where processors are shared out, the leaves of a tenant
- * lie in one group: tenants are equal, however many sandboxes each has. Only names that stand in
- * this file are ever opened. */
+ * that the fork servers and inits share. For the cpu controller the leaves of a tenant lie in one
+ * group: tenants get equal shares, however many sandboxes each has. Only names that stand in this
+ * file are ever opened. */
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "spawner/spawner.h"
@@ -32,11 +32,11 @@ int write_file(int directory, const char *name, const char *format, ...)
 }
 
 struct names {
-    char tenant[NAME_SIZE]; /* with a slash behind it; "": this controller has none */
+    char tenant[NAME_SIZE]; /* ends with a slash; "": this controller has no groups of tenants */
     char leaf[NAME_SIZE];
 };
 
-/* gloveboxd numbers its tenants: each instance has groups of its own for them. */
+/* Each gloveboxd numbers its tenants by itself, so each instance has groups of its own for them. */
 static struct names names_of(const struct spawner *spawner, const struct slot *slot,
                              enum group_kind kind)
 {
@@ -48,8 +48,8 @@ static struct names names_of(const struct spawner *spawner, const struct slot *s
     return names;
 }
 
-/* cgroup v2: controllers are given to children from above, one by one: one that is missing shall
- * not take the others with it. */
+/* cgroup v2: a parent enables controllers for its children. Each is written by itself, since one
+ * that is missing would make the whole write fail. */
 static void enable_controllers(int directory)
 {
     static const char *const controllers[] = { "+memory", "+pids", "+cpu", "+io" };
@@ -57,8 +57,8 @@ static void enable_controllers(int directory)
         (void) write_file(directory, "cgroup.subtree_control", "%s", *controller);
 }
 
-/* An instance that ends removes the root if nothing is in it, so it may go until open_groups() has
- * put a group there (ENOENT). */
+/* Another instance that ends removes this root if it is empty: until open_groups() has made a group
+ * in it, ENOENT means that. */
 static int open_root(struct group_root *root, error *err)
 {
     bool unified = root->kind == GROUP_UNIFIED;
@@ -77,10 +77,10 @@ static int open_root(struct group_root *root, error *err)
     return 0;
 }
 
-/* What a process writes "0" into to join. Each joins while it has one thread, so that v1 may be
- * told to move a thread: for the writer itself the kernel then needs no stop of all forks
- * (cgroup_attach_lock), which costs some 8 ms of grace period when no process has joined for a
- * while. v2 moves processes only. */
+/* Opens the file into which a process writes "0" to join. It has one thread then, so that v1's
+ * `tasks` will do: for a thread that moves itself the kernel does not stop all forks
+ * (cgroup_attach_lock), which waits some 8 ms for a grace period when no process has joined for a
+ * while. v2 moves only processes. */
 static int open_members(int group, enum group_kind kind)
 {
     int members = kind == GROUP_UNIFIED ? -1 : openat(group, "tasks", O_WRONLY | O_CLOEXEC);
@@ -97,12 +97,12 @@ int open_groups(struct spawner *spawner, error *err)
             if (errno != ENOENT || close(root->directory) < 0 || open_root(root, err) < 0)
                 return fail_os(err, "make control group '%s/%s'", root->path, name);
         auto_fd group = openat(root->directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        /* Inits have little to do, but a program that eats every processor must not keep them from
-         * ending it: eight times a tenant's weight (docs/decisions/0151). One of these exists. */
+        /* Inits need little processor time, but must get it to end a program that uses all of it:
+         * eight times a tenant's weight (docs/decisions/0151). v2 has one file, v1 the other. */
         (void) write_file(group, "cpu.weight", "800");
         (void) write_file(group, "cpu.shares", "8192");
-        /* While one group counts sockets (write_limits), no other that begins or ends to costs the
-         * host a patch of its kernel. */
+        /* The kernel patches its code (static keys) when the first group begins to count socket
+         * memory, or the last ends (write_limits). This group always counts, which avoids that. */
         (void) write_file(group, "memory.kmem.tcp.limit_in_bytes", "-1");
         root->holders = group < 0 ? -1 : open_members(group, root->kind);
         if (root->holders < 0)
@@ -111,7 +111,8 @@ int open_groups(struct spawner *spawner, error *err)
     return 0;
 }
 
-/* How one limit is written, for each layout. A row is skipped if the build does not ask for it. */
+/* limit_*() write one limit, for v2 (`unified`) or v1; one that the build does not ask for is not
+ * written. */
 static int limit_memory(int leaf, bool unified, const struct spawn_build *build)
 {
     unsigned long long bytes = build->memory_bytes;
@@ -120,7 +121,7 @@ static int limit_memory(int leaf, bool unified, const struct spawn_build *build)
         (void) write_file(leaf, "memory.oom.group", "1"); /* Linux 4.19 */
         return write_file(leaf, "memory.max", "%llu", bytes);
     }
-    /* It may not be above the other, which a kept leaf still has from the sandbox before. */
+    /* It may not exceed memory.memsw, which a leaf that is used again has from the last sandbox. */
     if (write_file(leaf, "memory.limit_in_bytes", "%llu", bytes) < 0 &&
         (write_file(leaf, "memory.memsw.limit_in_bytes", "-1") < 0 ||
          write_file(leaf, "memory.limit_in_bytes", "%llu", bytes) < 0))
@@ -161,8 +162,8 @@ static bool group_serves(enum group_kind have, enum group_kind need)
     return have == GROUP_UNIFIED || have == need;
 }
 
-/* Writes every limit that this group can hold; a memory or process limit that cannot be written
- * stops the build; what does not hold socket buffers, a processor share or a disk rate is listed as
+/* Writes every limit that this group can enforce. The build fails if a memory or process limit
+ * cannot be written; limits of socket buffers, processors and disk rates are then listed as
  * degraded. */
 /* NOLINTNEXTLINE(readability-function-size): each parameter is a fact of its own */
 static int write_limits(struct spawner *spawner, struct slot *slot, enum group_kind kind, int leaf,
@@ -216,7 +217,7 @@ static int make_leaf(struct spawner *spawner, struct slot *slot, const struct gr
     return write_limits(spawner, slot, root->kind, leaf, build, err);
 }
 
-/* A v1 controller costs two dozen microseconds: one that has nothing to do is left out. */
+/* A leaf of a v1 controller takes 24 µs: controllers without a limit to enforce get none. */
 int make_leaves(struct spawner *spawner, struct slot *slot, const struct spawn_build *build,
                 error *err)
 {
@@ -230,7 +231,7 @@ int make_leaves(struct spawner *spawner, struct slot *slot, const struct spawn_b
     return 0;
 }
 
-/* Gives gloveboxd a view of one leaf. Its files belong to root: it can read counters, no more. */
+/* Opens one leaf for gloveboxd. The files belong to root, so it can only read counters. */
 int open_leaf(const struct spawner *spawner, const struct slot *slot, enum group_kind kind)
 {
     struct names names = names_of(spawner, slot, kind);
@@ -264,8 +265,8 @@ void drop_kept_leaves(const struct spawner *spawner, struct slot *slot)
     slot->kept = 0;
 }
 
-/* What a leaf counted goes back to nothing. What cannot be set is compared with what a new one has,
- * and what is still charged is bounded: then the next sandbox does not see that there was one. */
+/* Resets the counters of a leaf. Those that cannot be reset must be those of a new one, and what is
+ * still charged must be little, so that the next sandbox cannot tell that there was another. */
 static bool is_as_new(int leaf, enum group_kind kind)
 {
     static const char never[] = "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n";
@@ -282,9 +283,9 @@ static bool is_as_new(int leaf, enum group_kind kind)
            write_file(leaf, "memory.max_usage_in_bytes", "0") == 0;
 }
 
-/* Once the leaf of pids can be removed no process is in the others either: a process is in one set
- * of groups. Some of these stay with the slot, for its tenant: v1 alone, where each controller has
- * its own. Not those with a setting that a later sandbox might not ask for. */
+/* When the leaf of pids can be removed, no process is in the others either, since a process is in
+ * the leaves of one slot. With v1, some leaves are kept with the slot for its tenant's next
+ * sandbox, unless they have settings that it might not ask for. */
 int remove_leaves(const struct spawner *spawner, struct slot *slot)
 {
     const struct spawn_build *build = &slot->build;
@@ -322,15 +323,15 @@ void close_groups(struct spawner *spawner)
     for (unsigned i = 0; i < spawner->root_count; i++)
         (void) unlinkat(spawner->roots[i].directory, spawner->holders, AT_REMOVEDIR);
     for (unsigned i = 0; i < spawner->root_count; i++)
-        (void) rmdir(spawner->roots[i].path); /* goes only when no other instance is in it */
+        (void) rmdir(spawner->roots[i].path); /* fails while another instance has groups in it */
 }
 
-/* Ends what still is in a group without owner. The text is the kernel's: a number each line. */
+/* Kills what is still in a group without owner. Its procs file has one number each line. */
 static void kill_group(int group)
 {
     if (write_file(group, "cgroup.kill", "1") == 0) /* Linux 5.14 */
         return;
-    (void) write_file(group, "freezer.state", "THAWED"); /* what is frozen does not die */
+    (void) write_file(group, "freezer.state", "THAWED"); /* frozen processes do not die */
     auto_fd procs = openat(group, "cgroup.procs", O_RDONLY | O_CLOEXEC);
     char text[4096];
     ssize_t got = procs < 0 ? -1 : read(procs, text, sizeof text - 1);
@@ -342,7 +343,7 @@ static void kill_group(int group)
     }
 }
 
-/* That of a leaf, or the first one of the instance whose group it is. */
+/* Gives the slot of a leaf, or the first slot of the instance that a group belongs to. */
 static bool slot_of_group(const char *name, uint32_t *ret_slot)
 {
     name += strncmp(name, "tenant-", 7) == 0 ? 7 : strncmp(name, "holders-", 8) == 0 ? 8 : 0;
@@ -368,7 +369,7 @@ static bool sweep_group(int root, const char *name)
     return false;
 }
 
-/* The leaves of a dead instance's tenant, whose slots are somewhere behind its first. */
+/* Removes the leaves of a tenant of a dead instance: their slots are its first or later ones. */
 static uint32_t sweep_tenant(int root, const char *tenant, uint32_t first_slot)
 {
     uint32_t swept = 0;
@@ -380,8 +381,8 @@ static uint32_t sweep_tenant(int root, const char *tenant, uint32_t first_slot)
     return swept + sweep_group(root, tenant);
 }
 
-/* Removes every group of ours whose slot has no owner. Returns how many there were. What a freezer
- * holds dies once it is thawed, so that root stands first (supervisor/cgroup_setup.c). */
+/* Removes every group whose slot has no owner. Returns how many there were. Frozen processes die
+ * only when they are thawed, so the freezer's root comes first (supervisor/cgroup_setup.c). */
 uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slot))
 {
     uint32_t swept = 0;
@@ -403,9 +404,8 @@ uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slo
     return swept;
 }
 
-/* The kernel counts a fork against RLIMIT_NPROC as it begins, and against the group when it is
- * nearly done: with room for one fork of each process the group refuses first, and its counter
- * tells. */
+/* The kernel checks RLIMIT_NPROC when a fork begins, and the group's limit near its end. Room for
+ * one more fork of each process makes the group refuse first, whose counter then shows it. */
 uint64_t processes_backstop(const struct spawner *spawner, const struct spawn_build *build)
 {
     uint64_t stands = walls_of_groups(spawner) & ~spawner->disabled_walls;

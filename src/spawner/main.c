@@ -1,8 +1,8 @@
 /* glovebox-spawner - the only program of glovebox that is root.
  *
  * It reads its command line, then makes, ends and removes sandboxes as gloveboxd asks (requests.c).
- * One peer, one thread, no heap after start, no text from any process. When its peer goes,
- * everything goes. */
+ * One peer, one thread, no heap after start, no text to parse. When gloveboxd ends, the spawner
+ * ends every sandbox and itself. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"
@@ -28,7 +28,7 @@
 
 static struct spawner spawner;
 
-/* What the command line says, before anything is opened. */
+/* The paths and numbers of the command line; nothing is opened yet. */
 static struct settings {
     const char *init;
     const char *filters[FILTERS];
@@ -128,7 +128,7 @@ static int read_command_line(int count, char **arguments, error *err)
             continue;
         }
         if (i + 1 >= count)
-            return fail(err, ERR_BAD_REQUEST, "'%s' lacks its value", arguments[i]);
+            return fail(err, ERR_BAD_REQUEST, "'%s' needs a value", arguments[i]);
         if (take_option(arguments[i], arguments[i + 1], err) < 0)
             return -1;
         i++;
@@ -142,8 +142,8 @@ static int read_command_line(int count, char **arguments, error *err)
     return 0;
 }
 
-/* Copies a file into sealed memory: it cannot be changed after this moment, and its inode cannot be
- * found (CVE-2019-5736). */
+/* Copies a file into sealed memory: it cannot be changed any more, and a sandbox cannot reach the
+ * file's inode through it (CVE-2019-5736). */
 static int load_sealed(const char *path, unsigned flags, int *ret_memory, error *err)
 {
     auto_fd file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -151,7 +151,7 @@ static int load_sealed(const char *path, unsigned flags, int *ret_memory, error 
     if (file < 0 || fstat(file, &status) < 0)
         return fail_os(err, "open '%s'", path);
     auto_fd memory = memfd_create("glovebox", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
-    if (memory < 0 && errno == EINVAL) /* MFD_EXEC is younger: Linux 6.3 */
+    if (memory < 0 && errno == EINVAL) /* MFD_EXEC exists since Linux 6.3 */
         memory = memfd_create("glovebox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (memory < 0)
         return fail_os(err, "create memory for '%s'", path);
@@ -193,7 +193,7 @@ static int load_files(error *err)
     return 0;
 }
 
-/* What it takes to map ids, to write control groups and to end processes of other users. */
+/* Keeps those that map ids, write control groups and end processes of other users. */
 static int keep_few_capabilities(error *err)
 {
     static const unsigned kept[] = { CAP_SYS_ADMIN, CAP_SETUID,       CAP_SETGID,
@@ -217,8 +217,8 @@ static int keep_few_capabilities(error *err)
     return syscall(SYS_capset, &header, sets) < 0 ? fail_os(err, "drop capabilities") : 0;
 }
 
-/* Sandboxes go first when the host runs out of memory. The floor is inherited if we may set it.
- * EACCES: we stand higher already, and may not go down. */
+/* When the host runs out of memory, sandboxes are killed first: children inherit the score. EACCES:
+ * ours is higher already, and may not be lowered. */
 static int set_oom_score(error *err)
 {
     if (write_file(AT_FDCWD, "/proc/self/oom_score_adj", "300") < 0 && errno != EACCES)
@@ -226,9 +226,9 @@ static int set_oom_score(error *err)
     return 0;
 }
 
-/* Descriptors in flight count for each user id, and one that is over its own limit of open files
- * may send no more (unix(7), ETOOMANYREFS). Where sandboxes have the caller's id, one could stop us
- * so; a program's limit is far below the one that we take here. */
+/* The kernel counts descriptors in flight by user id, and refuses a sender when they exceed its own
+ * limit of open files (unix(7), ETOOMANYREFS). Where sandboxes have our user id, one could block us
+ * that way; the limit of its programs is far below the one set here. */
 static void raise_open_files(void)
 {
     struct rlimit files;
@@ -246,14 +246,14 @@ static int prepare(int count, char **arguments, error *err)
         spawner.templates[i] = (struct template){ -1, -1, .fork_server_socket = -1 };
     if (read_command_line(count, arguments, err) < 0)
         return -1;
-    /* CVE-2026-41163. An ordinary user could trace us whatever we did, and needs to write our
-     * child's maps. */
+    /* CVE-2026-41163. Not for an ordinary user, who can trace us anyway and has to write the id
+     * maps of our child. */
     if (!spawner.unprivileged && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-        return fail_os(err, "become untraceable");
+        return fail_os(err, "clear the dumpable flag");
     (void) umask(0022);
     raise_open_files();
     (void) signal(SIGPIPE, SIG_IGN);
-    (void) signal(SIGCHLD, SIG_IGN); /* fork servers are reaped by the kernel; their sockets tell */
+    (void) signal(SIGCHLD, SIG_IGN); /* the kernel reaps fork servers; their sockets show the end */
     if (!(spawner.disabled_walls & (1ULL << WALL_oom_score)) && set_oom_score(err) < 0)
         return -1;
     spawner.folder = opendir(settings.templates);
@@ -292,7 +292,7 @@ static void init_ended(struct slot *slot)
         return;
     if (slot->state == SLOT_BUILDING) {
         error cause;
-        (void) fail(&cause, ERR_UNAVAILABLE, "init ended before the sandbox stood");
+        (void) fail(&cause, ERR_UNAVAILABLE, "init ended before the sandbox was built");
         build_failed(&spawner, slot, &cause);
     } else if (slot->state == SLOT_STANDING) {
         struct spawn_slot lost = { .slot = slot_number(&spawner, slot),
@@ -314,7 +314,7 @@ static int daemon_speaks(error *err)
         return came;
     int done = answer(&spawner, &packet, err);
     packet_done(&packet);
-    /* A slot that is gone already is no offence: both sides may end it at once. */
+    /* A slot that has ended already is no error: both sides may end it at the same time. */
     return done;
 }
 
@@ -359,13 +359,12 @@ static void serve(void)
     }
     if (spawner.is_swept)
         (void) fprintf(stderr, "glovebox-spawner: another service has removed our control groups, "
-                               "and ended what ran in them; leaving, to make them again. Give it "
+                               "and ended what ran in them; exiting, to make them again. Give it "
                                "this one's /run/glovebox, or control groups of its own\n");
 }
 
-/* Nothing remains: fork servers die, and with them every process of every sandbox; then the groups
- * go. */
-static void leave_nothing(void)
+/* Kills the fork servers, and with them every process of every sandbox; then removes the groups. */
+static void remove_everything(void)
 {
     for (uint32_t i = 0; i < spawner.slot_count; i++)
         if (spawner.slots[i].state != SLOT_FREE) {
@@ -388,10 +387,10 @@ int main(int count, char **arguments)
     error err = { 0 };
     if (prepare(count, arguments, &err) < 0 || greet(&err) < 0) {
         (void) fprintf(stderr, "glovebox-spawner: %s\n", err.text);
-        leave_nothing();
+        remove_everything();
         return 125;
     }
     serve();
-    leave_nothing();
+    remove_everything();
     return 0;
 }

@@ -1,12 +1,12 @@
 /* requests.c - everything that the unprivileged side can ask of root.
  *
  * What must hold for any request, no matter which process sent it:
- *   - a sandbox is cloned from the fork server of a template, a directory of the folder that stands
- * on our command line, and sees no other path of the host (take_template; template_root.c);
+ *   - a sandbox is cloned from the fork server of a template, a directory of the folder given on
+ * the command line, and sees no other path of the host (take_template; template_root.c);
  *   - it gets a user id and a control group that no other sandbox has now (slots.c, by lock);
  *   - each number lies within the bounds of limits.def (limits_are_sound), whatever gloveboxd
  * checked;
- *   - its filter is one of those that we loaded at start, never bytes that came later (main.c);
+ *   - its filter is one of those that were loaded at start, never bytes of a request (main.c);
  *   - a request touches no slot but the one it names, and only in its own generation (slot_at). */
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -165,7 +165,7 @@ static int order_sandbox(struct spawner *spawner, struct slot *slot, error *err)
     return watch(spawner, slot->report, WATCH_REPORT, (uint32_t) (slot - spawner->slots), err);
 }
 
-/* Takes a slot and orders its sandbox; a slot that is no good is given back. */
+/* Takes a slot and orders its sandbox; gives the slot back if that fails. */
 static int begin_sandbox(struct spawner *spawner, const struct spawn_build *build, error *err)
 {
     if (request_is_sound(spawner, build, err) < 0)
@@ -188,7 +188,7 @@ static int begin_sandbox(struct spawner *spawner, const struct spawn_build *buil
     return -1;
 }
 
-/* SPAWN_BUILD. A failure is answered as SPAWN_BUILT with its cause: the request was right. */
+/* SPAWN_BUILD. A failure is answered by SPAWN_BUILT with its cause: the request was valid. */
 static int start_sandbox(struct spawner *spawner, struct packet *packet, error *err)
 {
     struct spawn_build build;
@@ -211,7 +211,7 @@ static int hand_over(struct spawner *spawner, struct slot *slot, error *err)
                 done = fail_os(err, "open control group of slot %u", slot_number(spawner, slot));
             count++;
         }
-    /* A bound that was not asked for neither stands nor is missing. */
+    /* A limit that was not asked for is listed neither as a wall nor as degraded. */
     bool has_rate = slot->build.disk_read_rate || slot->build.disk_write_rate;
     uint64_t unasked = has_rate ? 0 : 1ULL << WALL_cgroup_io;
     struct spawn_built built = {
@@ -232,7 +232,7 @@ static int hand_over(struct spawner *spawner, struct slot *slot, error *err)
     return done;
 }
 
-/* The sandbox stands, with its interpreter if it was to have one: gloveboxd takes it from here. */
+/* The sandbox is built, with its interpreter if one was asked for: hands it to gloveboxd. */
 void sandbox_stands(struct spawner *spawner, struct slot *slot)
 {
     error err;
@@ -246,12 +246,12 @@ void sandbox_stands(struct spawner *spawner, struct slot *slot)
     slot->state = SLOT_STANDING;
 }
 
-/* Init has walked the recipe, or says which step failed. */
+/* Reads BUILD_READY: init has built the sandbox, or says which step failed. */
 static int read_report(struct slot *slot, struct packet *packet, int came, error *err)
 {
     struct build_ready ready;
     if (came != PACKET_CAME || packet->kind != BUILD_READY || packet->size != sizeof ready)
-        return fail(err, ERR_UNAVAILABLE, "init ended before the sandbox stood");
+        return fail(err, ERR_UNAVAILABLE, "init ended before the sandbox was built");
     memcpy(&ready, packet->body, sizeof ready);
     ready.err.text[sizeof ready.err.text - 1] = '\0';
     *err = ready.err;
@@ -272,7 +272,7 @@ void sandbox_reports(struct spawner *spawner, struct slot *slot)
 {
     struct packet packet;
     error err;
-    /* It may overtake the report of the fork server that it has cloned: then it waits in its
+    /* Init's report may arrive before that of the fork server (BUILD_CLONED). It then stays in the
      * socket. */
     if (slot->state == SLOT_BUILDING && slot->init < 0)
         return;
@@ -289,12 +289,12 @@ void sandbox_reports(struct spawner *spawner, struct slot *slot)
     else if (done == 0)
         sandbox_stands(spawner, slot);
     if (stands)
-        slot_close_ends(slot); /* if it failed init reads the end of its control socket */
+        slot_close_ends(slot); /* if that failed, init reads the end of its control socket */
     else if (done < 0)
         build_failed(spawner, slot, &err);
 }
 
-/* One that is being built has not been named to gloveboxd yet: its answer is still to come. */
+/* Finds the slot of a request. Not one that is being built: gloveboxd does not know it yet. */
 static struct slot *slot_named_by(struct spawner *spawner, const struct packet *packet, error *err)
 {
     struct spawn_slot named;
@@ -318,7 +318,8 @@ static int end_sandbox(struct spawner *spawner, struct packet *packet, error *er
     return 0;
 }
 
-/* SPAWN_FREEZE, SPAWN_THAW: the leaf, in which init is not. One that is ending is let alone. */
+/* SPAWN_FREEZE, SPAWN_THAW: the leaf, which init is not in. A slot that is ending is not changed.
+ */
 static int pause_sandbox(struct spawner *spawner, struct packet *packet, error *err)
 {
     struct slot *slot = slot_named_by(spawner, packet, err);
@@ -328,20 +329,20 @@ static int pause_sandbox(struct spawner *spawner, struct packet *packet, error *
     return set_frozen(spawner, slot, packet->kind == SPAWN_FREEZE, err);
 }
 
-/* One at a time: the report is heard once, and only when it was asked for. */
+/* SPAWN_INJECT. One at a time: one report is received for each request. */
 static int inject_interpreter(struct spawner *spawner, struct packet *packet, error *err)
 {
     const struct slot *slot = slot_named_by(spawner, packet, err); /* it begins with its slot */
     if (!slot || slot->state != SLOT_STANDING || slot->build.start != SPAWN_FORKED)
-        return fail(err, ERR_PROTOCOL, "there is no sandbox that takes an interpreter");
-    /* Watched before it is asked: while one is under way this fails, and init receives nothing. */
+        return fail(err, ERR_PROTOCOL, "there is no sandbox that can get an interpreter");
+    /* Fails while another is under way, and then init has not been asked. */
     if (watch(spawner, slot->report, WATCH_REPORT, (uint32_t) (slot - spawner->slots), err) < 0)
         return under(err, "one interpreter at a time");
     return packet_send(slot->report, BUILD_EXPECT, packet->body, packet->size, NULL, 0, err);
 }
 
-/* A directory that has a name in the folder of templates (its operator may have put a link to it
- * there), and memory that does not change. */
+/* The descriptors must be a directory that has a name in the folder of templates (the operator may
+ * have put a link to it there), and sealed memory. */
 static bool is_of_folder(const struct spawner *spawner, const struct packet *packet)
 {
     struct stat given, named;
@@ -358,14 +359,14 @@ static bool is_of_folder(const struct spawner *spawner, const struct packet *pac
     return false;
 }
 
-/* SPAWN_TEMPLATE. The first is the one that most runs use: its fork server starts at once. */
+/* SPAWN_TEMPLATE. Template 0 is the one that most runs use: its fork server starts at once. */
 static int take_template(struct spawner *spawner, struct packet *packet, error *err)
 {
     struct spawn_template asked;
     memcpy(&asked, packet->body, sizeof asked);
     if (asked.template >= SPAWN_TEMPLATES_MAX || asked.sets > SPAWN_SETS_MAX ||
         (packet->fds > 0 && !is_of_folder(spawner, packet)))
-        return fail(err, ERR_PROTOCOL, "template %u is none of the folder's", asked.template);
+        return fail(err, ERR_PROTOCOL, "template %u is not in the folder", asked.template);
     struct template *template = &spawner->templates[asked.template];
     fork_server_lost(spawner, asked.template, NULL);
     close_fd(&template->directory);

@@ -1,7 +1,7 @@
 /* slots.c - slots are numbers that are unique on the host: a sandbox's user id and control group
- * follow from its slot. An instance owns a range of them as long as it holds a lock on that range
- * of a file; the kernel drops the lock when the instance dies, however it dies. So a group whose
- * slot can be locked has no owner, and can be swept. */
+ * follow from its slot. An instance owns a range of slots by a lock on that range of a file, which
+ * the kernel drops when the instance ends for any reason. So a group whose slot can be locked has
+ * no owner, and can be removed. */
 #include "base/clock.h"
 #include "model/ids.h"
 #include "spawner/spawner.h"
@@ -30,7 +30,7 @@ static bool lock_range(uint32_t first, uint32_t count, short kind)
     return fcntl(slots_file, F_OFD_SETLK, &range) == 0;
 }
 
-/* Keeps the lock until the sweep is over: no other spawner may begin to use what is being swept. */
+/* Keeps the lock until the sweep is over, so that no other spawner takes a slot being swept. */
 static bool is_abandoned(uint32_t slot)
 {
     return lock_range(slot, 1, F_WRLCK);
@@ -41,7 +41,7 @@ int lock_slots(struct spawner *spawner, const char *path, uint32_t count, error 
     slots_file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (slots_file < 0)
         return fail_os(err, "open slots file '%s'", path);
-    /* Before our own range is taken, so that what is left in it is swept as well. */
+    /* Before our own range is locked, so that it is swept as well. */
     spawner->swept = sweep_groups(spawner, is_abandoned);
     (void) lock_range(0, 0, F_UNLCK); /* no length: all of them */
     for (uint32_t first = 0; first + count <= SLOTS_MAX; first += count) {
@@ -55,8 +55,8 @@ int lock_slots(struct spawner *spawner, const char *path, uint32_t count, error 
                 SLOTS_MAX);
 }
 
-/* A service that has another file of slots takes all groups for left over (docs/operating.md).
- * While it is there, the name is: it has our slots, and beside it ours would give the same ids. */
+/* Has a service with another slots file removed our groups, as without owner (docs/operating.md)?
+ * False while a group of our name exists: that service has it, and uses our slots and ids. */
 bool groups_were_swept(const struct spawner *spawner)
 {
     char holders[PATH_MAX] = "/";
@@ -78,8 +78,8 @@ uint32_t slot_number(const struct spawner *spawner, const struct slot *slot)
     return spawner->first_slot + (uint32_t) (slot - spawner->slots);
 }
 
-/* Takes the free slot after the one taken last, so that an id rests. Those that keep their control
- * groups come first. */
+/* Takes the free slot after the one taken last, so that an id is not used again soon. Slots that
+ * keep their control groups come first. */
 struct slot *slot_take(struct spawner *spawner)
 {
     static uint32_t next;
@@ -111,7 +111,7 @@ static void close_and_forget(int *fd)
     *fd = -1;
 }
 
-/* What only the forking of its interpreter needed. */
+/* Closes the descriptors that only the fork of the interpreter needed. */
 void slot_close_ends(struct slot *slot)
 {
     for (unsigned i = 0; i < INTERPRETER_ENDS; i++)
@@ -119,7 +119,7 @@ void slot_close_ends(struct slot *slot)
 }
 
 /* Kills the sandbox's init: the kernel then ends every process of its pid namespace and waits for
- * them, pid_namespaces(7). What is left is seen by slots_tend(). */
+ * them, pid_namespaces(7). slots_tend() does the rest. */
 void slot_leave(struct spawner *spawner, struct slot *slot)
 {
     (void) spawner;
@@ -137,15 +137,15 @@ void slot_leave(struct spawner *spawner, struct slot *slot)
     slot->state = SLOT_LEAVING;
 }
 
-/* Asks again each time: one signal that could not be sent must not keep a slot. */
+/* Kills it again at each call: if one signal could not be sent, the slot must not stay in use. */
 static bool has_ended(int pidfd)
 {
     return pidfd < 0 ||
            (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) < 0 && errno == ESRCH);
 }
 
-/* What the freezer of control groups v1 holds does not die of a signal. This comes after init was
- * killed, and the kernel kills the others with it: they do not run on. */
+/* With cgroup v1, frozen processes do not die of a signal. Called after init was killed: the kernel
+ * kills the others with it, so they do not run on. */
 static void thaw(const struct spawner *spawner, struct slot *slot)
 {
     error unheard;
@@ -153,8 +153,8 @@ static void thaw(const struct spawner *spawner, struct slot *slot)
         slot->is_frozen = false;
 }
 
-/* gloveboxd waits for this word, so it is said again until it was received, or until the socket is
- * closed. */
+/* Sends SPAWN_RELEASED, for which gloveboxd waits. False: the socket was full, and the caller has
+ * to try again. */
 static bool release_is_told(const struct spawner *spawner, const struct slot *slot,
                             uint32_t leftovers)
 {
@@ -175,21 +175,21 @@ static void slot_is_gone(struct spawner *spawner, struct slot *slot, uint32_t le
     bool is_back = slot->told_stuck && leftovers == 0;
     if ((slot->asked_to_leave || is_back) &&
         !release_is_told(spawner, slot, is_back ? SPAWN_IS_BACK : leftovers))
-        return;                  /* slots_tend() comes back */
-    slot->stuck = leftovers > 0; /* processes in the kernel that cannot be killed, or go slowly */
+        return;                  /* slots_tend() tries again */
+    slot->stuck = leftovers > 0; /* processes that the kernel cannot kill, or only slowly */
     slot->told_stuck = slot->stuck && (slot->told_stuck || slot->asked_to_leave);
     slot->asked_to_leave = false;
     slot->until_ms = now_ms() + AGAIN_MS;
     if (slot->stuck)
         return;
-    if (slot->init >= 0) /* closing alone would not end its events while another has it open */
+    if (slot->init >= 0) /* close() alone leaves it in epoll while another process has it open */
         (void) epoll_ctl(spawner->epoll, EPOLL_CTL_DEL, slot->init, NULL);
     close_and_forget(&slot->init);
     slot->state = SLOT_FREE;
 }
 
-/* Looks after slots that wait for something: called whenever something happened, and every
- * millisecond while a slot is leaving. */
+/* Advances slots that wait for something: called after every event, and every millisecond while a
+ * slot is leaving. */
 bool slots_tend(struct spawner *spawner)
 {
     int64_t now = now_ms();

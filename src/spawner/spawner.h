@@ -1,5 +1,4 @@
-/* spawner.h - what glovebox-spawner knows: its settings, its fork servers and its slots. Nothing
- * else.
+/* spawner.h - all state of glovebox-spawner: its settings, its fork servers and its slots.
  *
  * Everything here has a fixed size and lives in one static object: no heap, no thread. */
 #pragma once
@@ -17,13 +16,13 @@
 
 enum {
     SLOTS_HERE_MAX = 4096,
-    SLOTS_KEEPING = 64, /* taken before others: their control groups are used again */
+    SLOTS_KEEPING = 64, /* taken first: they keep control groups, to use them again */
     FILTERS = SPAWN_NETWORK_KINDS,
     ZYGOTES_MAX = 64,     /* for all templates, sets and tenants */
     INTERPRETER_ENDS = 4, /* stdin, stdout, stderr, control */
 };
 
-/* A control group directory of ours: all of cgroup v2, or one controller of v1. */
+/* The directory of our control groups: of all cgroup v2, or of one controller of v1. */
 struct group_root {
     enum group_kind kind;
     const char *path; /* from the command line */
@@ -36,20 +35,20 @@ struct template
     int directory; /* holds its root; -1 = there is no such template */
     int modules;   /* of its zygotes: the fork server reads them */
     uint32_t sets;
-    int fork_server; /* pidfd: its pid may be another's by now; 0 = not running */
+    int fork_server; /* pidfd, since a pid can be used again; 0 = not running */
     int fork_server_socket;
 };
 
 /* A warmed interpreter that is forked into sandboxes; each tenant has its own. */
 struct zygote {
-    int socket; /* -1 = this place is free */
+    int socket; /* -1 = this entry is free */
     uint32_t template;
     uint32_t set;
     uint32_t tenant;
     uint32_t forks;
     int64_t started_ms;
     bool ready;
-    bool is_old; /* a fresh one has taken over; it goes when its last fork is answered */
+    bool is_old; /* it is being replaced, and ends when its last fork is answered */
     uint32_t unanswered;
 };
 
@@ -63,12 +62,12 @@ struct slot {
     uint32_t generation;
     uint32_t template;
     bool asked_to_leave; /* gloveboxd waits for SPAWN_RELEASED */
-    bool lost;           /* init ended by itself: the leaf waits until gloveboxd has read it */
-    bool is_frozen;      /* its leaf was once, and is thawed before its slot is free */
-    bool stuck;          /* its processes do not end: it is looked at again every few seconds */
-    bool told_stuck;     /* gloveboxd was told so, and gets a message when it is free */
-    bool failed;         /* it could not be built, reported when the slot is free again: */
-    error cause;         /* until then gloveboxd counts it, and no build finds all slots taken */
+    bool lost;           /* init ended by itself: the leaf stays until gloveboxd has read it */
+    bool is_frozen;      /* its leaf has been frozen: thawed before the slot is free */
+    bool stuck;          /* its processes do not end: they are checked again every few seconds */
+    bool told_stuck;     /* gloveboxd knows that, and gets a message when the slot is free */
+    bool failed;         /* the build failed. Reported when the slot is free again: until then */
+    error cause;         /* gloveboxd counts the sandbox, and asks for no more than there are */
     uint64_t request;
     int64_t until_ms;  /* BUILDING: must be ready by then; LEAVING: must be gone by then */
     int init;          /* pidfd */
@@ -77,11 +76,11 @@ struct slot {
     int procs[GROUPS]; /* procs files of its leaf */
     uint32_t procs_count;
     int ends[INTERPRETER_ENDS];
-    const struct zygote *zygote; /* that was asked to fork its interpreter, NULL if none was */
+    const struct zygote *zygote; /* asked to fork its interpreter; NULL: none */
     struct spawn_build build;
     uint64_t walls;
     uint32_t groups; /* bits of enum group_kind that have a leaf */
-    uint32_t kept;   /* of those, or of the sandbox before, which `build` names: left, as new */
+    uint32_t kept;   /* leaves that were kept from the last sandbox, with counters reset */
     uint64_t degraded;
 };
 
@@ -106,7 +105,7 @@ struct spawner {
     uint32_t first_slot; /* of the host-wide block that this instance has locked */
     uint32_t slot_count;
     uint32_t swept;
-    bool is_swept; /* a build has failed, and our groups are not there */
+    bool is_swept; /* a build has failed since our control groups were removed */
     struct slot slots[SLOTS_HERE_MAX];
 };
 
@@ -114,7 +113,7 @@ struct spawner {
 enum watched { WATCH_DAEMON, WATCH_HOLDER, WATCH_REPORT, WATCH_INIT, WATCH_ZYGOTE };
 int watch(const struct spawner *from, int fd, enum watched kind, uint32_t index, error *err);
 
-/* slots.c: which slots are ours, and where each one stands. */
+/* slots.c: which slots are ours, and the state of each. */
 int lock_slots(struct spawner *spawner, const char *path, uint32_t count, error *err);
 struct slot *slot_at(struct spawner *spawner, uint32_t number, uint32_t generation);
 uint32_t slot_number(const struct spawner *spawner, const struct slot *slot);
@@ -122,9 +121,9 @@ struct slot *slot_take(struct spawner *spawner);
 void slot_leave(struct spawner *spawner, struct slot *slot);
 void slot_close_ends(struct slot *slot);
 bool slots_tend(struct spawner *spawner);              /* true: some are leaving */
-bool groups_were_swept(const struct spawner *spawner); /* by a service that has gone */
+bool groups_were_swept(const struct spawner *spawner); /* by another service, gone by now */
 
-/* groups.c: control groups, and what else the kernel takes as text. */
+/* groups.c: control groups, and writing of kernel files. */
 int write_file(int directory, const char *name, const char *format, ...) PRINTF(3, 4);
 int open_group_roots(struct spawner *spawner, error *err);
 int open_groups(struct spawner *spawner, error *err);

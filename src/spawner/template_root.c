@@ -1,6 +1,6 @@
-/* template_root.c - the new fork server moves into its template: the last code of the spawner that
- * it runs. It already has a user, mount and pid namespace of its own, so that nothing here uses a
- * privilege of the host; what it mounts, sandboxes inherit locked (mount_namespaces(7), "locked
+/* template_root.c - makes the template the root of a new fork server, before it executes
+ * glovebox-init. It already has a user, mount and pid namespace of its own, so that nothing here
+ * uses a privilege of the host. Sandboxes inherit its mounts locked (mount_namespaces(7), "locked
  * mounts"). */
 #include "base/cleanup.h"
 #include "base/table.h"
@@ -19,7 +19,7 @@
 #define AT_RECURSIVE 0x8000
 #endif
 
-/* Where the new root is put together: a folder that every host has, seen by this process only. */
+/* Where the new root is mounted: a folder that every host has. Only this process sees the mount. */
 static const char site[] = "/tmp";
 
 /* A private copy of the template's mount, read-only, without set-user-id programs and devices.
@@ -52,7 +52,7 @@ static const struct device {
     { "/dev/urandom", "dev/urandom", 9 },
 };
 
-/* The host's node is bound only after its number has been seen (CVE-2025-31133, CVE-2026-88265). */
+/* Binds the host's node after a check of its device number (CVE-2025-31133, CVE-2026-88265). */
 static int bind_device(const struct device *device, error *err)
 {
     auto_fd node = open(device->host, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -119,7 +119,7 @@ static int copy_file(int from, const char *name, int to, error *err)
     return got == 0 ? 0 : fail_os(err, "copy '%s' for the zygote", name);
 }
 
-/* The zygote's files become inodes of this fork server alone, in memory. */
+/* Copies the zygote's files into a tmpfs of this fork server. */
 static int mount_python(int python, error *err)
 {
     static const char *const names[] = {
@@ -142,8 +142,8 @@ static int mount_python(int python, error *err)
     return 0;
 }
 
-/* pivot_root(".", ".") puts the old root on top of the new one; it is then taken away. After that
- * no path leads to the host (pivot_root(2), notes). */
+/* pivot_root(".", ".") mounts the old root on top of the new one, and umount2() detaches it. After
+ * that no path leads to the host (pivot_root(2), notes). */
 static int leave_host(const struct spawner *spawner, error *err)
 {
     bool stays = spawner->disabled_walls & (1ULL << WALL_mntns);
@@ -160,8 +160,8 @@ int enter_template_root(const struct spawner *spawner, error *err)
         return fail_os(err, "make mounts private");
     if (mount_template(err) < 0 || mount_devices(spawner, err) < 0)
         return -1;
-    /* A full /proc of this small pid namespace has to be visible here, or the kernel would not let
-     * sandboxes mount theirs (mount_too_revealing); sandboxes cover it. */
+    /* The kernel lets sandboxes mount their /proc only if a complete one is visible here
+     * (mount_too_revealing). It shows this pid namespace; sandboxes mount over it. */
     if (mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         return fail_os(err, "mount '/proc'; the host's own /proc must be fully visible");
     return mount_python(spawner->python, err) < 0 ? -1 : leave_host(spawner, err);

@@ -17,12 +17,12 @@ enum { FORKS_MAX = 2000, AGE_MAX_MS = 10 * 60 * 1000, WARM_MS = 60000 };
 static void zygote_end(struct zygote *zygote)
 {
     if (zygote->socket >= 0)
-        (void) close(zygote->socket); /* it reads the end of its socket, and goes */
+        (void) close(zygote->socket); /* the zygote reads the end of its socket, and exits */
     *zygote = (struct zygote){ .socket = -1 };
 }
 
-/* A place for one more: a free one, or that of the one that was started first among those that
- * no sandbox waits for. NULL: a sandbox waits for each of them. */
+/* Gives an entry for one more: a free one, or that of the oldest zygote that no sandbox waits for.
+ * NULL: a sandbox waits for each of them. */
 static struct zygote *find_place(struct spawner *spawner)
 {
     struct zygote *oldest = NULL;
@@ -40,13 +40,13 @@ static int zygote_start(struct spawner *spawner, const struct zygote *wanted, st
 {
     int pair[2];
     if (!place)
-        return fail(err, ERR_BUSY, "all %d zygotes have work; try again", ZYGOTES_MAX);
+        return fail(err, ERR_BUSY, "all %d zygotes are busy; try again", ZYGOTES_MAX);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return fail_os(err, "make a socket for a zygote");
     auto_fd ours = pair[0], theirs = pair[1];
     struct zygote fresh = { .template = wanted->template,
                             .set = wanted->set,
-                            .tenant = wanted->tenant }; /* `wanted` may be in the place we get */
+                            .tenant = wanted->tenant }; /* `wanted` may be in this entry */
     struct build_zygote order = { .index = fresh.set };
     if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
         return fail_os(err, "make a socket for a zygote");
@@ -62,8 +62,7 @@ static int zygote_start(struct spawner *spawner, const struct zygote *wanted, st
     return 0;
 }
 
-/* One that serves this set and tenant, and is not `wanted` itself; a ready one before one that
- * still warms up. */
+/* Finds another than `wanted` with its set and tenant; a ready one before one that warms up. */
 static struct zygote *zygote_find(struct spawner *spawner, const struct zygote *wanted)
 {
     struct zygote *found = NULL;
@@ -94,7 +93,7 @@ int fork_interpreter(struct spawner *spawner, struct slot *slot, error *err)
         .generation = slot->generation,
         .groups = slot->procs_count,
         .open_files = build->open_files,
-        /* gloveboxd orders prewarming of parked sandboxes when nothing else is to do. */
+        /* gloveboxd has parked sandboxes run AGENT_MODE_PRIME when nothing else is to do. */
         .prime = ZYGOTE_PRIME_NOTHING,
         .has_loopback = build->network == SPAWN_NETWORK_LOOPBACK,
         .disabled_walls = spawner->disabled_walls,
@@ -179,7 +178,7 @@ void zygote_speaks(struct spawner *spawner, uint32_t index)
 void zygotes_of_template_are_lost(struct spawner *spawner, uint32_t template)
 {
     error cause;
-    (void) fail(&cause, ERR_UNAVAILABLE, "the holder of template %u ended", template);
+    (void) fail(&cause, ERR_UNAVAILABLE, "the fork server of template %u ended", template);
     for_each(zygote, spawner->zygotes)
         if (zygote->socket >= 0 && zygote->template == template)
             zygote_is_lost(spawner, zygote, &cause);
@@ -204,7 +203,7 @@ void zygotes_tend(struct spawner *spawner)
         error err;
         if (!fresh && zygote->forks > 0)
             (void) zygote_start(spawner, zygote, find_place(spawner), &err);
-        else if (!fresh || fresh->ready) /* it was not used for so long; or it is replaced */
+        else if (!fresh || fresh->ready) /* never used, or its replacement is ready */
             zygote->is_old = true;
     }
 }
