@@ -1,5 +1,5 @@
-/* build_orders.c - what the spawner asks of a fork server, read from its packets. The spawner has
- * checked every number; a fork server that finds one out of bounds carries out nothing of it. */
+/* build_orders.c - reads the spawner's packets to a fork server. The spawner has checked every
+ * number; a fork server checks them again, and refuses an order with one out of bounds. */
 #include "init/init.h"
 
 #include "base/packet.h"
@@ -14,7 +14,7 @@ int read_build_sandbox(const struct packet *packet, struct build_sandbox *ret_or
         return fail(err, ERR_PROTOCOL, "the spawner sent message %u of %zu bytes", packet->kind,
                     packet->size);
     memcpy(&order, packet->body, sizeof order);
-    *ret_order = order; /* whose slot it is: a refusal is answered with it */
+    *ret_order = order; /* a refusal, too, is answered with its slot */
     if (order.groups > GROUPS || packet->fds != 2 + 2 * order.groups)
         return fail(err, ERR_PROTOCOL, "the spawner sent %u descriptors for %u groups", packet->fds,
                     order.groups);

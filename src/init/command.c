@@ -1,4 +1,4 @@
-/* command.c - the strings of an AGENT_START: as many as it says, each ended by NUL. */
+/* command.c - reads the strings of an AGENT_START: as many as it says, each ended by NUL. */
 #include "init/init.h"
 
 #include <string.h>

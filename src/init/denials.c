@@ -1,7 +1,7 @@
-/* denials.c - the filter hands refused system calls to us; we answer with the errno of their row
- * and tell gloveboxd. The call is never carried out, or has no pointer among its arguments, so
- * there is nothing to race with (seccomp_unotify(2), "design goals"): no memory of the program is
- * read. */
+/* denials.c - the filter passes refused system calls to init, which answers with the errno of their
+ * row and tells gloveboxd. A call is either refused, or let through only if it has no pointer among
+ * its arguments, so a program cannot change what was checked (seccomp_unotify(2), "design goals").
+ */
 #include "init/init.h"
 
 #include "base/cleanup.h"
@@ -17,8 +17,8 @@
 
 enum { NETLINK_MAX = 32, TABLE_MAX = 8192 };
 
-/* Netlink sockets in this network namespace, from the row "NETLINK 1128 3 …" (name, bytes of one,
- * sockets) of a table of the kernel. What cannot be known counts as too many. */
+/* Counts netlink sockets in this network namespace, from the row "NETLINK 1128 3 …" (name, bytes of
+ * one, sockets) of /proc/self/net/protocols. If that cannot be read, it returns too many. */
 static unsigned long count_netlink(void)
 {
     static const char name[] = "\nNETLINK ";
@@ -37,8 +37,8 @@ static unsigned long count_netlink(void)
     return strtoul(row, NULL, 10);
 }
 
-/* The kernel carries the call out itself. A call of the same moment was counted before it:
- * there may be more by as many as a sandbox has threads. */
+/* Lets the kernel carry the call out. Calls at the same moment may be counted before either is
+ * made: the bound can be exceeded by as many sockets as a sandbox has threads. */
 static bool let_pass(int listener, uint64_t id)
 {
     struct seccomp_notif_resp answer = { .id = id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
@@ -68,7 +68,7 @@ void answer_denial(struct sandbox *sandbox, uint32_t id, int *listener)
     send_frame(sandbox, AGENT_DENIAL, 0, id, &denial, sizeof denial, NULL, 0);
     if (++sandbox->denials < AGENT_DENIALS_MAX || sandbox->is_kept)
         return;
-    /* Enough: without a listener the kernel itself answers ENOSYS, at full speed. */
+    /* The most that are reported: without a listener the kernel answers ENOSYS by itself. */
     (void) close(*listener);
     *listener = -1;
 }

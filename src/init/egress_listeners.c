@@ -1,8 +1,7 @@
-/* egress_listeners.c - what a sandbox finds where its policy lets something out: its network
- * namespace has nothing but the loopback, every address is declared local to it, and sockets listen
- * there. They go to gloveboxd with init's first word, and from there to glovebox-egress, which
- * accepts connections to any address as its own (ip-route(8), "local"). No packet ever leaves the
- * namespace. */
+/* egress_listeners.c - the network of a sandbox whose policy allows egress. Its network namespace
+ * has only the loopback interface, to which every address is declared local (ip-route(8), "local"),
+ * and sockets listen there. They go to gloveboxd with HELLO, and from there to glovebox-egress,
+ * which accepts connections to any address. No packet ever leaves the namespace. */
 #include "init/init.h"
 
 #include "base/cleanup.h"
@@ -39,7 +38,7 @@ static int add_route(int netlink, int family, error *err)
     struct {
         struct nlmsghdr header;
         struct nlmsgerr cause;
-        char rest[128]; /* of the order, which comes back */
+        char rest[128]; /* the kernel returns the request behind the error */
     } answer = { 0 };
     if (send(netlink, &order, sizeof order, 0) < 0 || recv(netlink, &answer, sizeof answer, 0) < 0)
         return fail_os(err, "make every address local");
@@ -55,7 +54,7 @@ static bool has_six(void)
     return trial >= 0;
 }
 
-/* One socket for both kinds of addresses, or for IPv4 where the kernel has no other. */
+/* Binds a socket for IPv6 and IPv4, or for IPv4 alone where the kernel has no IPv6. */
 static int bind_everywhere(int socket, bool is_six, uint16_t port)
 {
     int no = 0, yes = 1;

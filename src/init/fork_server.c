@@ -1,6 +1,6 @@
-/* fork_server.c - the first role: stands in the template's root, as root of a mapped user
- * namespace, and clones itself for each sandbox. It never reads a byte that user code could have
- * written. */
+/* fork_server.c - the first role of glovebox-init: with the template as root directory, and root of
+ * a mapped user namespace, it clones itself for each sandbox. It never reads a byte that user code
+ * could have written. */
 #include "init/init.h"
 #include "init/net_pool.h"
 
@@ -73,7 +73,7 @@ static unsigned long namespaces_for(const struct build_sandbox *spec)
         { CLONE_NEWUSER, WALL_userns }, { CLONE_NEWPID, WALL_pidns }, { CLONE_NEWNET, WALL_netns },
         { CLONE_NEWIPC, WALL_ipcns },   { CLONE_NEWUTS, WALL_utsns },
     };
-    unsigned long flags = CLONE_NEWNS; /* everything else is built on it */
+    unsigned long flags = CLONE_NEWNS; /* always, since the steps of the recipe need it */
     for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!is_disabled(spec, rows[i].wall))
             flags |= rows[i].flag;
@@ -94,14 +94,14 @@ static int map_ids(pid_t init, uint32_t outer, error *err)
 {
     char text[64];
     (void) snprintf(text, sizeof text, "%u %u 1", (unsigned) AGENT_ID, outer);
-    /* For an ordinary user the kernel wants setgroups given up first; for root it is harmless. */
+    /* An ordinary user must deny setgroups(2) before gid_map is written; root may. */
     (void) write_map(init, "setgroups", "deny");
     if (write_map(init, "uid_map", text) < 0 || write_map(init, "gid_map", text) < 0)
         return fail_os(err, "map the id of the sandbox");
     return 0;
 }
 
-/* The clone: takes the descriptors over and waits until its ids are mapped. */
+/* In the clone: keeps the descriptors and waits until its ids are mapped. */
 static int become_clone(struct sandbox *sandbox, const struct build_sandbox *spec,
                         const struct packet *packet, int start_pipe, error *err)
 {
@@ -116,7 +116,7 @@ static int become_clone(struct sandbox *sandbox, const struct build_sandbox *spe
     }
     (void) signal(SIGCHLD, SIG_DFL);
     if (read(start_pipe, &byte, 1) != 1)
-        return fail(err, ERR_UNAVAILABLE, "the holder ended before ids were mapped");
+        return fail(err, ERR_UNAVAILABLE, "the fork server ended before ids were mapped");
     return 0;
 }
 
@@ -130,7 +130,7 @@ static int clone_sandbox(struct sandbox *sandbox, const struct build_sandbox *sp
         return fail_os(err, "make a pipe");
     auto_fd pipe_read = start_pipe[0], pipe_write = start_pipe[1];
     int pidfd = -1;
-    int place = net_pool_enter(spec); /* it is in its network namespace, or makes one: */
+    int place = net_pool_enter(spec); /* enters the network namespace, or clone3() makes one: */
     unsigned long flags = namespaces_for(spec) & ~(place < 0 ? 0UL : (unsigned long) CLONE_NEWNET);
     long pid = syscall(SYS_clone, flags | CLONE_PIDFD | SIGCHLD, NULL, &pidfd, NULL, NULL);
     if (pid == 0) {
@@ -150,8 +150,8 @@ static int clone_sandbox(struct sandbox *sandbox, const struct build_sandbox *sp
     return IS_FORK_SERVER;
 }
 
-/* The zygote is the template's own python, in the fork server's namespaces: root of nothing but the
- * user namespace, with no file of the host in sight. */
+/* The zygote is the template's own python, in the namespaces of the fork server: root only in the
+ * user namespace, and without access to files of the host. */
 _Noreturn static void become_zygote(const char *imports, int socket)
 {
     enum { ZYGOTE_ARGUMENTS = 4, MODULES_MAX = 64 };
@@ -182,7 +182,7 @@ _Noreturn static void become_zygote(const char *imports, int socket)
     _exit(127);
 }
 
-/* Its own words come over its socket, whose end tells of one that cannot be started. */
+/* The zygote reports over its own socket, which closes if it cannot be started. */
 static void start_zygote(struct packet *packet)
 {
     struct build_zygote order;
@@ -204,7 +204,7 @@ static int carry_out(struct sandbox *sandbox, struct packet *packet)
     if (done == IS_CLONE)
         return IS_CLONE;
     if (getpid() == 1 && sandbox->spec.generation != 0)
-        _exit(1); /* a clone that failed before it stood */
+        _exit(1); /* a clone that failed before it was set up */
     cloned.slot = spec.slot;
     cloned.generation = spec.generation;
     error unheard;
@@ -219,9 +219,9 @@ int fork_server_main(struct sandbox *sandbox, error *err)
     struct fork_server_ready ready = { 0 };
     int done = load_modules(&ready.err);
     if (fcntl(FORK_SOCKET, F_SETFD, FD_CLOEXEC) < 0)
-        done = fail_os(&ready.err, "keep the socket of the holder from programs");
+        done = fail_os(&ready.err, "make the socket of the fork server close-on-exec");
     if (signal(SIGCHLD, SIG_IGN) == SIG_ERR)
-        done = fail_os(&ready.err, "leave the end of sandboxes to the kernel");
+        done = fail_os(&ready.err, "ignore SIGCHLD, so that the kernel reaps sandboxes");
     for (unsigned i = 0; i < FILTERS && done == 0; i++)
         done = load_filter(FORK_FILTERS + (int) i, &filters[i], &ready.err);
     if (packet_send(FORK_SOCKET, FORK_SERVER_READY, &ready, sizeof ready, NULL, 0, err) < 0 ||

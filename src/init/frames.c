@@ -1,5 +1,5 @@
-/* frames.c - reads and writes the frames of agent.h. When gloveboxd is gone there is nothing left
- * to do: pid 1 exits and the kernel ends the sandbox. */
+/* frames.c - reads and writes the frames of agent.h. When gloveboxd has closed the stream, pid 1
+ * exits and the kernel ends the sandbox. */
 #include "init/init.h"
 
 #include "base/cleanup.h"
@@ -12,7 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* One read. False when there is nothing more now. */
+/* Reads once. False: nothing more has come. */
 static bool read_some(struct sandbox *sandbox, struct frame *frame)
 {
     size_t have = frame->have, wanted = sizeof frame->head;
@@ -30,7 +30,7 @@ static bool read_some(struct sandbox *sandbox, struct frame *frame)
                               .msg_control = rights.space,
                               .msg_controllen = sizeof rights.space };
     ssize_t got = recvmsg(sandbox->inside, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    /* It comes with the first byte of its frame (unix(7)), so that it is never another's. */
+    /* A descriptor comes with the first byte of its frame (unix(7)), so it belongs to this one. */
     int came = -1;
     if (got > 0 && take_descriptors(&message, &came, 1) > 0) {
         close_fd(&frame->fd);
@@ -53,7 +53,7 @@ bool frame_is_complete(struct sandbox *sandbox, struct frame *frame)
             _exit(1); /* gloveboxd never sends that */
         if (frame->have < sizeof frame->head + frame->head.size)
             continue;
-        frame->payload[frame->head.size] = '\0'; /* paths are texts */
+        frame->payload[frame->head.size] = '\0'; /* ends paths */
         frame->have = 0;
         return true;
     }
@@ -106,7 +106,7 @@ void release_frames(const struct sandbox *sandbox)
     send_held(sandbox);
 }
 
-/* False: it does not fit behind those that are held, which are on their way then. */
+/* False: the frame does not fit behind those that are held, which have then been sent. */
 static bool hold(const struct sandbox *sandbox, const struct iovec *parts, unsigned count)
 {
     size_t size = 0;
@@ -143,7 +143,7 @@ void send_frame(const struct sandbox *sandbox, enum agent_kind kind, unsigned st
         send_all(sandbox->inside, parts, count);
 }
 
-/* The only message with descriptors, and before any code runs: the egress sockets. */
+/* The only message with descriptors (the egress sockets), sent before any code runs. */
 void say_hello(struct sandbox *sandbox)
 {
     struct agent_hello hello = { .version = AGENT_VERSION,
@@ -164,7 +164,7 @@ void say_hello(struct sandbox *sandbox)
                                           .cmsg_len = CMSG_LEN(size) };
         memcpy(CMSG_DATA(&rights.header), sandbox->route, size);
     }
-    /* The stream is empty: so few bytes go whole. */
+    /* The stream is empty, so that so few bytes are never sent in part. */
     if (sendmsg(sandbox->inside, &message, MSG_NOSIGNAL) != sizeof head + sizeof hello)
         _exit(1);
     for (unsigned i = 0; i < sandbox->route_count; i++)

@@ -1,6 +1,6 @@
-/* interpreter.c - between gloveboxd and the interpreter that a zygote forks into this sandbox:
- * orders go in, results come out, after everything that was printed before them. Once it runs user
- * code, what it says is that code's word: kinds and sizes are checked, nothing is believed. */
+/* interpreter.c - passes orders of gloveboxd to the interpreter that a zygote forks into this
+ * sandbox, and its results back, after everything that was printed before them. Once it runs user
+ * code its messages are hostile input: kinds and sizes are checked, and no message is trusted. */
 #include "init/init.h"
 
 #include "base/cleanup.h"
@@ -18,10 +18,10 @@
 
 enum {
     ROOM = 256 * 1024, /* of the control socket: a frame and what the kernel adds to it */
-    /* A short program is not interrupted by us with every line: its end comes with all of them. */
+    /* Output is not read for so long after code begins: a line of short code need not wake init. */
     ALONE_MS = 2,
     MESSAGE_WORDS = 2,
-    WORDS_MAX = 1024, /* that fit into it: the kernel counts at least 512 bytes for each */
+    WORDS_MAX = 1024, /* messages that fit into it: the kernel counts at least 512 bytes for each */
 };
 
 /* Makes the interpreter's stdin, stdout, stderr and control before any process knows it: its ends
@@ -92,12 +92,11 @@ int execute_code(struct sandbox *sandbox, uint32_t id, const unsigned char *payl
         return fail_os(err, "hand the code to the interpreter");
     interpreter->is_busy = true;
     interpreter->is_left_alone = deadline_in(ALONE_MS);
-    (void) sched_yield(); /* it was woken on this processor, as a rule, and our other orders can
-                             wait */
+    (void) sched_yield(); /* it mostly wakes on this processor; the other orders can wait */
     return 0;
 }
 
-/* The pipe goes on with the frame. Over its socket, which an interpreter from another image has as
+/* Passes AGENT_IMAGE and its pipe on over the control socket, which a restored interpreter has as
  * well. */
 int image_interpreter(struct sandbox *sandbox, const struct frame *in, error *err)
 {
@@ -125,7 +124,7 @@ int image_interpreter(struct sandbox *sandbox, const struct frame *in, error *er
     return 0;
 }
 
-/* First word of the interpreter: its walls stand, and here is the listener of its filter. */
+/* First message of the interpreter: its walls stand. The listener of its filter comes with it. */
 static void interpreter_is_ready(struct sandbox *sandbox, struct program *interpreter,
                                  const struct frame *frame, int listener)
 {
@@ -149,7 +148,7 @@ static void interpreter_is_ready(struct sandbox *sandbox, struct program *interp
     send_frame(sandbox, AGENT_STARTED, 0, id, &started, sizeof started, NULL, 0);
 }
 
-/* One that was expected and has not come: the spawner has closed its ends. */
+/* An expected interpreter does not come: the spawner has closed its descriptors. */
 static void forget_unborn(struct sandbox *sandbox, struct program *interpreter)
 {
     error err;
@@ -177,7 +176,7 @@ void expect_another(struct sandbox *sandbox)
     int came = packet_receive(sandbox->report, &packet, &err);
     if (came == PACKET_NONE)
         return;
-    if (came != PACKET_CAME) { /* the spawner is gone, and ends us by and by */
+    if (came != PACKET_CAME) { /* the spawner has ended, and the kernel will end this sandbox */
         (void) close(sandbox->report);
         sandbox->report = -1;
         return;
@@ -188,7 +187,7 @@ void expect_another(struct sandbox *sandbox)
     packet_done(&packet);
     struct program *place = free_place(sandbox);
     if (expect.id == 0 || program_of(sandbox, expect.id) || !place)
-        (void) fail(&err, ERR_BUSY, "no place for interpreter %u: %d programs at most", expect.id,
+        (void) fail(&err, ERR_BUSY, "interpreter %u not started: %d programs at most", expect.id,
                     AGENT_PROCESSES_MAX);
     else if (expect_interpreter(sandbox, place, &err) == 0) {
         place->id = expect.id;
@@ -200,7 +199,7 @@ void expect_another(struct sandbox *sandbox)
     report_ready(sandbox, &err);
 }
 
-/* The one descriptor that a message may carry; more than one are none. */
+/* Gives the descriptor of a message. A message with several counts as one with none. */
 static int listener_of(struct msghdr *message)
 {
     int listener = -1;
@@ -210,7 +209,7 @@ static int listener_of(struct msghdr *message)
     return -1;
 }
 
-/* A run asks for the figures when all is over; a cell has its own. */
+/* Sends the figures of a cell. For a run, gloveboxd asks for them when everything has ended. */
 static void tell_measured(struct sandbox *sandbox, const struct program *interpreter)
 {
     if (!look_now(sandbox))
@@ -231,14 +230,14 @@ static void take_word(struct sandbox *sandbox, struct program *interpreter,
         interpreter_is_ready(sandbox, interpreter, frame, listener);
         return;
     }
-    close_fd(&listener); /* it was not asked for */
+    close_fd(&listener); /* only the first message may have one */
     bool is_result =
         frame->head.kind == AGENT_RESULT && frame->head.size >= sizeof(struct agent_result);
     bool is_end =
         frame->head.kind == AGENT_EXECUTED && frame->head.size == sizeof(struct agent_executed);
     if (!is_result && !is_end)
         return;
-    /* What was printed before it goes before it. */
+    /* Output that was printed before this message is sent before it. */
     drain_output(sandbox, interpreter);
     if (is_end) {
         struct agent_executed executed;
@@ -253,8 +252,8 @@ static void take_word(struct sandbox *sandbox, struct program *interpreter,
                frame->head.size, NULL, 0);
 }
 
-/* The value of a cell and its EXECUTED may come in one message: one frame goes to the front, and
- * the other behind it. False: that is all, or what follows is no frame. */
+/* The value of a cell and its EXECUTED may come in one message. Moves the next frame of the message
+ * to the front. False: there is none, or the rest is no frame. */
 static bool next_word(struct frame *frame, size_t *got)
 {
     size_t rest = *got - sizeof frame->head - frame->head.size;
@@ -269,7 +268,7 @@ static bool next_word(struct frame *frame, size_t *got)
     return true;
 }
 
-/* All of a message goes on in one. */
+/* Sends all frames of a message on together. */
 static void take_words(struct sandbox *sandbox, struct program *interpreter, struct frame *frame,
                        size_t got, int listener)
 {
@@ -304,7 +303,8 @@ static void take_line(struct sandbox *sandbox, struct program *driver, const cha
     }
 }
 
-/* Lines are gathered where a program's stdin would wait; a line that does not fit is cut. */
+/* Collects lines in the buffer that other programs have for stdin; a line that is too long is cut.
+ */
 static bool driver_speaks(struct sandbox *sandbox, struct program *driver)
 {
     char *lines = driver->pending;
@@ -330,7 +330,7 @@ static bool driver_speaks(struct sandbox *sandbox, struct program *driver)
     return true;
 }
 
-/* A message of no bytes reads like the end of the other side, and is none. */
+/* An empty message is read like the end of the other side: poll(2) tells them apart. */
 static bool has_hung_up(int control)
 {
     struct pollfd ends = { .fd = control, .events = POLLRDHUP };
@@ -371,8 +371,9 @@ bool interpreter_speaks(struct sandbox *sandbox, struct program *interpreter)
     return true;
 }
 
-/* Its end may be seen before its last words are read: they go before its end. What it forked may
- * still hold the socket and speak for ever, so no more is taken than the socket can hold. */
+/* The interpreter's end may be seen before its last messages are read, which are sent before it. A
+ * process that it forked may hold the socket and write for ever, so no more is read than the socket
+ * can hold. */
 void hear_interpreter_out(struct sandbox *sandbox, struct program *interpreter)
 {
     for (unsigned words = 0; words < WORDS_MAX && interpreter->control >= 0; words++)

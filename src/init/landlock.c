@@ -1,5 +1,5 @@
-/* landlock.c - files by allow-list, a second time: if the mounts were ever wrong, this still
- * stands. The constants of later ABIs are named here, since headers of Debian 12 end at ABI 2. */
+/* landlock.c - an allow-list of files, which holds even if a mount is wrong. The constants of later
+ * ABIs are defined here, since the headers of Debian 12 end at ABI 2. */
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "init/walls.h"
@@ -24,7 +24,7 @@
 struct ruleset {
     uint64_t files;
     uint64_t network; /* ABI 4: bind and connect of TCP */
-    uint64_t scoped;  /* ABI 6: abstract Unix sockets; signals are the pid namespace's work */
+    uint64_t scoped;  /* ABI 6: abstract Unix sockets; the pid namespace confines signals */
 };
 
 enum { SCOPE_ABSTRACT_SOCKETS = 1, TCP_BIND_AND_CONNECT = 3 };

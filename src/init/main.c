@@ -1,4 +1,4 @@
-/* glovebox-init - holds a template's root, and is pid 1 of each sandbox that is cloned from it.
+/* glovebox-init - the fork server of a template, and pid 1 of each sandbox that is cloned from it.
  *
  * The clone does not exec: a sandbox costs one clone(2) of this small static process. */
 #include "init/init.h"
@@ -13,7 +13,7 @@
 
 static struct sandbox sandbox; /* filled in the clone; the fork server's own stays empty */
 
-/* The report socket stays: the spawner may ask for one more interpreter. */
+/* The report socket stays open: the spawner may ask for one more interpreter. */
 void report_ready(struct sandbox *stands, const error *err)
 {
     struct build_ready ready = {
@@ -31,13 +31,13 @@ void report_ready(struct sandbox *stands, const error *err)
         (void) close(stands->ends[i]);
 }
 
-/* Everything inside descends from here. What ignores signals hands that on through execve: nohup(1)
- * SIGHUP, a shell's background SIGINT, and posix_spawn of glibc the two of its own (32 and 33),
- * which its sigaction() then refuses to change. */
-static void forget_signals(void)
+/* All programs of sandboxes inherit from this process. execve(2) keeps ignored signals: SIGHUP of
+ * nohup(1), SIGINT of a shell's background job, and 32 and 33 of glibc's posix_spawn(), which
+ * glibc's sigaction() refuses to change; hence the raw calls. */
+static void reset_signals(void)
 {
     enum { SIGNALS = 64, MASK_SIZE = SIGNALS / 8 };
-    static const struct { /* as the kernel has it: not as sigaction(3) */
+    static const struct { /* the kernel's struct, which is not that of sigaction(3) */
         void *handler;
         unsigned long flags;
         void *restorer;
@@ -53,16 +53,16 @@ int main(int count, char **arguments)
 {
     error err = { 0 };
     if (count < 2 || strcmp(arguments[1], "holder") != 0) {
-        (void) fprintf(stderr, "glovebox-init: is started by glovebox-spawner, not by hand\n");
+        (void) fprintf(stderr, "glovebox-init: only glovebox-spawner can start this program\n");
         return 125;
     }
-    forget_signals();
-    if (signal(SIGPIPE, SIG_IGN) == SIG_ERR) { /* a peer that goes would end init, unexplained */
+    reset_signals();
+    if (signal(SIGPIPE, SIG_IGN) == SIG_ERR) { /* a closed socket must not kill init */
         (void) fprintf(stderr, "glovebox-init: cannot ignore SIGPIPE; nothing is started\n");
         return 1;
     }
     if (fork_server_main(&sandbox, &err) < 0)
-        return 1; /* the spawner has been told, or is gone */
+        return 1; /* the spawner knows the cause, or has ended */
 
     /* From here on: pid 1 of a new sandbox. */
     if (build_sandbox(&sandbox, &err) < 0) {

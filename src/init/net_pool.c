@@ -1,5 +1,4 @@
-/* net_pool.c - which network namespaces there are, which sandbox is in each, and which are empty.
- */
+/* net_pool.c - the table of network namespaces: which sandbox is in each, and which are free. */
 #include "init/net_pool.h"
 
 #include "base/cleanup.h"
@@ -16,8 +15,8 @@
 
 enum { PLACES = 256, RESTING_MAX = 16, QUIET_MS = 1000 };
 
-/* Ours are kept above all others: what comes with an order has low numbers, which the clone relies
- * on when it puts its own in place (close_descriptors in recipe.c). */
+/* The descriptors of the pool have high numbers, so that those of an order get low ones, on which
+ * the clone relies when it moves its own (close_descriptors in recipe.c). */
 enum { DESCRIPTORS_FROM = 128 };
 
 enum place_state { PLACE_FREE, PLACE_USED, PLACE_RESTING, PLACE_STATES };
@@ -27,7 +26,7 @@ static struct place {
     int net;
     int init; /* USED: pidfd */
     uint32_t tenant;
-    uint64_t since; /* in turns of the pool: the smallest has been in its state for longest */
+    uint64_t since; /* a count of changes: the smallest has been in its state for longest */
 } places[PLACES];
 
 static unsigned count_in[PLACE_STATES] = { PLACES };
@@ -35,7 +34,7 @@ static uint64_t turn;
 static int home = -1;
 static int ends = -1; /* epoll: sandboxes that have ended */
 
-/* Takes the descriptor. */
+/* Takes: `fd`. */
 static int keep_above(int fd)
 {
     auto_fd low = fd;
@@ -63,7 +62,7 @@ static void go_into(struct place *place, enum place_state state)
 
 static void part_from_sandbox(struct place *place)
 {
-    /* The spawner has the pidfd open as well, so closing it would not end its events. */
+    /* The spawner has the pidfd open as well, so close(2) does not remove it from epoll. */
     (void) epoll_ctl(ends, EPOLL_CTL_DEL, place->init, NULL);
     (void) close(place->init);
 }
@@ -87,8 +86,9 @@ static struct place *longest_in(enum place_state state, const struct build_sandb
     return found;
 }
 
-/* The pidfd of a pid namespace's init tells once every process of it is gone (zap_pid_ns_processes
- * in kernel/pid_namespace.c comes before exit_notify), and with them what they had open. */
+/* The pidfd of a pid namespace's init becomes readable when all its processes have ended
+ * (zap_pid_ns_processes in kernel/pid_namespace.c comes before exit_notify), and their files are
+ * closed. */
 static void hear_ends(void)
 {
     struct epoll_event events[32];
@@ -106,15 +106,15 @@ static void hear_ends(void)
         forget(oldest);
 }
 
-/* Of the namespace that this process stands in.
+/* Has the network namespace of this process no socket, so that another sandbox may have it?
  *
- * A program without a network may make sockets of AF_UNIX and of NETLINK_ROUTE (default.syscalls),
- * and changes nothing of the namespace: it belongs to the fork server's user namespace, in which no
- * sandbox has a capability, so that interfaces, addresses, rules, names of other namespaces and
- * sysctls are as they were made. What remains are sockets and what hangs on them: abstract names,
- * queued messages, descriptors in flight. "used" counts every socket, of whatever family, that
- * keeps this namespace alive (sk_alloc in net/core/sock.c), until its last reference is gone
- * (__sk_free): one in flight counts, and so does one of netlink that waits for RCU. */
+ * A program without a network may make sockets of AF_UNIX and of NETLINK_ROUTE (default.syscalls).
+ * It cannot change the namespace, which belongs to the fork server's user namespace, where no
+ * sandbox has a capability: interfaces, addresses, rules, names of other namespaces and sysctls are
+ * unchanged. Only sockets can be left, with abstract names, queued messages and descriptors in
+ * flight. "used" counts every socket of any family that keeps this namespace alive (sk_alloc in
+ * net/core/sock.c) until its last reference is dropped (__sk_free): also one in flight, and one of
+ * netlink that waits for RCU. */
 static bool has_no_socket(void)
 {
     static const char none[] = "sockets: used 0\n";
@@ -130,7 +130,8 @@ static void go_home(void)
         _exit(1); /* zygotes and other tenants' sandboxes must not begin here */
 }
 
-/* One that has rested and is empty. What is not empty, goes: it may never be. */
+/* Enters a free namespace without sockets. One that has sockets is dropped: it may always keep
+ * them. */
 static struct place *enter_rested(const struct build_sandbox *spec)
 {
     struct place *place;
@@ -145,7 +146,7 @@ static struct place *enter_rested(const struct build_sandbox *spec)
 static struct place *enter_fresh(const struct build_sandbox *spec)
 {
     struct place *place = longest_in(PLACE_FREE, NULL);
-    if (!place) { /* that of the oldest sandbox, which is a session's: it keeps its namespace */
+    if (!place) { /* take the entry of the oldest sandbox, a session's: it keeps its namespace */
         place = longest_in(PLACE_USED, NULL);
         if (!place)
             return NULL;
@@ -161,7 +162,7 @@ static struct place *enter_fresh(const struct build_sandbox *spec)
     return place;
 }
 
-/* Test builds that leave a wall out keep to what the other walls promise without this. */
+/* Not in test builds that leave a wall out: they test the other walls alone. */
 int net_pool_enter(const struct build_sandbox *spec)
 {
     if (ends < 0 || spec->network != SPAWN_NETWORK_NONE || spec->disabled_walls_low != 0)
@@ -195,8 +196,8 @@ void net_pool_leave(int number, int init)
     errno = os;
 }
 
-/* While orders follow one another nothing wakes this process but the next of them; afterwards the
- * ends of sandboxes do, so that a burst does not leave its namespaces behind. */
+/* While orders follow one another, only the next one wakes this process; after that, ends of
+ * sandboxes do, so that the namespaces of a burst are dropped. */
 void net_pool_wait(int socket)
 {
     struct pollfd waits[] = { { .fd = socket, .events = POLLIN },

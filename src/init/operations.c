@@ -1,4 +1,4 @@
-/* operations.c - the places of operations, and their turns. */
+/* operations.c - the table of operations, and their turns. */
 #include "init/operations.h"
 
 #include "base/table.h"
@@ -22,7 +22,7 @@ int operation_begin(uint32_t id, const struct operation_kind *kind,
                     struct operation **ret_operation, error *err)
 {
     if (id == 0 || operation_of(id))
-        return fail(err, ERR_PROTOCOL, "operation %u is no new number", id);
+        return fail(err, ERR_PROTOCOL, "operation %u: the number is 0 or in use", id);
     for_each(operation, operations) {
         if (operation->id != 0)
             continue;

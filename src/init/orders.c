@@ -1,16 +1,15 @@
-/* orders.c - what gloveboxd can ask of init: one row an order. Whatever is shorter than its row
- * says is refused before it is read; behind the payload stands a NUL that is not counted. */
+/* orders.c - the orders of gloveboxd to init, a row each. An order that is shorter than its row
+ * says is refused before it is read; the payload is followed by a NUL that is not counted. */
 #include "init/operations.h"
 
 #include "base/table.h"
 
 #include <string.h>
 
-/* Answers have one signature, and some need nothing of it. */
+/* All handlers have one signature, and some do not use all parameters. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* An order: how many bytes its payload has at least, and what is done. The answer is DONE with the
- * same id, unless the order answers by itself. */
+/* Carries out an order. The answer is DONE with the same id, unless the handler answers itself. */
 typedef int order(struct sandbox *sandbox, const struct frame *in, error *err);
 
 static int on_put(struct sandbox *sandbox, const struct frame *in, error *err)
@@ -24,7 +23,7 @@ static int on_data(struct sandbox *sandbox, const struct frame *in, error *err)
     if (is_putting(in->head.id))
         return put_data(in->head.id, in->payload, in->head.size, err);
     if (operation_on_frame(sandbox, in) || !program_of(sandbox, in->head.id))
-        return 0; /* what has ended meanwhile is no mistake of gloveboxd */
+        return 0; /* it has ended meanwhile, which gloveboxd could not know */
     return feed_program(sandbox, in->head.id, in->payload, in->head.size, err);
 }
 
@@ -72,14 +71,14 @@ static int on_start(struct sandbox *sandbox, const struct frame *in, error *err)
 
 static int on_execute(struct sandbox *sandbox, const struct frame *in, error *err)
 {
-    if (sandbox->is_kept) { /* refusals and full disks are counted for each cell */
+    if (sandbox->is_kept) { /* each cell counts its own refusals and full disks */
         sandbox->denials = 0;
         sandbox->measured.disk_was_full = sandbox->measured.inodes_were_full = 0;
         sandbox->usage.processes_were_full = false;
     }
     if (((const struct agent_execute *) in->payload)->mode != AGENT_MODE_PRIME)
         begin_usage(sandbox);
-    sandbox->conclusion.is_due = false; /* what ended before was prewarming */
+    sandbox->conclusion.is_due = false; /* the code that ended before was AGENT_MODE_PRIME */
     return execute_code(sandbox, in->head.id, in->payload, in->head.size, err);
 }
 

@@ -1,19 +1,18 @@
-/* pace.h - how often a sandbox's programs may make its init work: refused calls and words of
- * interpreters. init stands in a group that comes before every sandbox, so that what it does for a
- * program at the program's own will would come before the others, and would be charged to no
- * sandbox. A caller that asks more often waits until the next is due; orders of gloveboxd never do.
- */
+/* pace.h - limits how often a sandbox's programs make its init work, by refused calls and messages
+ * of interpreters. init's control group has a higher processor weight than every sandbox, and its
+ * time is charged to no sandbox: without a limit, a program could take that time from others. A
+ * program that asks more often waits; orders of gloveboxd never do. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Some 15 us each: 3 % of a processor, for a program that never stops. */
+/* Each takes some 15 us: at most 3 % of a processor. */
 enum { PACE_AT_ONCE = 10000, PACE_A_SECOND = 2000, PACE_STEP_MS = 5 };
 
 struct pace {
-    uint32_t used; /* of those at once; falls with time */
-    int64_t at_ms; /* when it has fallen last; 0: never */
+    uint32_t used; /* of PACE_AT_ONCE; falls with time */
+    int64_t at_ms; /* when it fell last; 0: never */
 };
 
 static inline void pace_use(struct pace *pace)
@@ -21,7 +20,7 @@ static inline void pace_use(struct pace *pace)
     pace->used += pace->used < UINT32_MAX;
 }
 
-/* Is the next one due? The caller's clock is read only if it has to be. */
+/* Must the next one wait? The caller reads the clock only if so. */
 static inline bool pace_is_spent(const struct pace *pace)
 {
     return pace->used >= PACE_AT_ONCE;

@@ -1,6 +1,6 @@
-/* ports.c - connections to servers that listen on the sandbox's own loopback: init connects, as any
- * program inside could, and carries bytes between the socket and gloveboxd. Both ways by credit: a
- * side that does not read holds up its own connection and nothing else. */
+/* ports.c - connections to servers on the sandbox's own loopback: init connects, as any program
+ * inside could, and copies bytes between the socket and gloveboxd. Both directions use credit, so
+ * that a side that does not read blocks only its own connection. */
 #include "init/operations.h"
 
 #include "base/cleanup.h"
@@ -20,7 +20,7 @@ enum { CONNECTIONS_MAX = 24 };
 struct connection {
     bool is_taken, stands;
     bool tried_both; /* 127.0.0.1 and ::1 */
-    bool input_ends; /* gloveboxd has no more for it */
+    bool input_ends; /* gloveboxd sends no more for it */
     bool input_ended, output_ended;
     uint16_t port;
     uint32_t waiting;
@@ -195,7 +195,8 @@ int begin_connect(struct sandbox *sandbox, const struct frame *in, error *err)
     struct agent_connect order;
     struct operation *operation;
     memcpy(&order, in->payload, sizeof order);
-    /* Our own refused calls would wait for our own answer: without network none may be made. */
+    /* Without network the filter would refuse connect(2), and init would wait for its own answer.
+     */
     if (sandbox->spec.network != SPAWN_NETWORK_LOOPBACK) {
         errno = ENETUNREACH;
         return fail_os(err, "connect to port %u", order.port);

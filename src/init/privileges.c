@@ -1,5 +1,5 @@
-/* privileges.c - ids, capabilities and resource limits of the calling process. Raw system calls:
- * nothing is linked that could do more than it says. */
+/* privileges.c - ids, capabilities and resource limits of the calling process. Raw system calls, so
+ * that no library does more than is written here. */
 #include "init/walls.h"
 
 #include <errno.h>
@@ -14,12 +14,12 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 
-/* Raw calls: they act on this thread alone, and there is only this thread. */
+/* Raw calls change only the calling thread; there is no other. */
 int take_id(uid_t id, error *err)
 {
     uid_t user[3];
     gid_t group[3];
-    /* EPERM: an ordinary user has given up setgroups for good, and with it any change of groups. */
+    /* EPERM: for an ordinary user setgroups(2) is denied in this user namespace. */
     if (syscall(SYS_setgroups, 0, NULL) < 0 && errno != EPERM)
         return fail_os(err, "leave all groups");
     if (syscall(SYS_setresgid, id, id, id) < 0 || syscall(SYS_setresuid, id, id, id) < 0)

@@ -1,5 +1,5 @@
-/* program_start.c - starts a program with pipes or a terminal, and waits until it has been executed
- * or has said why not. */
+/* program_start.c - starts a program with pipes or a terminal, and waits until execve(2) has
+ * succeeded or failed. */
 #include "init/init.h"
 #include "init/walls.h"
 
@@ -27,11 +27,11 @@ enum {
     IMAGE = 4,   /* what glovebox-restore reads */
 };
 
-/* The three descriptors of a program, ours and its. */
+/* The descriptors of a new program: init's and its own. */
 struct ends {
     int ours[3], theirs[3];
     int control[2]; /* ours and its, of an interpreter */
-    int image;      /* of one that is restored, else -1; borrowed */
+    int image;      /* for glovebox-restore, else -1; borrowed */
 };
 
 static void close_ends(struct ends *ends)
@@ -104,7 +104,7 @@ static int open_pipes(const struct agent_start *start, struct ends *ends, error 
     return ends->theirs[0] < 0 ? fail_os(err, "open the input") : 0;
 }
 
-/* As execvp(3), with the PATH of the new environment: a name without a slash is looked for. */
+/* As execvp(3), but with the PATH of the new environment. */
 static void execute(const struct command *command)
 {
     const char *name = command->arguments[0];
@@ -133,7 +133,7 @@ static void execute(const struct command *command)
     errno = seen;
 }
 
-/* What init itself is not limited by: see limit_use() and limit_paths() in recipe.c. */
+/* Walls of programs that init does not have: see limit_use() and limit_paths() in recipe.c. */
 static int raise_own_walls(const struct sandbox *sandbox, error *err)
 {
     int abi;
@@ -152,7 +152,7 @@ static int first_not_given(const struct ends *ends)
     return ends->control[1] >= 0 ? CONTROL + 1 : CONTROL;
 }
 
-/* In the new process. Every exit is by _exit; the failure goes through the pipe. */
+/* In the new process. It writes a failure to the pipe and leaves by _exit(2). */
 _Noreturn static void become_program(const struct sandbox *sandbox, const struct agent_start *start,
                                      const struct command *command, const struct ends *ends,
                                      int failure)
@@ -183,7 +183,7 @@ _Noreturn static void become_program(const struct sandbox *sandbox, const struct
         (void) fail_os(&err, "connect the control socket or the image");
         goto failed;
     }
-    /* Everything of ours is close-on-exec; what is not would be a mistake, and goes as well. */
+    /* Every descriptor of init is close-on-exec; this closes one that is not, by mistake. */
     if (syscall(SYS_close_range, first_not_given(ends), ~0U, CLOSE_RANGE_CLOEXEC) < 0 &&
         errno != ENOSYS)
         goto failed;
@@ -199,7 +199,7 @@ failed:
     _exit(127);
 }
 
-/* A group that is frozen or out of memory can hold a newborn back, but not us for ever. */
+/* A control group that is frozen or out of memory can stop a new process: the wait is bounded. */
 static int wait_for_word(int failure_read)
 {
     struct pollfd word = { .fd = failure_read, .events = POLLIN };
@@ -211,7 +211,7 @@ static int wait_for_word(int failure_read)
     return ready;
 }
 
-/* Forks and waits until the new program has been executed, or has said why not. */
+/* Forks and waits until the new program has been executed or has failed. */
 static pid_t fork_program(const struct sandbox *sandbox, const struct agent_start *start,
                           const struct command *command, const struct ends *ends, error *err)
 {
@@ -237,7 +237,7 @@ static pid_t fork_program(const struct sandbox *sandbox, const struct agent_star
         return pid;
     if (ready > 0)
         (void) waitpid(pid, NULL, 0);
-    else { /* it is reaped like any orphan when it has died: that may take as long as it likes */
+    else { /* reap_programs() reaps it when it has died, however long that takes */
         (void) kill(pid, SIGKILL);
         (void) fail(&cause, ERR_UNAVAILABLE, "the program was not executed within %d s",
                     EXEC_MS / 1000);
@@ -286,7 +286,7 @@ int start_program(struct sandbox *sandbox, const struct frame *in, error *err)
     program->control = ends.control[0];
     program->listener = -1;
     program->is_driver = start.flags & AGENT_START_CELLS;
-    program->has_spoken = true; /* no filter of its own is to be reported */
+    program->has_spoken = true; /* it has no filter of its own to report */
     program->is_busy = false;
     program->said = 0;
     program->input_ends = false;

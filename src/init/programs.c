@@ -1,6 +1,5 @@
-/* programs.c - feeds programs, passes on what they print, and tells how they end. What user code
- * can do here is bounded: a program that does not read, does not stop printing or leaves children
- * behind costs init nothing but the loop. */
+/* programs.c - stdin, output and ends of programs. User code cannot make init wait: a program may
+ * not read, print for ever, or leave children behind. */
 #include "init/init.h"
 
 #include "base/cleanup.h"
@@ -60,7 +59,7 @@ void write_input(struct sandbox *sandbox, struct program *program)
     if (put < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     struct agent_amount taken = { .bytes = put > 0 ? (uint64_t) put : program->waiting };
-    if (put <= 0) { /* there is no reader any more: what comes is taken and thrown away */
+    if (put <= 0) { /* the program has closed its stdin: further input is discarded */
         program->waiting = 0;
         forget(&program->input);
     } else {
@@ -142,7 +141,7 @@ bool grant_output(struct sandbox *sandbox, const struct frame *in)
     return program != NULL;
 }
 
-/* Passes on one block. False when there is nothing more now. */
+/* Sends one block of output. False: there is no more now. */
 bool pass_output(struct sandbox *sandbox, struct program *program, unsigned stream)
 {
     static char block[AGENT_PAYLOAD_MAX];
@@ -156,7 +155,7 @@ bool pass_output(struct sandbox *sandbox, struct program *program, unsigned stre
     ssize_t got = read(*from, block, max);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
-    if (got <= 0) { /* EIO: the last one has closed the terminal */
+    if (got <= 0) { /* EIO: the last process has closed the terminal */
         forget(from);
         return false;
     }
@@ -167,8 +166,8 @@ bool pass_output(struct sandbox *sandbox, struct program *program, unsigned stre
     return true;
 }
 
-/* Every process inside is a child of ours in the end: pid 1 reaps whatever it finds. Children of
- * any kind (__WALL, clone(2)): that there is none says that no process is left. */
+/* Orphans become children of pid 1, which reaps them all, of any kind (__WALL, clone(2)): if it has
+ * no child, no process is left. */
 bool reap_programs(struct sandbox *sandbox)
 {
     for (;;) {
@@ -184,9 +183,8 @@ bool reap_programs(struct sandbox *sandbox)
     }
 }
 
-/* An interpreter whose code has ended has nothing left to do but to give back its memory, which
- * takes milliseconds: with SIGKILL pending and one thread it changes no file any more, and is not
- * waited for. */
+/* An interpreter whose code has ended only has to free its memory, which takes milliseconds. With
+ * SIGKILL pending and one thread it cannot change a file any more, so init does not wait for it. */
 static bool is_only_leaving(const struct sandbox *sandbox, const char *pid)
 {
     char path[64];
@@ -199,8 +197,8 @@ static bool is_only_leaving(const struct sandbox *sandbox, const char *pid)
     return stat(path, &tasks) < 0 || tasks.st_nlink <= 3; /* ".", "..", one thread */
 }
 
-/* Looks for other processes; /proc of this namespace holds nothing else. */
-static bool somebody_is_left(const struct sandbox *sandbox)
+/* Looks for other processes in the /proc of this namespace. */
+static bool a_process_is_left(const struct sandbox *sandbox)
 {
     _Alignas(struct listed) char entries[2048];
     if (kill(-1, 0) < 0)
@@ -211,7 +209,7 @@ static bool somebody_is_left(const struct sandbox *sandbox)
         if (got < 0)
             return true;
         if (got == 0)
-            return !sandbox->code_has_ended; /* what is not listed is hidden from us, or gone */
+            return !sandbox->code_has_ended; /* not listed: hidden from init, or ended */
         for_each_listed(entry, entries, got) {
             if (entry->name[0] < '0' || entry->name[0] > '9' || strcmp(entry->name, "1") == 0)
                 continue;
@@ -221,7 +219,7 @@ static bool somebody_is_left(const struct sandbox *sandbox)
     }
 }
 
-/* The newest process id of this namespace, threads included; 0: it is not known. */
+/* The newest process or thread id of this namespace; 0: not known. */
 static long newest_id(const struct sandbox *sandbox)
 {
     char text[96];
@@ -231,13 +229,13 @@ static long newest_id(const struct sandbox *sandbox)
     return last ? strtol(last, NULL, 10) : 0;
 }
 
-/* Ends the interpreter whose code has ended; true if no other process is left, without kill(-1),
- * which walks over all processes of the host under a lock that every fork waits for. Ids ascend,
- * and begin at 300 after the last one (alloc_pid in kernel/pid.c). We are 1, 2 was the zygote's on
- * its way in, and the interpreter is 3: while that is the newest, it has made no process and no
- * thread. What has a SIGKILL pending makes none any more (copy_process in kernel/fork.c), so the
- * look comes after it. To choose an id takes a capability that no program has (clone3(2), set_tid).
- */
+/* Kills the interpreter whose code has ended; true if no other process is left. It avoids kill(-1),
+ * which visits all processes of the host under a lock that blocks every fork. Process ids ascend,
+ * and begin again at 300 after the last one (alloc_pid in kernel/pid.c). Init is 1, the zygote used
+ * 2 to fork the interpreter, which is 3: while 3 is the newest id, it has made no process or
+ * thread. A process with SIGKILL pending can make none (copy_process in kernel/fork.c), so the
+ * newest id is read after the signal. Programs lack the capability to choose an id (clone3(2),
+ * set_tid). */
 static bool only_interpreter_was_left(const struct sandbox *sandbox)
 {
     const struct program *interpreter = &sandbox->programs[0];
@@ -246,21 +244,21 @@ static bool only_interpreter_was_left(const struct sandbox *sandbox)
            newest_id(sandbox) == FORKED_FIRST;
 }
 
-/* kill(-1) reaches every process of the namespace but us, in one pass under the kernel's own lock,
- * so that no fork slips through. A process that the kernel holds may need a moment. */
+/* kill(-1) signals every process of the namespace but init, in one pass under a lock of the kernel,
+ * so that no fork escapes. A process in a system call may take a while to end. */
 void stop_everything(struct sandbox *sandbox)
 {
     for_each(program, sandbox->programs)
-        program->credit = UINT64_MAX; /* every end is reported now */
-    /* A session's interpreters are born elsewhere, and become ours a moment later. Test builds may
-     * leave out the namespace that makes us the parent of all. */
+        program->credit = UINT64_MAX; /* report every end now */
+    /* A zygote forks a session's interpreters, which become children of init a moment later. Test
+     * builds may leave out the pid namespace that makes init the parent of all. */
     if (!sandbox->is_kept && getpid() == 1 &&
         (reap_programs(sandbox) || only_interpreter_was_left(sandbox)))
         return;
     deadline end = deadline_in(KILL_MS);
     while (kill(-1, SIGKILL) == 0 && !deadline_has_passed(end)) {
         (void) reap_programs(sandbox);
-        if (!somebody_is_left(sandbox))
+        if (!a_process_is_left(sandbox))
             break;
         struct timespec moment = { .tv_nsec = 200000 };
         (void) nanosleep(&moment, NULL);
@@ -268,8 +266,8 @@ void stop_everything(struct sandbox *sandbox)
     (void) reap_programs(sandbox);
 }
 
-/* What is still in the pipes of a program that has ended. With every process dead this ends by
- * itself; a child that lives on could print for ever, so only what is there now is taken. */
+/* Sends what is still in the pipes of a program that has ended. A child that lives on could print
+ * for ever, so only what is there now is read. */
 void drain_output(struct sandbox *sandbox, struct program *program)
 {
     for (unsigned stream = 1; stream <= 2; stream++)
@@ -278,8 +276,8 @@ void drain_output(struct sandbox *sandbox, struct program *program)
             ;
 }
 
-/* Whether the end of a program is reported later, since its output has not been asked for yet.
- * Processes that it left behind may print for ever: at most what a pipe holds is waited for. */
+/* Is the end of a program reported later, since output waits for credit? Processes that it left
+ * behind may print for ever, so the end waits for at most as much as a pipe holds. */
 static bool output_waits(const struct program *program)
 {
     for (unsigned i = 0; i < 2; i++) {
@@ -311,7 +309,7 @@ static void tell_end(struct sandbox *sandbox, struct program *program)
     program->waiting = 0;
 }
 
-/* Ends of programs, in order: the end of the main one ends all others before it is reported. */
+/* Reports ends of programs, in order. When the main one ends, all others are ended first. */
 void finish_programs(struct sandbox *sandbox)
 {
     for_each(program, sandbox->programs)

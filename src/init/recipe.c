@@ -1,8 +1,8 @@
-/* recipe.c - the sandbox, in the order it is built. A step may rely on every step above it, and on
- * none below. limit_calls is last because it forbids most of the calls made above it.
+/* recipe.c - the steps that build a sandbox, in order. A step may rely on every step above it, and
+ * on none below. limit_calls is last because it forbids most of the calls made above it.
  *
- * The process stands in fresh user, mount, pid, network, IPC and UTS namespaces; its root is the
- * template already, read-only (spawner/template_root.c), and its mounts are locked to it. */
+ * The process is in new user, mount, pid, network, IPC and UTS namespaces. Its root is already the
+ * template, read-only (spawner/template_root.c), whose mounts are locked (mount_namespaces(7)). */
 #include "init/init.h"
 #include "init/walls.h"
 
@@ -22,7 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Steps have one signature, and some need nothing of it. */
+/* All steps have one signature, and some do not use all parameters. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 static int take_inside_id(struct sandbox *sandbox, error *err)
@@ -30,9 +30,8 @@ static int take_inside_id(struct sandbox *sandbox, error *err)
     return take_id(AGENT_ID, err);
 }
 
-/* A control group namespace shows the group in which it was made as "/": so init visits the
- * program's group for a moment, and goes back, since the program's limits must not hold for init.
- */
+/* A control group namespace shows the group in which it was made as "/". So init enters the
+ * program's group for a moment, and leaves it: the program's limits must not apply to init. */
 static int own_group_view(struct sandbox *sandbox, error *err)
 {
     unsigned groups = sandbox->spec.groups;
@@ -51,10 +50,10 @@ static int name_host(struct sandbox *sandbox, error *err)
     return 0;
 }
 
-/* The numbers belong to this user namespace: namespaces(7), /proc/sys/user. The filter refuses
- * further user namespaces as well; this holds even where the filter is not asked. inotify instances
- * and watches count for the owners of all namespaces above, too (kernel/ucount.c): without a bound
- * of its own one sandbox could take the 128 instances that root has on the whole host. */
+/* The limits are those of this user namespace: namespaces(7), /proc/sys/user. The filter refuses
+ * further user namespaces as well; this is a second wall. inotify instances and watches also count
+ * for the owners of all parent namespaces (kernel/ucount.c): without this limit one sandbox could
+ * take all 128 instances that root has on the whole host. */
 static int bound_user_namespace(struct sandbox *sandbox, error *err)
 {
     static const struct {
@@ -74,9 +73,9 @@ static int bound_user_namespace(struct sandbox *sandbox, error *err)
     return 0;
 }
 
-/* subset=pid leaves out /proc/sys, kcore, keys and everything else that is not a process. */
-/* Where no control group counts, init does (usage.c), and by itself: a mount that hides no process,
- * which no other process can reach since it is no longer mounted anywhere. */
+/* Where no control group counts, init does (usage.c). It needs a /proc that hides no process: this
+ * mount is detached again, so that only init's descriptor reaches it. subset=pid leaves out
+ * everything that is not a process: /proc/sys, kcore, keys … */
 static int keep_processes(struct sandbox *sandbox, error *err)
 {
     if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "subset=pid") < 0)
@@ -89,7 +88,8 @@ static int keep_processes(struct sandbox *sandbox, error *err)
 
 static int mount_processes(struct sandbox *sandbox, error *err)
 {
-    /* The fork server's: ours has none. Where there is none either, -1, kill(-1) does. */
+    /* From the fork server's /proc: the new one has none. If it is missing, -1: kill(-1) is used.
+     */
     sandbox->last_pid = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
     if (sandbox->last_pid < 0 && errno != ENOENT)
         return fail_os(err, "open '/proc/loadavg'");
@@ -101,8 +101,8 @@ static int mount_processes(struct sandbox *sandbox, error *err)
     return 0;
 }
 
-/* A devpts of its own: no terminal of the host or of a neighbour has a number here, and no more
- * than 16 can be taken of those that the kernel has for the whole host (kernel.pty.max). */
+/* A devpts of its own shows no terminal of the host or of another sandbox, and bounds how many of
+ * the host's terminals (kernel.pty.max) a sandbox can take: 16. */
 static int mount_terminals(struct sandbox *sandbox, error *err)
 {
     if (mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
@@ -122,7 +122,7 @@ static int raise_loopback(struct sandbox *sandbox, error *err)
     return 0;
 }
 
-/* Moves a descriptor to the place where it is kept; nothing but the kept ones survives. */
+/* Moves a descriptor to the number where it is kept; all others are closed. */
 static int keep(int *fd, int place, error *err)
 {
     if (*fd == place)
@@ -135,8 +135,8 @@ static int keep(int *fd, int place, error *err)
 
 enum { AWAY = 64, FILES_OF_INIT = 1024 };
 
-/* Whatever the fork server or the spawner had open ends here (CVE-2024-21626): 0 to 2 are
- * /dev/null, then ours, then nothing. */
+/* Closes whatever the fork server or the spawner had open (CVE-2024-21626): 0 to 2 become
+ * /dev/null, followed by the sandbox's own descriptors. */
 static int close_descriptors(struct sandbox *sandbox, error *err)
 {
     int *ours[7 + 3 + 4 + GROUPS] = { &sandbox->inside, &sandbox->report, &sandbox->root,
@@ -168,7 +168,7 @@ static int close_descriptors(struct sandbox *sandbox, error *err)
     for (unsigned i = 0; i < count; i++)
         if (*ours[i] >= AWAY)
             return fail(err, ERR_INTERNAL, "descriptor %d is where others are put", *ours[i]);
-    for (unsigned i = 0; i < count; i++) /* out of the way first, so that none is overwritten */
+    for (unsigned i = 0; i < count; i++) /* first to high numbers, so that none is overwritten */
         if (keep(ours[i], AWAY + (int) i, err) < 0)
             return -1;
     for (int i = 0; i < 3; i++)
@@ -212,8 +212,8 @@ static int forbid_new_privileges(struct sandbox *sandbox, error *err)
     return set_no_new_privs(err);
 }
 
-/* Landlock keeps who is in its domain from reading about processes outside of it, interpreters
- * among them. Where init has to count their memory it stays outside, and each program enters by
+/* A process in a Landlock domain cannot read /proc/PID of processes outside of it, such as
+ * interpreters. Where init has to count their memory it stays outside, and each program restricts
  * itself (program_start.c). */
 static int limit_paths(struct sandbox *sandbox, error *err)
 {
@@ -227,8 +227,7 @@ static int limit_paths(struct sandbox *sandbox, error *err)
     return 0;
 }
 
-/* What the program has the right to see of init: nothing. It cannot open /proc/1/mem, fd or
- * environ (ptrace(2), PTRACE_MODE_READ). */
+/* Programs cannot open /proc/1/mem, fd or environ, nor trace init (ptrace(2), PTRACE_MODE_READ). */
 static int hide_memory(struct sandbox *sandbox, error *err)
 {
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
@@ -298,7 +297,7 @@ static int unbind_scratch(struct sandbox *sandbox, error *err)
 }
 #endif
 
-/* What a test build does in place of a wall that does not go by leaving out its step. */
+/* For test builds: opens a wall that does not fall just because its step is left out. */
 static int breach(struct sandbox *sandbox, enum wall wall, error *err)
 {
 #ifdef GLOVEBOX_DISABLE_WALL
@@ -310,7 +309,7 @@ static int breach(struct sandbox *sandbox, enum wall wall, error *err)
     return 0;
 }
 
-/* The steps that others rely on are taken even when their wall is disabled for a test. */
+/* Steps that others rely on are taken even when a test disables their wall. */
 static bool is_skipped(const struct sandbox *sandbox, const struct step *step)
 {
     if (!is_disabled(sandbox, step->wall))

@@ -1,5 +1,5 @@
-/* scratch.c - the one file system that can be written: a tmpfs with exact bounds on bytes and
- * inodes, seen at five places. One file system, so that the disk limit is one limit. */
+/* scratch.c - the only writable file system: a tmpfs with exact limits of bytes and inodes, mounted
+ * at five places. One file system, so that one disk limit holds for all. */
 #include "init/init.h"
 
 #include "base/cleanup.h"
@@ -24,7 +24,7 @@ enum {
     INODES_FOR_OURS = 512
 };
 
-/* Where the file system is mounted first; the last bind covers it. */
+/* Where the file system is mounted first; the last bind mount hides it. */
 static const char base[] = "/run";
 
 static const struct place {
@@ -42,16 +42,16 @@ static const struct place {
 const char *const scratch_places[SCRATCH_PLACES] = { "workspace", "tmp", "home/user", "dev/shm",
                                                      "run" };
 
-/* A folder of the template's skeleton, and the folder of the home that is like it. */
+/* A folder of the template's skeleton, and its copy in the home. */
 struct pair {
     int from, to;
     char path[PATH_BYTES_MAX]; /* of `from` */
-    int depth;                 /* folders that may still lie below */
+    int depth;                 /* how many levels of folders may be below */
 };
 
-/* Small files are copied; of larger ones (a font cache, for example) the sandbox gets a link to the
- * template's, which it may read or put another in place of: a copy would cost every sandbox time
- * and memory, whether it is used or not. */
+/* Copies a small file. For a larger one (a font cache, for example) it makes a symbolic link to the
+ * template's file, which a program can read, or replace by its own: a copy would cost every sandbox
+ * time and memory. */
 static int prepare_file(const struct pair *folder, const char *name)
 {
     char text[COPIED_MAX];
@@ -84,7 +84,7 @@ static int prepare_inner(const struct pair *folder, const char *name)
     return to < 0 ? -1 : prepare_folder(&inner);
 }
 
-/* The template is ours; still no link is followed, and depth is bounded. */
+/* The template is trusted; still no link is followed, and depth is bounded. */
 static int prepare_folder(const struct pair *folder) // NOLINT(misc-no-recursion): bounded by depth
 {
     _Alignas(struct listed) char entries[1024];
@@ -127,8 +127,8 @@ static int use_of_scratch(uint64_t *ret_bytes, uint64_t *ret_inodes, struct stat
     return 0;
 }
 
-/* What we have put there ourselves is added to the bounds: the program gets all that it was
- * granted. */
+/* Files of the skeleton are added to the limits, so that the program gets all that it was granted.
+ */
 static int set_bounds(struct sandbox *sandbox, error *err)
 {
     struct statfs all;

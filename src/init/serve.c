@@ -1,4 +1,5 @@
-/* serve.c - pid 1's loop: orders of gloveboxd, output and ends of programs, refused calls. */
+/* serve.c - the event loop of pid 1: orders of gloveboxd, output and ends of programs, refused
+ * calls. */
 #include "init/operations.h"
 
 #include "base/cleanup.h"
@@ -30,7 +31,7 @@ enum { OF_STDOUT, OF_STDERR, OF_STDIN, OF_LISTENER, OF_CONTROL, OF_PROGRAM };
 
 static struct pollfd watched[ON_PROGRAMS + OF_PROGRAM * AGENT_PROCESSES_MAX];
 
-/* Is what the programs have to say of themselves heard in this turn? */
+/* Are refused calls and messages of interpreters handled in this turn (pace.h)? */
 static bool watches_programs(struct sandbox *sandbox)
 {
     if (pace_is_spent(&sandbox->pace))
@@ -67,7 +68,7 @@ static nfds_t gather(struct sandbox *sandbox, int children)
     return count;
 }
 
-/* POLLHUP: every process behind the filter has ended. Before Linux 6.11 a read would then wait for
+/* POLLHUP: every process with the filter has ended. Before Linux 6.11 a read would then wait for
  * ever. */
 static void hear_denials(struct sandbox *sandbox, uint32_t id, const struct pollfd *heard,
                          int *listener)
@@ -108,7 +109,7 @@ static void look(struct sandbox *sandbox, nfds_t count)
         expect_another(sandbox);
 }
 
-/* An interpreter that waits for its code or its next cell changes nothing: it sleeps. */
+/* An interpreter that waits for code or its next cell sleeps, so nothing has to be measured. */
 static int look_interval(const struct sandbox *sandbox)
 {
     if (pace_is_spent(&sandbox->pace))

@@ -1,10 +1,10 @@
-/* usage.c - memory and processes of the sandbox where no control group counts them: read in /proc
- * by a timer, and what takes too much is killed, the largest first, as the kernel would.
+/* usage.c - limits memory and processes of the sandbox where no control group does: a timer reads
+ * /proc, and above the limit processes are killed, the largest first, as the kernel would.
  *
- * A look reads how much of each process is resident, which counts shared pages once for each of
- * them. Only when that sum passes the limit is each process's own share read (smaps_rollup, which
- * walks its page tables), for a bounded part of the time. What is read is numbers of the kernel; no
- * path that a program made is resolved: fstatat() on /proc/PID/fd/N leads to the inode itself. */
+ * A look reads the resident memory of each process, which counts shared pages once for each of
+ * them. Only when that sum exceeds the limit is each process's own share read (smaps_rollup, which
+ * walks its page tables), for a bounded part of the time. Only numbers of the kernel are read, and
+ * no path of a program is resolved: fstatat() on /proc/PID/fd/N leads to the inode itself. */
 #include "init/init.h"
 
 #include "base/cleanup.h"
@@ -29,9 +29,9 @@ enum {
     LATE_LOOK_US = 50000,     /* the most that a look is put off for what looks cost */
     FILES_LOOK_US = 40000,    /* between two looks at descriptors */
     LOOK_PART = 40,           /* of the time is spent on looks: one part in so many */
-    FILES_PART = 4,           /* the same, for descriptors: only who has thousands gets there */
+    FILES_PART = 4,           /* the same, for descriptors: reached with thousands of them */
     SHARES_PART = 50,         /* the same, for smaps_rollup */
-    ROWS_MAX = 1024,          /* more processes are counted, and killed all together */
+    ROWS_MAX = 1024,          /* with more processes than this, all are killed together */
     INODES_MAX = 4096,        /* anonymous files that are recognized when they are seen again */
     SOON_WRITTEN = 128 << 20, /* more than is written to memory within GROWTH_LOOK_US */
     PEAK_STEP = 8 << 20,      /* a peak is looked up when the sum grows by a quarter and this */
@@ -52,7 +52,7 @@ static struct {
     uint64_t last_sum;    /* of the look before */
     uint64_t shares_sum;  /* sum at the last look at shares */
     uint64_t shares_room; /* what was left then */
-    dev_t memory_device;  /* on which anonymous files lie */
+    dev_t memory_device;  /* the device number of anonymous files */
     bool was_put_off;     /* the next look, once */
     bool files_were_put_off;
     struct row rows[ROWS_MAX], before[ROWS_MAX];
@@ -180,7 +180,7 @@ static void count_files(const struct sandbox *sandbox, struct row *row)
         walk_numbers(sandbox, folder, &files, on_descriptor);
 }
 
-/* What the look before found of it; zeros if it was not there. */
+/* The row of this process in the last look; zeros if it had none. */
 static const struct row *row_before(pid_t pid)
 {
     static const struct row none;
@@ -190,7 +190,7 @@ static const struct row *row_before(pid_t pid)
     return &none;
 }
 
-/* The sum of anonymous files: looked up, or as it was when looking was last affordable. */
+/* The sum of anonymous files; as it was last read, if reading it again would take too much time. */
 static uint64_t sum_files(const struct sandbox *sandbox)
 {
     uint64_t sum = 0;
@@ -212,8 +212,8 @@ static uint64_t sum_files(const struct sandbox *sandbox)
     return sum;
 }
 
-/* Memory that lies in files and segments, whether or not a process has it mapped. Not what
- * gloveboxd has put there before the program began. */
+/* Memory of files and shared memory segments, mapped or not, without the inputs that gloveboxd has
+ * written before the program began. */
 static uint64_t sum_shared(const struct sandbox *sandbox)
 {
     struct shm_info segments;
@@ -230,8 +230,8 @@ static uint64_t kilobytes_of(const char *text, const char *name)
     return line ? strtoull(line + strlen(name), NULL, 10) * 1024 : 0;
 }
 
-/* What this process is answerable for. One that does not let itself be looked at (PR_SET_DUMPABLE)
- * is counted as a whole. */
+/* The memory charged to this process: its share, or, if that cannot be read (PR_SET_DUMPABLE), all
+ * of its resident memory. */
 static uint64_t share_of(const struct sandbox *sandbox, struct row *row)
 {
     char text[4096];
@@ -244,7 +244,7 @@ static uint64_t share_of(const struct sandbox *sandbox, struct row *row)
     return mapped;
 }
 
-/* Files and segments are counted once, mapped or not: where both are seen, the larger sum holds. */
+/* Files and segments are counted once, mapped or not: of the two sums, the larger is used. */
 static uint64_t sum_shares(const struct sandbox *sandbox, uint64_t shared)
 {
     uint64_t own = watch.unlisted, mapped = 0;
@@ -258,8 +258,8 @@ static uint64_t sum_shares(const struct sandbox *sandbox, uint64_t shared)
     return own + (mapped > shared ? mapped : shared);
 }
 
-/* Shares are read when the sum has grown by half of what was left, however much that costs, and
- * else as often as their cost allows: pages that stop being shared change no sum. */
+/* Shares are read at once when the sum has grown by half of what was left. Else as often as their
+ * cost allows: pages that stop being shared do not change the sum. */
 static bool shares_are_due(const struct sandbox *sandbox, uint64_t sum)
 {
     bool is_affordable = now_us() >= watch.shares_us;
@@ -277,8 +277,8 @@ static struct row *largest_row(void)
     return found;
 }
 
-/* gloveboxd is told before anything ends of it. One that is still dying is killed once more, and
- * not counted again. */
+/* gloveboxd is told before a process ends of it. A process that is still dying is killed again, but
+ * counted once. */
 static void kill_largest(struct sandbox *sandbox, uint64_t used)
 {
     uint64_t left = used, kills = sandbox->usage.used.memory_kills;
@@ -382,9 +382,9 @@ static void put_off(int64_t *due_us, bool *was_put_off, int64_t until_us)
     *was_put_off = true;
 }
 
-/* What is shorter than this has one look, at its end, and none at descriptors where the limit is
- * far. Each is put off once until it has been: a client that begins something again and again is
- * looked at. */
+/* Code begins: the next look is put off, so that short code has one look, at its end, and none at
+ * descriptors if the limit is far. Each look is put off only once, so that a client that begins
+ * code again and again cannot avoid it. */
 void begin_usage(struct sandbox *sandbox)
 {
     int64_t first_us = now_us() + GROWTH_LOOK_US;
@@ -394,8 +394,8 @@ void begin_usage(struct sandbox *sandbox)
         put_off(&watch.files_us, &watch.files_were_put_off, first_us);
 }
 
-/* What an interpreter holds is read when it has been prewarmed and nothing waits: a run that does
- * not grow by much reads no shares of its own. */
+/* The shares of a prewarmed interpreter are read while nothing waits, so that a run that grows
+ * little need not read them. */
 static bool has_prewarmed(const struct sandbox *sandbox)
 {
     return !sandbox->usage.is_due && sandbox->processes > 0 &&

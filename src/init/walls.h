@@ -1,5 +1,5 @@
-/* walls.h - the walls that a process raises around itself, once it stands in its namespaces. They
- * are used by init (recipe.c) and by the child of a zygote, which joins a sandbox from outside. */
+/* walls.h - the walls that a process raises for itself when it is in its namespaces. Used by init
+ * (recipe.c) and by the child of a zygote, which joins a sandbox from outside. */
 #pragma once
 
 #include "base/error.h"
@@ -15,7 +15,7 @@ int take_id(uid_t id, error *err);
 
 struct resource_limits {
     uint64_t open_files;
-    uint64_t processes; /* backstop behind the control group; bounds the sandbox without one */
+    uint64_t processes; /* second limit after the control group; the only one without it */
     uint64_t disk_bytes;
 };
 
@@ -41,5 +41,5 @@ int limit_syscalls(const struct sock_filter *filter, unsigned instructions, int 
 /* Joins the control groups behind these procs files: the kernel reads "0" as the writer itself. */
 int join_groups(const int *procs, unsigned count, error *err);
 
-/* Raises the score by which the kernel chooses what to kill; failing is not fatal. */
+/* Raises the score by which the kernel chooses what to kill; the caller may ignore a failure. */
 int set_oom_score(void);

@@ -1,10 +1,9 @@
-/* collect.c - what a run has made: regular files under /workspace that are new, or differ from the
- * inputs that were sealed. Everything else in the sandbox is dead by then, so nothing moves
- * underneath.
+/* collect.c - finds the artifacts of a run: regular files under /workspace that are new, or differ
+ * from the inputs that were sealed. Every program has ended by then, so nothing changes meanwhile.
  *
  * The rules: links, FIFOs, sockets and devices are reported and left out; a name must be UTF-8
- * without control characters; a file counts with its full size, so that a sparse giant is left and
- * named, not read. */
+ * without control characters; a file counts with its full size, so that a huge sparse file is
+ * reported and not read. */
 #include "init/init.h"
 
 #include "base/cleanup.h"
@@ -38,7 +37,7 @@ struct walk {
     uint64_t bytes_left;
     uint32_t files_left;
     uint64_t over_count;
-    uint32_t skipped; /* told so far; the rest is only counted by gloveboxd's totals */
+    uint32_t skipped; /* reported so far; the rest is only counted in gloveboxd's totals */
     char path[AGENT_PATH_MAX + 1];
 };
 

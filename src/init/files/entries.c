@@ -1,4 +1,4 @@
-/* entries.c - looks at names, lists folders, and makes, moves and removes what a session names. */
+/* entries.c - STAT, LIST, MAKE, MOVE and REMOVE of a session. */
 #include "init/operations.h"
 
 #include "base/cleanup.h"
@@ -45,7 +45,7 @@ int stat_path(struct sandbox *sandbox, const struct frame *in, error *err)
     const char *path = (const char *) in->payload;
     const char *name;
     struct stat status;
-    if (*path == '\0' || strcmp(path, "/") == 0) { /* folders that stand in none */
+    if (*path == '\0' || strcmp(path, "/") == 0) { /* /workspace and "/" have no last name */
         auto_fd whole = open_path(sandbox, path, O_PATH | O_DIRECTORY, err);
         if (whole < 0)
             return -1;
@@ -92,7 +92,8 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* What is deeper than the stack of open folders is moved to the top, and met again there. */
+/* Moves a folder that lies deeper than the stack of open folders to the top, to be removed there.
+ */
 static int hoist(int folder, const char *name, int top)
 {
     static unsigned number;
@@ -125,8 +126,8 @@ static int remove_entry(const int *folders, unsigned depth, const char *name, in
     return *ret_inner < 0 ? -1 : 1;
 }
 
-/* Removes what is in the last folder: all of it (0), or up to a folder that is not empty (1). A
- * program may fill it at the same time, so there is an end to that. */
+/* Removes what is in the last folder: all of it (0), or up to a folder that is not empty (1). It
+ * gives up at `end`, since a program may fill the folder at the same time. */
 static int remove_entries(const int *folders, unsigned depth, deadline end, int *ret_inner,
                           error *err)
 {
@@ -219,7 +220,7 @@ static void list_into(struct listing *listing, int folder, size_t length, uint32
                 continue;
             auto_fd inner = open_inner(folder, entry->name, O_RDONLY);
             if (inner < 0)
-                continue; /* not ours to read: it is listed, what is in it is not */
+                continue; /* init may not read it: it is listed, its contents are not */
             listing->path[length + name] = '/';
             list_into(listing, inner, length + name + 1, depth + 1);
         }

@@ -1,7 +1,7 @@
-/* files.c - files of a run: its inputs go in, artifacts come out. Each path is resolved by the
- * kernel beneath its folder and through no link (openat2(2), RESOLVE_BENEATH |
- * RESOLVE_NO_SYMLINKS), by a process that has no more rights than the program itself: what a path
- * leads to is the sandbox's own affair. */
+/* files.c - files of a run: its inputs go in, artifacts come out. The kernel resolves each path
+ * beneath its folder and through no link (openat2(2), RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS). Init
+ * has no more rights than the program itself, so a path reaches nothing that the program could not.
+ */
 #include "init/init.h"
 
 #include "base/cleanup.h"
@@ -111,8 +111,7 @@ int put_begin(struct sandbox *sandbox, uint32_t id, const unsigned char *payload
     return 0;
 }
 
-/* After a failure the rest of the file is taken and thrown away; it has been answered already: each
- * file is answered once. */
+/* After a failure, which has been answered, the rest of the file is discarded. */
 int put_data(uint32_t id, const void *bytes, size_t size, error *err)
 {
     (void) id;
@@ -120,7 +119,7 @@ int put_data(uint32_t id, const void *bytes, size_t size, error *err)
         return 0;
     if (size > putting.left) {
         stop_putting();
-        return fail(err, ERR_PROTOCOL, "a file is longer than was said");
+        return fail(err, ERR_PROTOCOL, "a file is longer than announced");
     }
     putting.left -= size;
     for (const char *at = bytes; size > 0;) {
@@ -148,15 +147,15 @@ int put_end(uint32_t id, error *err)
     };
     int done = 0;
     if (putting.left > 0)
-        done = fail(err, ERR_PROTOCOL, "a file is shorter than was said");
+        done = fail(err, ERR_PROTOCOL, "a file is shorter than announced");
     else if (fchmod(putting.file, putting.mode) < 0 || futimens(putting.file, times) < 0)
         done = fail_os(err, "set mode and time of a file");
     stop_putting();
     return done;
 }
 
-/* Streams an open file as DATA frames. Exactly `size` bytes are promised by FILE; a file that
- * shrinks meanwhile ends early, and END tells how much came. */
+/* Streams an open file as DATA frames. FILE announces `size` bytes; END comes earlier if the file
+ * has been truncated meanwhile. */
 /* NOLINTNEXTLINE(readability-function-size): each parameter is a fact of its own */
 int send_file(const struct sandbox *sandbox, uint32_t id, int file, const char *path, uint64_t size,
               error *err)

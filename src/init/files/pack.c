@@ -1,6 +1,6 @@
-/* pack.c - a folder as a tar, made while it flows: GNU format, whose long names are bytes, so that
- * a name that is not UTF-8 comes through. The walk keeps its place between two turns and follows no
- * link; sockets, devices and FIFOs are reported and left out. */
+/* pack.c - sends a folder as a tar while it reads it. GNU format: its long names are bytes, and
+ * need not be UTF-8. The walk keeps its position between two turns and follows no link; sockets,
+ * devices and FIFOs are reported and left out. */
 #include "init/operations.h"
 
 #include "base/cleanup.h"
@@ -31,13 +31,13 @@ struct level {
 };
 
 struct packing {
-    uint32_t id; /* 0: the place is free */
+    uint32_t id; /* 0: this entry is free */
     unsigned depth;
     int file;
     uint64_t left;    /* of the file */
     uint32_t padding; /* after it */
     bool has_ended;
-    unsigned place; /* of a SAVE: the next of scratch_places */
+    unsigned place; /* for SAVE: the next of scratch_places */
     size_t size;    /* bytes in block */
     char path[AGENT_PATH_MAX + 1];
     char block[BLOCK_SIZE + ROOM_FOR_HEADERS];
@@ -189,7 +189,7 @@ static void begin_walk(struct packing *packing, int folder)
     packing->levels[0].folder = folder;
 }
 
-/* Of a SAVE. False: it was the last. */
+/* For SAVE: goes on with the next writable place. False: there is none left. */
 static bool enter_place(const struct sandbox *sandbox, struct packing *packing)
 {
     while (packing->place < SCRATCH_PLACES) {
@@ -208,7 +208,7 @@ static bool enter_place(const struct sandbox *sandbox, struct packing *packing)
     return false;
 }
 
-/* One entry further; leaves a folder that has none left. */
+/* Goes on to the next entry; leaves a folder that has none left. */
 static void walk_on(const struct sandbox *sandbox, struct packing *packing)
 {
     if (packing->depth == 0) {
@@ -235,7 +235,7 @@ static void walk_on(const struct sandbox *sandbox, struct packing *packing)
         enter_entry(sandbox, packing, entry->name);
 }
 
-/* A file that has become shorter is filled up: its size has been said. */
+/* A file that has become shorter is padded with zeros: the header has announced its size. */
 static void copy_file(struct packing *packing)
 {
     size_t room = BLOCK_SIZE - packing->size;
@@ -341,7 +341,7 @@ static short wants_room(const struct operation *operation)
     return POLLOUT;
 }
 
-/* As much as the pipe takes, but no more than PIPE_TURN blocks: others wait for their turn. */
+/* Writes until the pipe is full, but at most PIPE_TURN blocks, so that others get their turn. */
 static int fill_pipe(struct sandbox *sandbox, struct operation *operation, short events, error *err)
 {
     (void) events;

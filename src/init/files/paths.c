@@ -1,6 +1,6 @@
-/* paths.c - paths as a session gives them. The kernel resolves them with the sandbox's own root as
- * the root of the resolution, so that no link and no ".." leads anywhere else, and init has no more
- * rights than the program itself: what a path leads to is the sandbox's own affair. */
+/* paths.c - resolves paths that a session gives. The kernel does it with the sandbox's own root as
+ * root, so that no link and no ".." leads out. Init has no more rights than the program itself, so
+ * a path reaches nothing that the program could not. */
 #include "init/operations.h"
 
 #include "base/cleanup.h"
@@ -28,7 +28,7 @@ static int refuse(error *err, int os, const char *path)
     return fail_os(err, "path '%.100s'", path);
 }
 
-/* Writes the path relative to the root. Every part of it is a name. */
+/* Writes the path relative to the root. No part of it is empty, "." or "..". */
 static int whole_path_of(const char *path, struct whole_path *whole, error *err)
 {
     size_t length = strlen(path);
@@ -65,7 +65,7 @@ static int open_inside(const struct sandbox *sandbox, const char *whole, int fla
     return (int) syscall(SYS_openat2, sandbox->root, *whole ? whole : ".", &how, sizeof how);
 }
 
-/* What /proc holds of init itself is init's, although init opens it for others. */
+/* Refuses /proc: there, init can open files of its own that programs may not see. */
 static int check_is_no_process(int file)
 {
     struct statfs where;
@@ -104,7 +104,7 @@ uint32_t mode_of_target(int folder, const char *name)
     return status.st_mode;
 }
 
-/* Walks from the root, making what is missing. `whole` ends where the last name begins. */
+/* Makes the missing folders of a path from the root. `whole` ends before the last name. */
 static int make_folders(const struct sandbox *sandbox, char *whole, error *err)
 {
     auto_fd at = open_inside(sandbox, ".", O_PATH | O_DIRECTORY);

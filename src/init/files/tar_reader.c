@@ -1,5 +1,5 @@
-/* tar_reader.c - a header, what belongs to it, padding to 512 bytes, and again; two empty blocks
- * end it. */
+/* tar_reader.c - a tar is a sequence of members: a header, its contents, padding to 512 bytes. Two
+ * empty blocks end it. */
 #include "init/files/tar_reader.h"
 
 #include <string.h>
@@ -35,7 +35,8 @@ void tar_reader_open(struct tar_reader *reader)
     reader->padding = 0;
 }
 
-/* Octal with blanks or NUL behind it; or, with the first bit set, a big-endian number (GNU). */
+/* Reads an octal number that ends with blanks or NUL; or, with the first bit set, a big-endian
+ * number (GNU). */
 static int read_number(const unsigned char *field, unsigned size, uint64_t *ret_number)
 {
     uint64_t number = 0;
@@ -67,7 +68,7 @@ static int read_number(const unsigned char *field, unsigned size, uint64_t *ret_
 static bool checksum_holds(const unsigned char *header)
 {
     uint64_t said, sum = 0;
-    int64_t as_signed = 0; /* of old programs */
+    int64_t as_signed = 0; /* as old programs computed it */
     for (unsigned i = 0; i < TAR_BLOCK; i++) {
         bool is_sum = i >= CHECKSUM && i < CHECKSUM + CHECKSUM_SIZE;
         sum += is_sum ? ' ' : header[i];
@@ -77,7 +78,7 @@ static bool checksum_holds(const unsigned char *header)
            (said == sum || (as_signed >= 0 && said == (uint64_t) as_signed));
 }
 
-/* Takes "/", "./" and a last "/" away; whatever else is not a name is refused. */
+/* Removes a leading "/" or "./" and a last "/"; refuses other empty parts, "." and "..". */
 static int clean_path(char *path, error *err)
 {
     size_t length = strlen(path);
@@ -157,7 +158,7 @@ static int read_member(struct tar_reader *reader, uint64_t size, const struct ta
     member->type = type_of(header[TYPE]);
     size_t named = strlen(member->path);
     if (member->type == TAR_FILE && named > 0 && member->path[named - 1] == '/')
-        member->type = TAR_FOLDER; /* as it was before ustar */
+        member->type = TAR_FOLDER; /* how formats before ustar mark a folder */
     member->mode = (uint32_t) mode & 0777;
     member->mtime = mtime < (UINT64_C(1) << 40) ? (int64_t) mtime : 0;
     member->size = member->type == TAR_FILE ? size : 0;
@@ -287,11 +288,11 @@ static int extension_ends(struct tar_reader *reader, error *err)
     case 'x':
         return read_records(reader, err);
     default:
-        return 0; /* 'g': nothing of it is ours */
+        return 0; /* 'g', global: not used */
     }
 }
 
-/* What is not a header: bytes of a member or an extension, then padding. */
+/* Takes the bytes of a member or an extension, then the padding. */
 /* NOLINTNEXTLINE(readability-function-size): each parameter is a fact of its own */
 static size_t take_bytes(struct tar_reader *reader, const unsigned char *bytes, size_t size,
                          const struct tar_user *user, int *ret_failed, error *err)

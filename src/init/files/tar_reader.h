@@ -1,6 +1,6 @@
-/* tar_reader.h - takes a tar apart as its bytes come: ustar, the extensions of pax and of GNU tar.
- * It believes nothing: every number is bounded, every name is a path below a folder or a failure.
- * No system call: tests and a fuzzer run it as it is. */
+/* tar_reader.h - parses a tar as its bytes come: ustar, with the extensions of pax and of GNU tar.
+ * The tar is hostile input: every number is bounded, every name must be a path below a folder. No
+ * system call: tests and a fuzzer run it as it is. */
 #pragma once
 
 #include "base/error.h"
@@ -17,10 +17,10 @@ enum tar_type { TAR_FILE, TAR_FOLDER, TAR_LINK, TAR_HARD_LINK, TAR_SPECIAL };
 struct tar_member {
     enum tar_type type;
     uint32_t mode;                 /* permission bits */
-    uint64_t size;                 /* of what follows: 0 unless it is a file */
+    uint64_t size;                 /* of the contents: 0 unless it is a file */
     int64_t mtime;                 /* seconds since 1970 */
     char path[AGENT_PATH_MAX + 1]; /* without leading "/" or "./"; no part is empty, "." or ".." */
-    char link[AGENT_PATH_MAX + 1]; /* as it stands; of a hard link: a path as above */
+    char link[AGENT_PATH_MAX + 1]; /* unchanged; of a hard link: a path as above */
 };
 
 /* The receiver of the members. Each returns 0, or -1 with *err, which ends the reading. */
@@ -33,7 +33,7 @@ struct tar_user {
 
 struct tar_reader {
     enum { TAR_IN_HEADER, TAR_IN_EXTENSION, TAR_IN_BYTES, TAR_AT_END } state;
-    bool has_path, has_link, has_size; /* said by an extension, for the next member */
+    bool has_path, has_link, has_size; /* given by an extension, for the next member */
     char extension_type;
     unsigned empty_blocks;
     unsigned have;    /* bytes of the header */
@@ -48,9 +48,9 @@ struct tar_reader {
 
 void tar_reader_open(struct tar_reader *reader);
 
-/* Fails  ERR_BAD_REQUEST  it is no tar, or one that we do not take; the text says which member. */
+/* Fails  ERR_BAD_REQUEST  it is no tar, or is not supported; the text names the member. */
 int tar_reader_take(struct tar_reader *reader, const void *bytes, size_t size,
                     const struct tar_user *user, error *err);
 
-/* The bytes have ended. Fails  ERR_BAD_REQUEST  in the middle of something. */
+/* No more bytes follow. Fails  ERR_BAD_REQUEST  in the middle of a member. */
 int tar_reader_end(const struct tar_reader *reader, error *err);

@@ -1,5 +1,5 @@
-/* transfers.c - files that stream out and in. One that is written gets a name of its own first and
- * takes the wanted one when it is whole: a reader sees the old file or the new one. */
+/* transfers.c - READ and WRITE of a session. A file is written under a temporary name and renamed
+ * when it is complete: a reader sees the old file or the new one. */
 #include "init/operations.h"
 
 #include "base/cleanup.h"
@@ -52,7 +52,7 @@ int begin_read(struct sandbox *sandbox, const struct frame *in, error *err)
     struct operation *operation;
     memcpy(&order, in->payload, sizeof order);
     const char *path = (const char *) in->payload + sizeof order;
-    /* Neither a FIFO nor a lease makes us wait. */
+    /* O_NONBLOCK: open(2) would wait for a FIFO's other side, or for the end of a lease. */
     auto_fd file = open_path(sandbox, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, err);
     if (file < 0 && err->os == ENXIO) { /* a socket, or a device that is not there */
         errno = EINVAL;
@@ -85,7 +85,7 @@ struct writing {
     mode_t mode;
     bool is_new;
     char name[NAME_MAX + 1];
-    char temporary[32]; /* "" once it has taken its name */
+    char temporary[32]; /* "" once it has been renamed */
 };
 
 static struct writing writings[8];
@@ -143,7 +143,7 @@ static const struct operation_kind being_written = { .data = write_data,
                                                      .end = write_end,
                                                      .close = close_write };
 
-/* Looks at what has the name now. */
+/* Checks what has the name now. */
 static int prepare_write(struct writing *writing, const struct agent_write *order, const char *path,
                          error *err)
 {
@@ -162,7 +162,7 @@ static int create_write(struct operation *operation, uint32_t id, const char *pa
     struct writing *writing = operation->room;
     char temporary[sizeof writing->temporary];
     (void) snprintf(temporary, sizeof temporary, ".glovebox-%u.part", id);
-    (void) unlinkat(writing->folder, temporary, 0); /* a program's, and in our way */
+    (void) unlinkat(writing->folder, temporary, 0); /* a program may have made one of this name */
     operation->fd = openat(writing->folder, temporary,
                            O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (operation->fd < 0)

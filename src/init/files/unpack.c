@@ -1,7 +1,6 @@
-/* unpack.c - makes what a tar holds, below one folder. Members reach their places through no link,
- * not even one that the same tar has made (CVE-2018-15664 and many before it); links are made as
- * they stand, since inside they lead nowhere but inside; devices and FIFOs are reported and left
- * out. */
+/* unpack.c - unpacks a tar below one folder. Paths of members are resolved through no link, not
+ * even one of the same tar (CVE-2018-15664 and many before it). Links are made with unchanged
+ * targets, since in a sandbox they cannot lead out; devices and FIFOs are reported and left out. */
 #include "init/files/tar_reader.h"
 #include "init/operations.h"
 
@@ -18,9 +17,9 @@
 
 struct unpacking {
     struct sandbox *sandbox;
-    uint32_t id; /* 0: the place is free */
+    uint32_t id; /* 0: this entry is free */
     int folder, file;
-    bool keeps_holes; /* of files: what is a page of zeros to a reader need be none on the disk */
+    bool keeps_holes; /* pages of zeros become holes of the file, which take no memory */
     struct tar_reader reader;
 };
 
@@ -138,7 +137,7 @@ static struct tar_user user_of(struct unpacking *unpacking)
     };
 }
 
-/* What is wrong with the tar itself is the caller's doing. */
+/* Reports an error in the tar itself as one of the caller. */
 static int as_invalid(int done, error *err)
 {
     if (done < 0 && err->os == 0)
@@ -190,7 +189,8 @@ static struct unpacking *take_unpacking(struct sandbox *sandbox, uint32_t id)
     return NULL;
 }
 
-/* The folder, which is made if it is missing; links on the way to it count as anywhere. */
+/* Opens the folder, and makes it if it is missing. Links in its path are followed inside the root.
+ */
 static int open_target(struct sandbox *sandbox, const char *path, error *err)
 {
     error missing;
@@ -257,8 +257,8 @@ static const struct operation_kind being_loaded = { .wants = wants_bytes,
                                                     .ready = drain_pipe,
                                                     .close = close_unpack };
 
-/* What the tar does not have is not there afterwards: what a template puts into a fresh home may
- * have been removed. */
+/* Empties the writable places first, so that what the tar does not have is gone afterwards: also
+ * what the template has put into the new home. */
 static int empty_places(const struct sandbox *sandbox, error *err)
 {
     for_each(place, scratch_places) {

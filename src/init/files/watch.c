@@ -1,7 +1,7 @@
-/* watch.c - changes below a folder, as inotify(7) tells them. A deep watch follows the folders that
- * are made, moved in and moved away. Everything is bounded: folders, by the places here; events
- * that wait, by the kernel's queue. Lost events are reported as AGENT_CHANGE_LOST:
- * the receiver looks again. */
+/* watch.c - reports changes below a folder by inotify(7). A deep watch follows folders that are
+ * made, moved in and moved away. Folders are bounded by the array here, waiting events by the
+ * kernel's queue. Lost events are reported as AGENT_CHANGE_LOST: the receiver lists the folder
+ * again. */
 #include "init/operations.h"
 
 #include "base/cleanup.h"
@@ -25,18 +25,18 @@ enum {
              IN_DELETE_SELF | IN_MOVE_SELF,
 };
 
-/* A folder that is watched; the first is the one that was asked for. */
+/* A watched folder; the first is the one of the order. */
 struct watched_folder {
-    int number; /* inotify's; -1: the place is free */
-    int folder; /* O_PATH of it, so that it is found again whatever its path is now */
+    int number; /* inotify's; -1: this entry is free */
+    int folder; /* O_PATH, so that it is found after it was renamed */
     unsigned parent;
     char name[NAME_MAX + 1];
 };
 
 struct watching {
-    uint32_t id; /* 0: the place is free */
+    uint32_t id; /* 0: this entry is free */
     bool is_deep;
-    unsigned count; /* places that have been used */
+    unsigned count; /* entries that have been used */
     struct watched_folder folders[FOLDERS_MAX];
 };
 
@@ -69,7 +69,8 @@ static struct watched_folder *free_folder(struct watching *watching)
     return watching->count < FOLDERS_MAX ? &watching->folders[watching->count++] : NULL;
 }
 
-/* Takes the descriptor. inotify_add_watch(2) wants a path: that of the descriptor is exact. */
+/* Takes: `folder`. inotify_add_watch(2) needs a path; /proc/self/fd/N leads to the folder itself.
+ */
 static struct watched_folder *add_folder(const struct operation *operation, int folder,
                                          unsigned parent, const char *name)
 {
@@ -104,9 +105,9 @@ static struct watched_folder *add_folder(const struct operation *operation, int 
     return place;
 }
 
-/* Adds a folder and what is below it. `tell`: what is found was made before we looked, so it is
- * told. False if something could not be watched. NOLINTNEXTLINE(misc-no-recursion): depth is
- * bounded */
+/* Adds a folder and those below it. `tell`: entries that are found were made before the watch
+ * began, and are reported. False if something could not be watched.
+ * NOLINTNEXTLINE(misc-no-recursion): depth is bounded */
 static bool add_below(const struct sandbox *sandbox, struct operation *operation, int folder,
                       unsigned parent, const char *name, int depth, bool tell);
 
@@ -181,7 +182,7 @@ static void forget_folder(const struct operation *operation, struct watched_fold
     folder->number = -1;
 }
 
-/* A folder has been moved away: it, and what is below it, is not ours any more. */
+/* A folder has been moved away: it and the folders below it are not watched any more. */
 static void forget_below(const struct operation *operation, unsigned parent, const char *name)
 {
     struct watching *watching = operation->room;
@@ -218,7 +219,7 @@ static enum agent_change_what change_of(uint32_t mask)
     return 0;
 }
 
-/* Follows the folders themselves. */
+/* Begins and ends watches as folders are made, moved and removed. */
 static void follow(const struct sandbox *sandbox, struct operation *operation,
                    const struct watched_folder *place, const struct inotify_event *event)
 {
@@ -249,10 +250,10 @@ static int hear_event(const struct sandbox *sandbox, struct operation *operation
         if (watching->folders[i].number == event->wd)
             place = &watching->folders[i];
     if (!place)
-        return OPERATION_GOES_ON; /* of a folder that we have forgotten */
+        return OPERATION_GOES_ON; /* of a folder that is not watched any more */
     if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT)) {
         if (place != watching->folders)
-            return OPERATION_GOES_ON; /* its parent tells it */
+            return OPERATION_GOES_ON; /* the event of its parent reports it */
         errno = ENOENT;
         return fail_os(err, "the watched folder is gone");
     }
