@@ -16,7 +16,7 @@ import _glovebox_figures
 import _glovebox_ipython
 import _glovebox_magics
 
-_glovebox_script = None  # loaded after us, beside what every program touches: _glovebox_kernel puts it here
+_glovebox_script = None  # loaded later, into pages that every program touches: _glovebox_kernel puts it here
 VALUES_KEPT = 16  # in Out; each may be large, and a context lives long
 FUTURES = 0  # flags of code that says `from __future__ import …`, which holds for later cells
 for feature in __future__.all_feature_names:
@@ -24,7 +24,7 @@ for feature in __future__.all_feature_names:
 
 
 class NoInput(EOFError, NotImplementedError):
-    """input() was called, and nobody is there to answer."""
+    """input() was called without stdin."""
 
 
 NoInput.__name__ = NoInput.__qualname__ = "StdinNotImplementedError"
@@ -56,7 +56,7 @@ class Context:
         mend_streams()
 
     def keep_value(self, value):
-        """_, __ and ___, unless the program has taken the name for itself; Out holds the last few."""
+        """Sets _, __ and ___, unless the program has set `_` itself; Out holds the last few values."""
         names = self.main.__dict__
         if value is not self.values:
             self.values[self.count] = value
@@ -83,7 +83,7 @@ context = Context()
 
 def ask(plain_input):
     def input(prompt="", /):
-        """Reads a line that came with the run; otherwise there is nobody to ask."""
+        """Reads a line of the run's stdin; fails if there is none."""
         try:
             return plain_input(prompt)
         except EOFError:
@@ -94,7 +94,7 @@ def ask(plain_input):
 
 
 def mend_streams():
-    """A cell that closed or lost sys.stdout has not taken it from the next; exit() closes sys.stdin."""
+    """Opens standard streams again that the last cell has closed or replaced; exit() closes sys.stdin."""
     for number, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
         stream = getattr(sys, name, None)
         if stream is not None and not getattr(stream, "closed", False):
@@ -140,12 +140,12 @@ def run(request, count):
 
 
 def is_last():
-    """Does nothing of the program's come between the value and the end? Else the value is told before."""
+    """Can no output of the program come between the value and the end? Else the value is sent first."""
     return type(sys.stdout) is type(sys.stderr) is io.TextIOWrapper and not _glovebox_figures.has_open()
 
 
 def tell(request, error):
-    """Once: what fails after the first error, or interrupts its telling, is no news."""
+    """Sends the error, once: one that follows the first, or interrupts its report, is ignored."""
     if request.is_told:
         return
 
@@ -158,7 +158,7 @@ def tell(request, error):
 
 def evaluate(text, name, interactivity):
     """Runs all statements; gives the value of the last if it is an expression without a semicolon."""
-    # A last line has its end, as linecache gives it: traceback counts it when it puts carets below.
+    # The last line must end with a newline, as linecache's do: traceback relies on it to place carets.
     linecache.cache[name] = (len(text), None, (text if text.endswith("\n") else text + "\n").splitlines(True), name)
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | context.futures
     try:
@@ -181,7 +181,7 @@ def evaluate(text, name, interactivity):
 
 
 def evaluate_all(tree, name, flags):
-    """InteractiveShell.ast_node_interactivity = 'all': each expression is shown, the last one given."""
+    """InteractiveShell.ast_node_interactivity = 'all': shows each expression, and returns the last one."""
     value = None
     for node in tree.body:
         if value is not None:
@@ -207,7 +207,7 @@ def execute(code):
 
 
 def awaited(coroutine):
-    """On the context's own loop, which other cells share. An interrupt cancels the cell's task and no other."""
+    """Runs it on the context's loop, which all cells share. An interrupt cancels only the cell's task."""
     import asyncio
 
     if context.loop is None or context.loop.is_closed():
@@ -227,8 +227,8 @@ def awaited(coroutine):
 
 
 def revive_loop():
-    """In a process made from an image. What the loop waits by and what wakes it stayed behind and are made anew;
-    tasks and timers go on; what waits for a connection sees its end. A loop that is not asyncio's own is let go."""
+    """In a process restored from an image: makes a new selector and a new wake-up socket for the loop. Tasks and
+    timers go on; a task that waits for a connection sees its end. A loop that is not asyncio's own is dropped."""
     loop = context.loop
     if loop is None:
         return
@@ -256,13 +256,13 @@ def ends_with_semicolon(text):
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type not in skip:
                 last = token
-    except (tokenize.TokenError, SyntaxError):  # a line that is no Python
+    except (tokenize.TokenError, SyntaxError):  # a line that is not Python
         return text.rstrip().endswith(";")
     return last is not None and last.string == ";"
 
 
 class Nowhere:
-    """A request for the prewarming: with no channel open, what it shows goes nowhere."""
+    """A request for prewarming: no channel is open, so its results are discarded."""
 
     path, arguments, number, is_told = "", [], 0, False
 
@@ -271,7 +271,7 @@ class Nowhere:
 
 
 def prewarm():
-    """In the zygote: what a first cell would have to import and specialise."""
+    """In the zygote: runs cells, so that a first cell need not import modules and specialise code."""
     global context
     plain_input = sys.modules["builtins"].input
     context = Context(adopts=False)

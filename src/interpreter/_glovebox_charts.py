@@ -1,4 +1,4 @@
-"""The numbers behind a figure of matplotlib: lines, points, bars, pies and boxes, axis by axis. An agent that
+"""Extracts the data of a matplotlib figure: lines, points, bars, pies and boxes, for each axes. An agent that
 cannot look at a picture can read these."""
 
 import math
@@ -12,7 +12,7 @@ UNIT = re.compile(r"\s*[(\[]([^()\[\]]+)[)\]]\s*$")
 
 
 def chart_of(figure):
-    """None if nothing was drawn that is known."""
+    """None if the figure has no element of a known kind."""
     charts = [chart for chart in map(of_axes, figure.axes[:CHARTS_MOST]) if chart is not None]
     if not charts:
         return None
@@ -67,7 +67,7 @@ def scale_axes(chart, axes):
 
 
 def ticks_of(axis):
-    """As they were drawn; asking the axis itself would lay it out again."""
+    """The ticks that were drawn; asking the axis would lay it out again."""
     low, high = sorted(axis.get_view_interval())
     ticks = [(float(tick.get_loc()), tick.label1.get_text()) for tick in axis.majorTicks[:100]]
     ticks = [(place, text) for place, text in ticks if low <= place <= high]
@@ -91,7 +91,7 @@ def moment(days):
 
 
 def plain(value):
-    """A number that JSON can say; text as it is."""
+    """A number that JSON can hold; text unchanged."""
     if isinstance(value, str) or value is None:
         return value
     value = float(value)
@@ -121,7 +121,7 @@ def label_of(artist, otherwise):
 
 
 def thinned(values):
-    """Every n-th, so that no more than POINTS_MOST are left."""
+    """Every n-th value, so that at most POINTS_MOST are left."""
     step = -(-len(values) // POINTS_MOST)
     return values[::step] if step > 1 else values
 
@@ -176,7 +176,7 @@ def bars(axes):
 
 
 def names_of_ticks(axis):
-    """Labels that are more than the numbers at which they stand."""
+    """Tick labels that are not just the numbers of their positions."""
     if is_dates(axis):
         return {}
     from_ticks = {}
@@ -188,7 +188,7 @@ def names_of_ticks(axis):
 
 
 def nearest(names, middle, groups):
-    """Bars that stand side by side share the label between them."""
+    """The label of a bar; bars of several groups side by side share one."""
     if groups < 2 or not names:
         return None
     place = min(names, key=lambda place: abs(place - middle))

@@ -1,4 +1,4 @@
-"""display() and the classes of IPython.display, for programs that were written for a notebook."""
+"""display() and the classes of IPython.display, for programs written for a notebook."""
 
 import base64
 import os
@@ -59,7 +59,7 @@ DisplayHandle.__module__ = "IPython.core.display_functions"
 
 def display(*values, include=None, exclude=None, metadata=None, transient=None, display_id=None, raw=False,
             clear=False, update=False, **_options):
-    """Shows values as rich as they can be shown; a dict with raw=True is a ready MIME bundle."""
+    """Shows values in all their forms; with raw=True, a dict is a complete MIME bundle."""
     if display_id is None and transient:
         display_id = transient.get("display_id")
     if display_id is True:
@@ -90,7 +90,7 @@ def publish_display_data(data, metadata=None, source=None, *, transient=None, up
 
 
 def clear_output(wait=False):
-    """Takes nothing back: what was shown may have been read already."""
+    """Does nothing: what was shown may have been read already."""
 
 
 def display_as(kind):

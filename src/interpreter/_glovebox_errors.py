@@ -1,7 +1,7 @@
-"""Tells an exception: as the text that python3 prints, without the kernel's own frames, and as data. A note is added that
+"""Reports an exception: as the text that python3 prints, without the frames of glovebox, and as data. A note is added that
 says what to do: for a module that the template does not have, a file that is not there, a connection that failed, code that
 needs a newer Python, and what libraries say of downloads, screens and programs that a sandbox does not have. The
-exception's message and attributes stay as they are."""
+exception's message and attributes are unchanged."""
 
 import errno
 import importlib.util
@@ -19,7 +19,7 @@ STEPS_MOST = 2000  # of a traceback that is read; of deeper ones only both ends 
 FRAMES_MOST = 64  # in the data
 CHAIN_MOST = 8
 
-# module: the package's name where it is another one, and modules that do the like
+# module: the package's name if it is another, and modules that can be used instead
 KNOWN = {
     "aiohttp": ("", "httpx requests urllib.request"), "altair": ("", "plotly matplotlib seaborn"),
     "bokeh": ("", "plotly matplotlib seaborn"), "bs4": ("beautifulsoup4", "lxml html.parser"),
@@ -38,7 +38,7 @@ KNOWN = {
 OPTIONAL = re.compile(r"Missing optional dependency '([A-Za-z_][\w.]*)'|^requires (pygraphviz)|"
                       r"\b(?:pip3?|conda) install (?:-[cn] \S+ |-\S+ )*[\"'`]?"
                       r"(?!(?:is|it|the|an?|this|them|and|or|from|in|to)\b)([A-Za-z][\w.-]*)")
-INSTEAD = {  # of packages and modules that a sandbox would gain little by
+INSTEAD = {  # for packages and modules that are of little use in a sandbox
     "fastexcel": "polars reads files of Excel without it: pl.read_excel(file, engine=\"openpyxl\")",
     "IPython": "in a script print(), and save figures as files; cells of a session have display() and IPython.display",
     "google": "as for google.colab, files that were sent along lie in /workspace, and what is written there is handed out",
@@ -47,7 +47,7 @@ INSTEAD = {  # of packages and modules that a sandbox would gain little by
     "pygraphviz": "networkx's own layouts, as nx.spring_layout() and nx.multipartite_layout(), need no Graphviz",
     "tkinter": "there is no screen: figures and pictures are shown, or saved as files",
 }
-SAID = [  # what libraries say, and what to do here
+SAID = [  # messages of libraries, and what to do here
     (re.compile(r"vl-convert"), "charts are shown as they are, and chart.save(\"chart.html\") writes them"),
     (re.compile(r"copy/paste mechanism"), "there is no clipboard here; print it, or write a file"),
     (re.compile(r"Failed to download extension"), "DuckDB's extensions cannot be downloaded; parquet, json and icu are built in, "
@@ -78,7 +78,7 @@ SERVER = "glovebox: a server in a sandbox, and its clients, need a policy with a
 
 
 def tell(error, send):
-    """Sends the data; what cannot be told of a hostile exception is left out, and a little always remains."""
+    """Sends the data. Parts of a hostile exception that cannot be read are left out; name and message always remain."""
     drop_ours(error)
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, steps_of(error)
     name = name_of(error)
@@ -115,7 +115,7 @@ def drop_ours(error):
 
 
 def steps_of(error):
-    """Whatever the class makes of attributes."""
+    """The traceback, even if the class overrides attribute access."""
     return BaseException.__getattribute__(error, "__traceback__")
 
 
@@ -191,7 +191,7 @@ def is_here(name):
 
 
 def is_of_network(error):
-    """A name that was not found, or an address that is not reached: the error itself, or what a library wraps."""
+    """Is it an unknown host or an unreachable address: the error itself, or one that a library has wrapped?"""
     socket = sys.modules.get("socket")
     for _ in range(CHAIN_MOST):
         if socket is None or not isinstance(error, BaseException):
@@ -204,7 +204,7 @@ def is_of_network(error):
 
 
 def is_of_server(error):
-    """What failed was to listen: in socketserver, as http.server and werkzeug do, or in asyncio."""
+    """Did listening fail: in socketserver, as http.server and werkzeug use it, or in asyncio?"""
     steps = steps_of(error)
     while steps is not None:
         code = steps.tb_frame.f_code
@@ -250,7 +250,7 @@ def hint_of(error, in_session):
 
 
 def hint_of_file(error, in_session):
-    """Of what the caller could have sent along."""
+    """The hint for a file that the caller could have sent along."""
     path = error.filename
     if error.errno != 2 or type(path) is not str or not 0 < len(path) <= NAME_MOST or not path.isprintable():
         return None
@@ -270,12 +270,12 @@ def hint_of_file(error, in_session):
 
 
 def way_of(name, in_session):
-    """How a file of the caller's comes in: to one run along with it, to a session at any time."""
+    """How the caller sends a file: along with a run, or to a session at any time."""
     return "is put there (session cp, files.write())" if in_session else f"is sent along (run --file {name})"
 
 
 def add_hint(error, in_session=False):
-    """Before the traceback is made. Whatever the program has made of its interpreter, the exception is still told. Returns
+    """Called before the traceback is made. A failure here must not prevent the report of the exception. Returns
     a hint that Python will not print with the exception, or None."""
     try:
         hint = hint_of(error, in_session)

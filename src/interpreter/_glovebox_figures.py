@@ -1,8 +1,8 @@
-"""Figures of matplotlib that a cell leaves open are shown, as in a notebook, and plt.show() shows at once.
+"""Shows figures of matplotlib that a cell leaves open, as in a notebook; plt.show() shows them at once.
 
-A figure is drawn once: what a notebook's tight box would cut away is found in the drawn pixels, and only a
-figure with something outside of its canvas is laid out and drawn again. SVG is made where it stays small,
-or where the program asks for it (set_matplotlib_formats, %config InlineBackend.figure_formats)."""
+A figure is drawn once, and its margin is found in the drawn pixels, unlike bbox_inches="tight", which draws
+twice; only a figure with something outside of its canvas is drawn again. An SVG is made if it is small, or if
+the program asks for it (set_matplotlib_formats, %config InlineBackend.figure_formats)."""
 
 import io
 import sys
@@ -24,7 +24,7 @@ formats = DEFAULT
 
 
 def set_formats(*names):
-    """Which forms of a figure are wanted: png, svg, pdf, jpeg (retina is png)."""
+    """Sets the formats of figures: png, svg, pdf, jpeg (retina is png)."""
     global formats
     names = [name for group in names for name in ((group,) if isinstance(group, str) else group)]
     wanted = tuple({"retina": "png", "png2x": "png", "jpg": "jpeg"}.get(name, name) for name in names)
@@ -62,7 +62,7 @@ def show_open():
 
 
 def forget(value):
-    """A figure that is the value of the cell is shown as such and not a second time."""
+    """A figure that is the value of the cell is not shown again as an open figure."""
     pyplot = sys.modules.get(PYPLOT)
     figure_type = getattr(sys.modules.get("matplotlib.figure"), "Figure", None)
     if pyplot is not None and figure_type is not None and isinstance(value, figure_type):
@@ -90,7 +90,7 @@ def capture(bundle, figure):
     try:
         bundle.chart = _glovebox_charts.chart_of(figure)
     except Exception:
-        bundle.chart = None  # an artist of a kind or in a state that nobody foresaw; the picture is there
+        bundle.chart = None  # an artist of an unknown kind or in an unexpected state; the picture is shown
 
 
 def save(figure, name, box):
@@ -104,7 +104,7 @@ def size_of(png):
 
 
 def draw_png(figure):
-    """Gives the picture and, where it could be found without drawing again, its box in inches."""
+    """Returns the picture and its box in inches; None if that needs a second drawing."""
     from matplotlib.backend_bases import FigureCanvasBase
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -143,7 +143,7 @@ def draw_png(figure):
 
 
 def has_texts_outside(figure, wide, high):
-    """What lies wholly outside leaves no pixel at the edge. Titles, texts and legends can be put there."""
+    """Titles, texts and legends can lie wholly outside of the canvas, and then leave no pixel at its edge."""
     renderer = figure.canvas.get_renderer()
     for place in [figure, *figure.axes]:
         for artist in [*place.texts, getattr(place, "title", None), getattr(place, "legend_", None),
@@ -163,7 +163,7 @@ def background_of(figure):
 
 
 def points_of(figure):
-    """How much an SVG would have to hold: every point of a line, of a path and of an image."""
+    """Estimates the size of an SVG: the points of lines, paths and images."""
     count = 0
     for axes in figure.axes:
         for line in axes.lines:

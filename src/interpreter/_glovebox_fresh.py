@@ -1,5 +1,5 @@
-"""What a forked interpreter must not share with its siblings: random streams, names, environment. And what one
-that goes on as another's copy must not share with that."""
+"""Renews what forked interpreters must not share with each other: random streams, names, environment. Likewise
+for an interpreter that is restored from the image of another."""
 
 import os
 import sys
@@ -7,15 +7,15 @@ import time
 
 import _glovebox
 
-numpy_bits = None  # of numpy.random, if their place in memory is known
-seed_plainly = None  # what random.seed() comes to without arguments
+numpy_bits = None  # the state of numpy.random, if its place in memory is known
+seed_plainly = None  # what random.seed() calls without arguments
 HERE = ()  # the rows of RENEW whose modules the zygote has imported
 
 
 def reseed():
-    """Each row is a module that keeps state which two children would otherwise share. os.urandom,
-    secrets and uuid4 read the kernel. OpenSSL notices a fork by the process id, which is the same in every sandbox:
-    it is reseeded here."""
+    """Renews the state that two children would otherwise share; each row is a module. os.urandom, secrets and uuid4
+    read from the kernel. OpenSSL detects a fork by the process id, which is the same in every sandbox, so it is
+    reseeded here."""
     for module, renew in HERE:
         renew(module)
 
@@ -31,8 +31,8 @@ def renew_numpy(module):
 
 
 def prepare():
-    """In the zygote, when all is imported: what is alike in all children is done here, and a child looks at nothing
-    that is not there. Each look copies a page."""
+    """In the zygote, after all imports: does what is the same for all children, so that a child touches only modules
+    that are imported. Each touched object copies a page."""
     global HERE, seed_plainly
     prepare_numpy()
     for name, renew in ALIKE:
@@ -40,19 +40,19 @@ def prepare():
             renew(sys.modules[name])
     if "random" in sys.modules:
         module = sys.modules["random"]
-        module.seed()  # and no half of a pair of normal numbers is kept back
+        module.seed()  # this also drops a stored second normal number
         seed_plainly = super(module.Random, module._inst).seed
     HERE = tuple((sys.modules[name], renew) for name, renew in RENEW if name in sys.modules)
 
 
 def prepare_numpy():
-    """In the zygote: numpy.random draws from a Mersenne Twister whose 624 words lie where numpy's C interface says
-    (numpy/random/bitgen.h), if they are seen there; else each child calls seed()."""
+    """In the zygote: checks that the 624 words of numpy.random's Mersenne Twister are where numpy's C interface says
+    (numpy/random/bitgen.h); if not, each child calls seed()."""
     global numpy_bits
     module = sys.modules.get("numpy.random")
     if module is None:
         return
-    module.seed()  # and no half of a pair of normal numbers is kept back
+    module.seed()  # this also drops a stored second normal number
     name, words, position, *_ = module.get_state()
     try:
         bits = module.mtrand._rand._bit_generator.capsule
@@ -104,7 +104,7 @@ ALIKE = (
 
 
 def keep():
-    """What a fork changes of the program's own state, in Python's own hooks."""
+    """Saves the state of the program that Python's own fork hooks would change."""
     module = sys.modules.get("random")
     try:
         return module and module._inst.getstate()
@@ -113,8 +113,8 @@ def keep():
 
 
 def renew(kept):
-    """In a process made from an image: streams that a program draws from go on where they were, so that what it
-    has seeded stays so; what must never be the same in two processes is made anew."""
+    """In a process restored from an image: random streams of the program go on, so that those it has seeded stay
+    reproducible; what must differ between two processes is renewed."""
     for name, of_module in RENEW_RESTORED:
         module = sys.modules.get(name)
         if module is None:
@@ -134,7 +134,7 @@ def renew_names(module):
     module._name_sequence = None
 
 
-# random, numpy.random: their streams go on as they were.
+# Not random and numpy.random: their streams go on.
 RENEW_RESTORED = (
     ("threading", renew_threading),
     ("uuid", renew_uuid),
@@ -145,9 +145,8 @@ RENEW_RESTORED = (
 
 
 def set_environment(variables):
-    """Sets the whole environment of the program, which comes with the request; the zygote has emptied its
-    own."""
-    known = os.environ._data  # os.environb[name] = value, by a shorter way: fewer pages are copied
+    """Sets the whole environment of the program, which comes with the request; that of the zygote is empty."""
+    known = os.environ._data  # as os.environb[name] = value, but touches fewer pages
     for variable in variables:
         name, _, value = variable.partition(b"=")
         os.putenv(name, value)

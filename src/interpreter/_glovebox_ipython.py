@@ -1,5 +1,5 @@
-"""What stands where programs look for IPython: modules of that name if the template has none, get_ipython(),
-and, in libraries that know notebooks, the few functions that would open a window."""
+"""Replaces IPython for programs: modules of that name if the template has none, get_ipython(), and, in
+libraries with support for notebooks, the few functions that would open a window."""
 
 import sys
 import types
@@ -15,7 +15,7 @@ def get_ipython():
 
 
 class Interactivity:
-    """IPython.core.interactiveshell.InteractiveShell, as far as programs set it."""
+    """IPython.core.interactiveshell.InteractiveShell, with the setting that programs use."""
 
     ast_node_interactivity = "last_expr"
 
@@ -29,7 +29,7 @@ class Interactivity:
 
 
 def nothing(*_arguments, **_options):
-    """Accepted, and without meaning here."""
+    """Accepted, without effect."""
 
 
 MODULES = {
@@ -46,7 +46,7 @@ MODULES = {
 
 
 class StandIns:
-    """The last entry of sys.meta_path: an IPython that is installed goes before."""
+    """The last entry of sys.meta_path, so that an installed IPython is preferred."""
 
     def find_spec(self, name, path=None, target=None):
         if name not in MODULES:
@@ -62,10 +62,10 @@ class StandIns:
         module.__dict__.update(MODULES[module.__name__])
 
 
-# --- libraries that are met on their way in ------------------------------------------------------
+# --- libraries that are changed when they are imported -------------------------------------------
 
 def adopt_ipython(module):
-    """A real IPython shows by its own shell, which does not run here."""
+    """An installed IPython would show values by its own shell, which does not run here."""
     for name, value in _glovebox_display.FUNCTIONS.items():
         if name in module.__dict__:
             module.__dict__[name] = value
@@ -82,7 +82,7 @@ def adopt_plotly(module):
 
 
 def adopt_progress(module):
-    """tqdm.notebook wants ipywidgets, and a browser that answers."""
+    """tqdm.notebook needs ipywidgets and a browser."""
     import tqdm
 
     module.tqdm = module.tqdm_notebook = tqdm.tqdm
@@ -90,7 +90,7 @@ def adopt_progress(module):
 
 
 def adopt_sympy(module):
-    """init_printing() would set up IPython's own formatters; results are shown by theirs as it is."""
+    """init_printing() would set up formatters of IPython; sympy's own methods show its values without that."""
     module._init_ipython_printing = nothing
 
 
@@ -105,7 +105,7 @@ ADOPTED = {
 
 
 class Meeting:
-    """The first entry of sys.meta_path: lets these modules be imported as ever, and then changes them."""
+    """The first entry of sys.meta_path: changes these modules after their import."""
 
     def __init__(self):
         self.away = False
@@ -132,7 +132,7 @@ class Meeting:
 
 
 def settle(the_shell, adopts):
-    """Before the first cell. `adopts`: libraries that are imported already are changed too."""
+    """Called before the first cell. `adopts`: also changes libraries that are imported already."""
     global shell
     shell = the_shell
     sys.modules["builtins"].__dict__.update(display=_glovebox_display.display, get_ipython=get_ipython)

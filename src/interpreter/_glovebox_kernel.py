@@ -1,9 +1,9 @@
-"""The forked interpreter: parks, takes what init passes on, runs it, answers.
+"""The forked interpreter: waits for code from init, runs it, and sends the results.
 
-What it receives and tells are frames of contract/agent.h (interpreter/channel.c). The end of an execution is said by
-EXECUTED and never by the exit of the process: taking down a large address space takes milliseconds."""
+Its messages are frames of contract/agent.h (interpreter/channel.c). EXECUTED reports the end of an execution, not the
+exit of the process: freeing a large address space takes milliseconds."""
 
-import _signal  # the module signal turns each number into an enum: sixty copied pages
+import _signal  # the module signal makes an enum of each number, which copies sixty pages
 import gc
 import os
 import struct
@@ -22,7 +22,7 @@ PRIME_MODE = struct.pack("<I", _glovebox.PRIME)
 
 
 class Request:
-    """What is to be run."""
+    """The code to run, and how."""
 
     def __init__(self, payload):
         self.mode, self.flags, names, texts, code = _glovebox.unpack(payload)
@@ -32,7 +32,7 @@ class Request:
             write_code(self.path, code)
         self.code = code or read_code(self.arguments[0] if self.arguments else self.path)
         self.ends = self.mode == _glovebox.SCRIPT or bool(self.flags & _glovebox.LAST)
-        self.is_told = False  # what it has raised
+        self.is_told = False  # its exception has been reported
 
 
 def write_code(path, code):
@@ -52,7 +52,7 @@ def read_code(path):
 
 
 def live(control, prime):
-    """SIGINT is ignored since the zygote has been prewarmed."""
+    """The child's main function. SIGINT is ignored since the zygote was prewarmed."""
     _glovebox_fresh.reseed()
     if prime:
         prewarm(prime)
@@ -61,17 +61,17 @@ def live(control, prime):
 
 
 def complain_of_image(number, error):
-    """Says why as a RESULT, in letters that JSON takes as they are."""
+    """Sends the cause as a RESULT, in characters that JSON need not escape."""
     try:
         text = "".join(letter if " " <= letter <= "~" and letter not in '"\\' else "'" for letter in error.strerror)
         _glovebox.result(number, _glovebox.ERROR, f'{{"name": "OSError", "value": "{text}"}}'.encode())
-    except BaseException:  # the number alone does as well
+    except BaseException:  # send the number alone
         pass
 
 
 def imager():
-    """Gives the function that lets a child write this process, as it is between two cells, into a pipe. It comes back
-    a second time in the process that is made from that: in another sandbox, and with everything else as it was."""
+    """Returns the function by which a child writes an image of this process, between two cells, into a pipe. The function
+    also returns in each process that is restored from the image, in another sandbox."""
     kind, make, executed, open_channel = _glovebox.IMAGE, _glovebox.image, _glovebox.executed, _glovebox.open_channel
     keep, renew, revive_loop, close = _glovebox_fresh.keep, _glovebox_fresh.renew, _glovebox_cell.revive_loop, os.close
     result, display, lost = _glovebox.result, _glovebox.DISPLAY, _glovebox.lost
@@ -99,8 +99,8 @@ def imager():
 
 
 def server(receive, executed, wanted, leave, image):
-    """Nothing here is looked up by a name that a program could reach: whatever it has broken, an execution
-    ends with EXECUTED or with the interpreter."""
+    """Nothing here is looked up by a name that a program can change: whatever it has changed, an execution ends with
+    EXECUTED or with the interpreter."""
     open_channel = _glovebox.open_channel
 
     def serve(control):
@@ -133,7 +133,7 @@ def server(receive, executed, wanted, leave, image):
     return serve
 
 
-# Made in the zygote: each name that a child looks up is a copied page.
+# Made in the zygote: each name that a child looks up copies a page.
 SERVE = server(_glovebox.receive, _glovebox.executed, _glovebox.EXECUTE, os._exit, imager())
 
 
@@ -142,7 +142,7 @@ def complain(error):
 
 
 def begin(payload):
-    """Reads the request and puts the process where the program expects to be."""
+    """Reads the request, and sets the working folder and environment of the program."""
     request = Request(payload)
     _glovebox_fresh.set_environment(request.variables)
     if request.folder:
@@ -178,15 +178,15 @@ def run(number, payload, count, is_prewarm=False):
 
 
 def run_interruptibly(request, count):
-    """SIGINT is the program's while it runs; between cells it means nothing. However many come, none gets
-    between an error and its telling: deafen() is the first thing done after one was caught."""
+    """SIGINT interrupts the program while it runs, and is ignored between cells. No further SIGINT can interrupt the
+    report of an error, since deafen() is the first call after one was caught."""
     try:
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)
         if request.mode == _glovebox.SCRIPT:
             return _glovebox_script.run(request.path, request.arguments, request.code)
         code = _glovebox_cell.run(request, count)
         _glovebox.deafen()
-    except BaseException as error:  # before the first line, after the last, or while another was told
+    except BaseException as error:  # before the first line, after the last, or while another was reported
         _glovebox.deafen()
         code = 1
         if request.mode != _glovebox.SCRIPT and not request.is_told:
@@ -196,7 +196,7 @@ def run_interruptibly(request, count):
     return code
 
 
-# --- prewarming: harmless code on the very path that a request will take --------------------------------
+# --- prewarming: runs harmless code the same way as a request ------------------------------------------
 
 PLACE = "/tmp/main.py"
 VARIABLES = (  # as many and as long as a request has (run_environment.c)
@@ -205,7 +205,7 @@ VARIABLES = (  # as many and as long as a request has (run_environment.c)
     b"PYTHONDONTWRITEBYTECODE=1", b"PYTHONUNBUFFERED=1", b"MPLBACKEND=Agg")
 PRINT = b"print('glovebox')\n"
 
-# What programs with these modules usually do first.
+# What programs that use these modules usually do first.
 WORK = {
     "numpy": b"import numpy\nnumpy.arange(10).sum()\n",
     "pandas": b"""import io, pandas
@@ -218,9 +218,9 @@ FIGURE = (b"import io, matplotlib.pyplot as p\np.plot([1, 2])\np.title('a')\n"
 
 
 def prewarm(prime, is_whole=False):
-    """Runs harmless code, output into nothing, so that the first page faults and the copies of the pages that
-    every program writes to are paid before a request comes. The whole way, interrupts and the end of a script
-    included, is for those that are taken next: it costs more pages."""
+    """Runs harmless code without output, so that page faults on what every program touches happen before a request
+    comes. `is_whole` includes interrupts and the end of a script; it costs more memory, and is for the sandboxes that
+    are taken next."""
     if prime == 0:
         return
     codes = [PRINT]
@@ -241,7 +241,7 @@ def prewarm(prime, is_whole=False):
 
 
 def take_room():
-    """The next pages of the heap, for a request that is larger than the prewarming."""
+    """Touches the next pages of the heap, for a request that is larger than the prewarming."""
     _ = [bytes(1000) for _ in range(64)]
 
 
@@ -263,8 +263,8 @@ def prewarm_one(code, is_whole):
 
 
 def spare_redraw(pyplot):
-    """pyplot.savefig() ends with draw_idle(): a window that shows the figure is to be drawn again. There is no window, and
-    Agg would draw at once, which is a third of the whole."""
+    """pyplot.savefig() ends with draw_idle(), which redraws the window that shows the figure. There is no window, and Agg
+    would draw at once, which takes a third of the time of savefig()."""
     agg = sys.modules.get("matplotlib.backends.backend_agg")
     if agg is None:
         return
@@ -279,7 +279,7 @@ def spare_redraw(pyplot):
 
 
 def prewarm_in_zygote():
-    """The same once for all children: modules that are imported late, caches, specialised bytecode."""
+    """Prewarms for all children: modules that are imported late, caches, specialised bytecode."""
     gc.freeze()
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # in every child from its first moment
     _glovebox_script.prepare_finish()
@@ -292,9 +292,9 @@ def prewarm_in_zygote():
         spare_redraw(sys.modules["matplotlib.pyplot"])
     _glovebox_cell.prewarm()
     if "matplotlib.font_manager" in sys.modules:
-        # Fonts are open files; a child closes every descriptor that it was not given.
+        # Fonts keep files open, but a child closes every descriptor except its own.
         sys.modules["matplotlib.font_manager"]._get_font.cache_clear()
-    # What is known about folders that every sandbox has for itself does not hold there.
+    # Cached listings of folders that each sandbox has for itself would be wrong there.
     for place in [place for place in sys.path_importer_cache if not place.startswith("/usr/")]:
         del sys.path_importer_cache[place]
     _glovebox_script.remember_modules()

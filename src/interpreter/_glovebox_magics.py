@@ -1,7 +1,7 @@
-"""Lines that are no Python: %magic, %%magic, !command, name = !command and object?.
+"""Lines that are not Python: %magic, %%magic, !command, name = !command and object?.
 
-They are turned into calls of get_ipython(), line by line, so that every line keeps its number. A `%`, `!` or
-`?` counts only where a statement begins (or ends): inside of brackets and texts it is Python's."""
+They become calls of get_ipython(), line by line, so that every line keeps its number. `%`, `!` and `?` count
+only where a statement begins (or ends), not within brackets and strings."""
 
 import os
 import re
@@ -20,7 +20,7 @@ set_figure_formats = None  # _glovebox_figures puts its own here
 
 
 class UsageError(Exception):
-    """A magic that is used as it cannot be."""
+    """Wrong use of a magic."""
 
 
 UsageError.__module__ = "IPython.core.error"
@@ -49,7 +49,7 @@ class Lines(list):
 # --- from cell to Python ---------------------------------------------------------------------------
 
 def to_python(text):
-    """Fast for what holds none of these lines."""
+    """Fast for code without such lines."""
     head = text.lstrip()
     if head.startswith("%%"):
         line, _, body = head[2:].partition("\n")
@@ -109,7 +109,7 @@ def scanned(line, depth, quotes):
 
 
 def of_line(line):
-    """The call that such a line stands for; None if it is Python."""
+    """The call that replaces such a line; None if it is Python."""
     bare = line.lstrip()
     indent = line[: len(line) - len(bare)]
     if bare.startswith("%%"):
@@ -140,14 +140,14 @@ def magic_call(text):
 
 class Events:
     def register(self, name, function):
-        """Libraries ask for a call after each cell, to draw; figures are looked after here."""
+        """Ignored: libraries register functions that draw after each cell, which glovebox does itself."""
 
     unregister = trigger = register
 
 
 class Setting(dict):
-    """As a Config of traitlets, a dict whose items are attributes too: duckdb makes a dict of it. Any setting may be read and
-    set; one that is not known has no effect."""
+    """Like Config of traitlets, a dict whose items are also attributes: duckdb converts it to a dict. Any setting can be read
+    and set; unknown ones have no effect."""
 
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -159,7 +159,7 @@ class Setting(dict):
 
 
 class Shell:
-    """get_ipython(): what programs use of it."""
+    """The object that get_ipython() returns: the parts of it that programs use."""
 
     def __init__(self, context):
         self.context = context
@@ -238,7 +238,7 @@ def find(magics, name, kind, sign):
 
 
 def expanded(text, names):
-    """$name and {expression} become their values; what cannot be evaluated stays as it is."""
+    """Replaces $name and {expression} by their values; what cannot be evaluated is unchanged."""
     if "$" not in text and "{" not in text:
         return text
 
@@ -272,7 +272,7 @@ PIP = re.compile(r"^\s*(?:\S*python[\d.]*\s+-m\s+)?pip3?\s+((?:(?:list|freeze|sh
 
 
 def run_shell(command, program=None, body=None):
-    """Its output is the cell's, in order; an interrupt ends it with all that it started."""
+    """Its output goes to the streams of the cell, in order; an interrupt kills its process group."""
     asked = PIP.match(command) if program is None else None
     if asked is not None and asked[2] and not os.environ.get("PIP_INDEX_URL"):  # pip list | grep NAME
         import contextlib
@@ -402,7 +402,7 @@ def environment(_shell, line):
 
 
 def install(line):
-    """pip itself, where the policy names an index. What it brings can be imported at once."""
+    """Runs pip, where the policy names an index. What it installs can be imported at once."""
     import importlib
     import shlex
     import site
@@ -482,7 +482,7 @@ def who(shell, _line):
 
 
 def nothing(_shell, _line):
-    """Accepted: there is nothing to do for it here."""
+    """Accepted, without effect."""
 
 
 def alias(program):
@@ -535,7 +535,7 @@ class Captured:
 
 
 def capture(shell, line, cell):
-    """Output of this very process; results are shown as ever."""
+    """Captures output of this process only; results are shown as usual."""
     import contextlib
     import io
 

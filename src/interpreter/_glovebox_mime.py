@@ -1,5 +1,5 @@
-"""Turns a value into a MIME bundle by the conventions of Jupyter: `_repr_*_` methods, `_repr_mimebundle_`,
-text/plain always; application/json for plain data, and the numbers of a table beside its HTML."""
+"""Converts a value to a MIME bundle by the conventions of Jupyter: `_repr_*_` methods, `_repr_mimebundle_`,
+text/plain always; application/json for plain data, and the numbers of a table in addition to its HTML."""
 
 import base64
 import json
@@ -24,9 +24,9 @@ METHODS = (
     ("_repr_json_", "application/json"),
     ("_repr_javascript_", "application/javascript"),
 )
-# Nothing of these can show itself in another way; most values are of them.
+# These have only text/plain and JSON; most values are of these types.
 SIMPLE = frozenset((int, float, complex, bool, str, bytes, type(None), list, tuple, dict, set, frozenset))
-# What JSON has words for; nothing is shown of None.
+# What JSON can hold; None is not shown.
 PLAIN = (dict, list, tuple, str, int, float)
 
 
@@ -34,7 +34,7 @@ text_of_error = repr  # _glovebox_errors puts its own here
 
 
 class Bundle:
-    """What is shown of one value."""
+    """All forms of one value."""
 
     def __init__(self):
         self.data, self.metadata, self.chart = {}, {}, None
@@ -51,7 +51,7 @@ class Bundle:
         return to_json(whole)
 
     def add(self, kind, value):
-        """Keeps what a bundle may hold; programs make them too."""
+        """Keeps only valid forms, since programs make bundles too."""
         if isinstance(value, tuple):  # (data, metadata)
             if len(value) > 1 and isinstance(value[1], dict):
                 self.add_metadata({kind: value[1]})
@@ -67,10 +67,10 @@ class Bundle:
             self.add_json(value, kind)
 
     def add_json(self, value, kind="application/json"):
-        """Data that JSON can say exactly: no NaN, no integer of more than 64 bits, nothing that repeats itself, bounded."""
+        """Data that JSON can hold exactly: no NaN, no integer of more than 64 bits, no cycle, bounded size."""
         try:
             text = json.dumps(value, allow_nan=False, ensure_ascii=False)
-            text.encode()  # a lone surrogate is no character
+            text.encode()  # fails for a lone surrogate
             if len(text) <= TEXT_MOST:
                 self.data[kind] = json.loads(text, parse_int=integer, object_pairs_hook=named if "\\u0000" in text else None)
         except (TypeError, ValueError, RecursionError):
@@ -89,14 +89,14 @@ class Bundle:
 
 
 def named(members):
-    """Readers of JSON in C refuse a name with a NUL, and all that stands beside it."""
+    """Drops members whose name has a NUL: readers of JSON in C refuse the whole object."""
     if any("\0" in name for name, _ in members):
         raise ValueError("a NUL")
     return dict(members)
 
 
 def integer(text):
-    """Readers of JSON make another number of larger ones without a word."""
+    """Refuses larger integers: readers of JSON change them without an error."""
     value = int(text)
     if not -1 << 63 <= value < 1 << 64:
         raise ValueError(text)
@@ -126,7 +126,7 @@ def given(data, metadata=None):
 
 
 def bundle_of(value, include=None, exclude=None):
-    """Any object, in all the ways in which it can be shown."""
+    """All forms of any object."""
     bundle = Bundle()
     bundle.data["text/plain"] = shortened(_glovebox_text.text_of(value))
     kind = type(value)
@@ -145,7 +145,7 @@ def bundle_of(value, include=None, exclude=None):
 
 
 def add_own(bundle, value, include, exclude):
-    # Objects that answer to every name (mocks, proxies) would answer to these too.
+    # Objects that have every attribute (mocks, proxies) would have these too.
     if has(value, "_a_name_that_nobody_has_"):
         return
     shown = call(value, "_repr_mimebundle_", include=include, exclude=exclude)
@@ -169,7 +169,7 @@ def has(value, name):
 
 
 def call(value, method, **arguments):
-    """A form that fails leaves the others; the failure is printed on stderr."""
+    """If one form fails the others are shown; the failure is printed on stderr."""
     try:
         function = getattr(value, method, None)
         return function(**arguments) if callable(function) else None
@@ -180,10 +180,10 @@ def call(value, method, **arguments):
         return None
 
 
-# --- what shows itself as a picture or as HTML, but is numbers ----------------------------------
+# --- values shown as picture or HTML that are also sent as numbers --------------------------------
 
 def add_table(bundle, value):
-    """A DataFrame or Series: what fits, by split orientation, and how much there is."""
+    """A DataFrame or Series: as many rows as fit, in split orientation, and how many there are."""
     frame = value if value.ndim == 2 else value.to_frame()
     rows, columns = frame.shape
     shown = min(rows, TABLE_ROWS)
@@ -192,7 +192,7 @@ def add_table(bundle, value):
         try:
             text = part.to_json(orient="split", date_format="iso", default_handler=str)
         except Exception:
-            return  # two columns of one name, a hostile cell: text and HTML are there
+            return  # two columns of one name, a hostile cell: text and HTML are shown
         if len(text) <= TABLE_CHARACTERS or shown <= 1:
             break
         shown = shown * TABLE_CHARACTERS // len(text) * 9 // 10 if shown > 10 else shown // 2

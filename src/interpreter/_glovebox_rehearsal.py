@@ -1,7 +1,7 @@
-"""What programs do with the libraries of a zygote, once for all its children: modules that a library loads when they are first
-used, its caches, and those of the interpreter for its code. Machinery of every kind, and no program that anyone measures.
+"""Uses the libraries of a zygote as programs do, once for all its children: it loads the modules that a library imports at
+first use, and fills its caches and those of the interpreter. It covers many functions, and is none of the benchmarks.
 
-A line that this version of a library does not know is left out, with those that need what it makes."""
+A line that fails with this version of a library is left out, with those that need its names."""
 
 import io
 import random
@@ -56,7 +56,7 @@ PIECES = {
 
 
 def rehearse():
-    """In the zygote. Nothing of it is seen, and streams of random numbers are renewed in each child."""
+    """In the zygote. Output is discarded, and random streams are renewed in each child."""
     kept = random.getstate()
     stdout, sys.stdout = sys.stdout, io.StringIO()
     try:

@@ -1,4 +1,4 @@
-"""Runs a script as `python3 FILE ARGUMENT…` does, in an interpreter that is running already."""
+"""Runs a script as `python3 FILE ARGUMENT…` does, in a running interpreter."""
 
 import atexit
 import gc
@@ -14,19 +14,19 @@ import _glovebox_errors
 
 INTERRUPTED = -2
 AT_START = frozenset(sys.modules["__main__"].AT_START)  # what every python3 imports before its program
-COVERED = frozenset()  # of OUR_MODULES: those that a file of the program's own comes before
-OUR_MODULES = frozenset()  # what the zygote had imported; none while it is still at it
-LAST_MAIN = None  # of the zygote: to let go of it would cost every child a hundred copied pages
+COVERED = frozenset()  # those of OUR_MODULES that a file of the program can replace
+OUR_MODULES = frozenset()  # what the zygote has imported; empty until it is done
+LAST_MAIN = None  # the zygote's: freeing it would copy a hundred pages in every child
 STANDARD_PATH = [place for place in sys.path if place != os.path.dirname(__file__)]
 
 
-THREADING = None  # of the zygote: its module threading, what that calls at the end, and how many of that there were
+THREADING = None  # in the zygote: the module threading, its functions for the end, and how many these were
 AT_THREADS_END, AT_THREADS_END_COUNT = (), 0
 LOG_HANDLERS, OUR_LOG_HANDLERS = [], []
 
 
 def prepare_finish():
-    """In the zygote: a program that starts no thread and logs nothing shall not touch threading and logging at its end."""
+    """In the zygote: so that a program without threads and logging does not touch these modules at its end."""
     global THREADING, AT_THREADS_END, AT_THREADS_END_COUNT, LOG_HANDLERS, OUR_LOG_HANDLERS
     THREADING = sys.modules.get("threading")
     AT_THREADS_END = getattr(THREADING, "_threading_atexits", None)
@@ -42,7 +42,7 @@ def prepare_finish():
 
 
 def end_threads(is_prewarm):
-    """Threads that are not daemons are waited for."""
+    """Waits for threads that are not daemons."""
     if THREADING is not None and _thread._count() == 0 and len(AT_THREADS_END) == AT_THREADS_END_COUNT:
         return
     threading = sys.modules.get("threading")
@@ -51,13 +51,13 @@ def end_threads(is_prewarm):
 
 
 def end_logging(is_prewarm):
-    """As the exit function of logging, which is registered before those of the program and is called after them."""
+    """What the exit function of logging does, which runs after those of the program."""
     if LOG_HANDLERS != OUR_LOG_HANDLERS and not is_prewarm:
         sys.modules["logging"].shutdown()
 
 
 def make_main(path):
-    """A fresh __main__, with what the interpreter puts there when it runs a file."""
+    """A new __main__, with what the interpreter sets there when it runs a file."""
     main = types.ModuleType("__main__")
     main.__builtins__ = sys.modules["builtins"]
     main.__annotations__ = {}
@@ -78,11 +78,11 @@ def set_path(path, arguments):
 
 
 def uncover(places):
-    """A program's own calendar.py comes before the standard one, as with python3, also where the zygote has imported that."""
+    """A program's own calendar.py replaces the standard one, as with python3, even if the zygote has imported that."""
     if not COVERED:
         return
     for place in dict.fromkeys(places):
-        if place == "/run":  # what we put there is no module, and no program has run yet
+        if place == "/run":  # glovebox puts no module there, and no program has run yet
             continue
         try:
             names = os.listdir(place)
@@ -117,7 +117,7 @@ def run(path, arguments, source):
     except SystemExit as end:
         return exit_code(end)
     except BaseException as error:
-        # The first entry is this very function; with it gone the traceback is python3's own.
+        # The first entry is this function; without it the traceback is that of python3.
         error.__traceback__ = error.__traceback__.tb_next
         not_printed = _glovebox_errors.add_hint(error)
         _glovebox.print_error(type(error), error, error.__traceback__)
@@ -128,7 +128,7 @@ def run(path, arguments, source):
 
 
 def exit_code(end):
-    """What the interpreter makes of sys.exit(code): see _Py_HandleSystemExit."""
+    """The exit code of sys.exit(code), as the interpreter computes it: see _Py_HandleSystemExit."""
     code = end.code
     if code is None:
         return 0
@@ -146,9 +146,9 @@ def exit_code(end):
 
 
 def finish(code, is_prewarm=False):
-    """The visible part of Py_FinalizeEx: waits for threads, calls atexit functions, releases the
-    program's objects, so that their files are closed and __del__ runs, and flushes. Prewarming leaves out
-    what can be done only once: the end of threads, and functions that a library has registered."""
+    """What programs can observe of Py_FinalizeEx: waits for threads, calls atexit functions, releases the
+    program's objects, so that their files are closed and __del__ runs, and flushes. Prewarming omits what
+    can be done only once: the end of threads, and functions that a library has registered."""
     try:
         end_threads(is_prewarm)
         if not is_prewarm or atexit._ncallbacks() == 0:
@@ -179,7 +179,7 @@ def flush():
 
 def let_go():
     if len(sys._current_frames()) > 1:
-        # Daemon threads still use the names; files alone are looked after.
+        # Daemon threads still use the names, so only files are flushed.
         for thing in gc.get_objects():
             if isinstance(thing, io.IOBase) and not thing.closed:
                 thing.flush()
@@ -192,7 +192,7 @@ def let_go():
 
 def forget_modules():
     fresh = []
-    for name in reversed(sys.modules):  # the newest first; a look at each of ours would copy its page
+    for name in reversed(sys.modules):  # the newest first; touching those of the zygote would copy pages
         if name in OUR_MODULES:
             break
         fresh.append(name)

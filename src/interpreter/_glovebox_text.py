@@ -1,11 +1,11 @@
-"""text/plain of a value: the layout that notebooks made customary. What fits stands on one line of 79; of
-what does not, the outermost container is opened first, one item a line, indented by its bracket."""
+"""text/plain of a value, in the layout of notebooks. A value that fits is one line of 79 characters. Otherwise
+the outermost container has one item a line, indented by its bracket, and so on inwards."""
 
 import types
 
 WIDTH = 79
 DEPTH_MOST = 100
-ITEMS_MOST = 100_000  # of one container; the text as a whole is cut by its own bound
+ITEMS_MOST = 100_000  # of one container; the whole text has its own limit
 
 
 class Group:
@@ -49,7 +49,7 @@ def text_of(value):
 
 
 def write(out, item, indent, column, after):
-    """Returns the column behind it. `after`: characters that must follow on the same line."""
+    """Returns the column where it ends. `after`: characters that must follow on the same line."""
     if type(item) is str:
         lines = item.split("\n")
         out.append(("\n" + " " * indent).join(lines) if len(lines) > 1 else item)
@@ -89,7 +89,7 @@ def write_flat(out, item):
 
 
 def describe(value, around):
-    """A str, or a Group of such. `around` holds the ids of the containers that it lies in."""
+    """A str, or a Group. `around` holds the ids of the containers around it."""
     kind = type(value)
     if kind in (int, str, float, bool, bytes, type(None)):
         return repr(value)
@@ -107,7 +107,7 @@ def describe(value, around):
 
 
 def rule_of(kind):
-    """The first class above `kind` that has a rule, unless one below it says how it is to be shown."""
+    """The rule of the first base class that has one, unless a class before it has its own __repr__."""
     for base in kind.__mro__:
         rule = RULES.get(base) or LATE_RULES.get((base.__module__, base.__qualname__))
         if rule is not None:
@@ -299,7 +299,7 @@ RULES = {
     types.SimpleNamespace: of_namespace, types.MappingProxyType: of_mapping_proxy,
     BaseException: of_exception,
 }
-# By name, since nobody has imported them for us.
+# By name, since these modules may not be imported.
 LATE_RULES = {
     ("collections", "OrderedDict"): of_ordered_dict, ("collections", "Counter"): of_counter,
     ("collections", "defaultdict"): of_default_dict, ("collections", "deque"): of_deque,

@@ -1,4 +1,4 @@
-/* channel.c - one message is one frame; nothing that the program patches lies on the way. */
+/* channel.c - one message is one frame; uses no Python code, which a program could change. */
 #include "interpreter/channel.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static int channel = -1;
 static ino_t inode;
 static dev_t device;
 
-/* The value of a cell, until its EXECUTED goes with it in one message: init is woken once. */
+/* The value of a cell, held until its EXECUTED is sent in the same message: init wakes once. */
 static struct {
     struct agent_frame head;
     struct agent_result result;
@@ -52,12 +52,12 @@ void channel_open(int fd)
     inode = now.st_ino;
     device = now.st_dev;
     channel = fd;
-    static bool is_registered; /* also in an image of this process */
+    static bool is_registered; /* stays set in a restored process */
     if (!is_registered)
         is_registered = pthread_atfork(NULL, NULL, forget_in_child) == 0;
 }
 
-/* The one descriptor that a frame may carry; -1: none. */
+/* Gives the descriptor of a frame; -1: none. */
 static int descriptor_of(struct msghdr *message)
 {
     int came = -1;
@@ -94,7 +94,7 @@ ssize_t channel_receive(void *frame, size_t room, int *ret_descriptor)
     return size;
 }
 
-/* A moment without memory, or a program that made the socket non-blocking, loses no frame. */
+/* Tries again if memory is short for a moment, or a program has made the socket non-blocking. */
 static bool send_parts(const struct iovec *parts, int count)
 {
     for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
@@ -147,7 +147,7 @@ void channel_hold_value(uint32_t id, const char *json, size_t size)
         channel_send_result(id, AGENT_RESULT_VALUE, json, size);
         return;
     }
-    if (!is_channel()) /* the zygote runs cells for their pages */
+    if (!is_channel()) /* in the zygote, which runs cells to prewarm */
         return;
     send_held();
     held.head = (struct agent_frame){ .size = (uint32_t) (sizeof held.result + size),
@@ -167,7 +167,7 @@ void channel_send_executed(uint32_t id, const struct agent_executed *executed)
     held.head.size = 0;
     if (!is_sent || !executed->ends)
         return;
-    /* To take down our memory would keep this processor from the programs that now write the
-     * answer, for up to milliseconds: we wait until init ends us. */
+    /* Exit would free this memory, which takes milliseconds on a processor that the answer needs:
+     * wait until init kills this process. */
     (void) poll(&(struct pollfd){ .fd = channel }, 1, LINGER_MS);
 }

@@ -1,8 +1,7 @@
-/* enter.c - the way of a forked interpreter into its sandbox, as a table.
+/* enter.c - the steps by which a forked interpreter enters its sandbox.
  *
- * The walls themselves are those of any program that init starts (init/walls.h): the same source,
- * linked into both. What differs is how they are reached: a program is born inside, the interpreter
- * walks in. */
+ * The walls are those of any program that init starts (init/walls.h): the same source, linked into
+ * both. A program inherits the namespaces of init; the interpreter has to join them. */
 #include "interpreter/enter.h"
 
 #include "base/cleanup.h"
@@ -22,11 +21,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Steps have one signature, and some need nothing of it. */
+/* All steps have one signature, and some do not use all parameters. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* Where the control socket lies: out of the way of programs that expect 3 to be their first
- * descriptor, and inside the first table of 64 that the kernel gives every process for nothing. */
+/* The number of the control socket: not 3, which programs expect for their first file, and within
+ * the 64 descriptors for which the kernel needs no further table. */
 enum { CONTROL_HIGH = 63 };
 
 struct entry {
@@ -44,7 +43,7 @@ int filter_read(int memory, struct filter *filter, error *err)
     const size_t one = sizeof filter->code[0];
     if (status.st_size <= 0 || (size_t) status.st_size % one != 0 ||
         (size_t) status.st_size > sizeof filter->code)
-        return fail(err, ERR_PROTOCOL, "a filter of %lld bytes is none",
+        return fail(err, ERR_PROTOCOL, "a filter cannot have %lld bytes",
                     (long long) status.st_size);
     size_t size = (size_t) status.st_size;
     if (pread(memory, filter->code, size, 0) != (ssize_t) size)
@@ -53,7 +52,7 @@ int filter_read(int memory, struct filter *filter, error *err)
     return 0;
 }
 
-/* The limits of the sandbox hold before anything else is done. */
+/* First of all, so that the limits of the sandbox hold for every later step. */
 static int join_sandbox_groups(struct entry *entry, error *err)
 {
     return join_groups(entry->fds + ZYGOTE_FDS, entry->order->groups, err);
@@ -74,13 +73,13 @@ static int raise_oom_score(struct entry *entry, error *err)
     return set_oom_score() < 0 ? fail_os(err, "write oom_score_adj") : 0;
 }
 
-/* All but the process ids, which it was born into. The user namespace is joined first by the
- * kernel, whatever the order of the flags, and its capabilities carry the rest (setns(2)). */
+/* All but the pid namespace, in which it was forked. The kernel joins the user namespace first,
+ * whose capabilities allow the others (setns(2)). */
 static int join_namespaces(struct entry *entry, error *err)
 {
     int flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET;
     if (is_disabled(entry->order, WALL_userns))
-        flags &= ~CLONE_NEWUSER; /* there is none of its own */
+        flags &= ~CLONE_NEWUSER; /* the sandbox has no user namespace of its own */
     if (setns(entry->fds[ZYGOTE_FD_INIT], flags) < 0)
         return fail_os(err, "join the namespaces of the sandbox");
     return setsid() < 0 ? fail_os(err, "leave the session of the zygote") : 0;
@@ -148,7 +147,7 @@ static int raise_seccomp(struct entry *entry, error *err)
     return limit_syscalls(entry->filter->code, entry->filter->length, &entry->listener, err);
 }
 
-/* The interpreter trusts no step: it asks the kernel what it now is (proc(5), /proc/pid/status). */
+/* Checks the result of all steps in /proc/PID/status (proc(5)). */
 static int check_standing(struct entry *entry, error *err)
 {
     static const struct {
@@ -176,9 +175,9 @@ static int check_standing(struct entry *entry, error *err)
     return 0;
 }
 
-/* Changing ids made it unreadable even to itself (/proc/self/fd); now that nothing is left to
- * protect it becomes an ordinary process again, as exec would have made it (prctl(2),
- * PR_SET_DUMPABLE). */
+/* A change of ids clears the dumpable flag, after which a process cannot read even its own
+ * /proc/self/fd. Nothing is left to protect, so the flag is set, as execve(2) would have done
+ * (prctl(2), PR_SET_DUMPABLE). */
 static int become_ordinary(struct entry *entry, error *err)
 {
     (void) umask(022);
@@ -219,7 +218,7 @@ static int take_steps(struct entry *entry, error *err)
     return 0;
 }
 
-/* Tells init how it went, with the listener of the filter. */
+/* Reports the outcome to init, with the listener of the filter. */
 static int report(const struct entry *entry, const error *outcome)
 {
     struct agent_interpreter_ready ready = { .pid = (uint32_t) getpid() };

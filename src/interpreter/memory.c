@@ -1,4 +1,4 @@
-/* memory.c - the zygote's heap in huge pages. */
+/* memory.c - prepares the zygote's memory for forks: huge pages, page tables, free heap. */
 #include "interpreter/memory.h"
 
 #include "base/cleanup.h"
@@ -26,8 +26,8 @@ struct range {
     uintptr_t begin, end;
 };
 
-/* One line of /proc/self/maps, "begin-end rights offset device inode path": is it writable,
- * private, of no file, and large enough for one huge page? */
+/* Reads a line of /proc/self/maps, "begin-end rights offset device inode path": is it writable,
+ * private, anonymous, and large enough for one huge page? */
 static bool read_range(const char *line, struct range *range)
 {
     char *rest;
@@ -57,12 +57,12 @@ static void collapse(void)
             (void) madvise((void *) at, HUGE, MADV_COLLAPSE);
 }
 
-/* What every program uses, by the beginning of its file's name. */
+/* Files whose code every program uses, by the beginning of their names. */
 static const char *const shared_code[] = { "python3", "libc.so", "ld-linux" };
 
-/* fork(2) leaves the page tables of a mapping to be made anew, fault by fault, unless something in
- * it has been written (mm/memory.c, vma_needs_copy()): writing a byte that is there already spares
- * each child some 70 faults. Nothing but imports has run here, and the page is as it was. */
+/* fork(2) copies the page tables of a file mapping only if the mapping has a private page
+ * (mm/memory.c, vma_needs_copy()); otherwise each child has a fault for each page. Writing one
+ * byte, unchanged, makes such a page, and saves each child some 70 faults. */
 static void copy_tables_at_fork(const char *line)
 {
     char *rest;
@@ -86,7 +86,7 @@ static void copy_tables_at_fork(const char *line)
 
 static void share_code(void)
 {
-    static char text[256 << 10]; /* whole, since what is done changes the list */
+    static char text[256 << 10]; /* read as a whole, since mprotect(2) changes the list */
     auto_fd maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     size_t size = 0;
     for (ssize_t got; maps >= 0 && size < sizeof text - 1 &&
@@ -97,8 +97,8 @@ static void share_code(void)
         copy_tables_at_fork(line);
 }
 
-/* Children begin with this much fresh heap. Freeing a large piece that was mapped tells malloc to
- * keep up to twice its size at the top (mallopt(3), M_MMAP_THRESHOLD: the threshold is dynamic). */
+/* Children begin with this much unused heap. Freeing a large mapped block makes malloc keep up to
+ * twice its size at the top (mallopt(3), M_MMAP_THRESHOLD: the threshold is dynamic). */
 static void grow_top(void)
 {
     enum { FRESH = 16 << 20 };
@@ -112,17 +112,16 @@ void memory_settle(void)
     collapse();
     share_code();
     grow_top();
-    /* The fresh part comes in small pages: a short program would else pay for clearing 2 MB at its
-     * first touch of each. What is beyond it, and large pieces, are large pages again
-     * (glibc.malloc.hugetlb). */
+    /* Small pages for the unused part: the kernel would otherwise clear 2 MB at a short program's
+     * first touch. Memory beyond it, and large blocks, get huge pages (glibc.malloc.hugetlb). */
     uintptr_t from = ((uintptr_t) bottom - (uintptr_t) HUGE) & HUGE_MASK;
     (void) madvise((void *) from, (uintptr_t) sbrk(0) - from, MADV_NOHUGEPAGE);
 }
 
-/* What is taken for good, in a chain. */
+/* Blocks that are never freed, as a linked list. */
 static void *taken_pieces;
 
-/* Where the C library takes memory from once nothing else fits: above it, none has been used. */
+/* The begin of the unused memory at the top of the heap, used when no free block fits. */
 static uintptr_t top_of_heap(void)
 {
     struct mallinfo2 info = mallinfo2();

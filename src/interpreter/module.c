@@ -19,7 +19,7 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 
-/* Python's signatures: every function gets its module, and one without arguments NULL. */
+/* Python's signatures: every function gets its module, and NULL if it has no arguments. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 static PyObject *raise_error(const error *err)
@@ -55,8 +55,8 @@ static PyObject *ready(PyObject *self, PyObject *arguments)
                                     .threads = threads,
                                     .warm_us = warm_us,
                                     .memory_bytes = memory_resident() };
-    /* No other process looks into it from now on; its children become readable again behind their
-     * walls. */
+    /* No other process can read this memory from now on; its children become readable again behind
+     * their walls. */
     if (prctl(PR_SET_DUMPABLE, 0) < 0)
         (void) fail_os(&message.err, "become unreadable");
     if (failure)
@@ -86,7 +86,7 @@ static PyObject *private_scratch(PyObject *self, PyObject *nothing)
 }
 
 /* serve() returns (control, prime, slot, generation) in each forked interpreter, None when the
- * spawner has gone. */
+ * spawner has ended. */
 static PyObject *serve(PyObject *self, PyObject *nothing)
 {
     static const struct zygote_hooks hooks = { PyOS_BeforeFork, PyOS_AfterFork_Parent,
@@ -101,8 +101,8 @@ static PyObject *serve(PyObject *self, PyObject *nothing)
     return Py_BuildValue("(iIII)", child.control, child.prime, child.slot, child.generation);
 }
 
-/* image(fd, control): False once a fork has begun to write this interpreter into fd; True in every
- * process that is restored from there, with control as the socket to init and without fd. */
+/* image(fd, control): False when a fork has begun to write the image of this interpreter into fd;
+ * True in every process restored from it, with control as the socket to init and without fd. */
 static PyObject *image(PyObject *self, PyObject *arguments)
 {
     static const struct zygote_hooks hooks = { PyOS_BeforeFork, PyOS_AfterFork_Parent,
@@ -122,7 +122,7 @@ static PyObject *image(PyObject *self, PyObject *arguments)
                                    : PyBool_FromLong(outcome == IMAGE_RESTORED);
 }
 
-/* lost(): how many threads and descriptors a restored interpreter has not got. */
+/* lost(): how many threads and descriptors of the original a restored interpreter lacks. */
 static PyObject *lost(PyObject *self, PyObject *nothing)
 {
     unsigned threads, descriptors;
@@ -159,8 +159,8 @@ static PyObject *open_channel(PyObject *self, PyObject *descriptor)
     return give_none();
 }
 
-/* receive() waits for (kind, id, payload, descriptor), which is -1 unless one came; None when init
- * has gone. Other threads run meanwhile. */
+/* receive() waits for (kind, id, payload, descriptor), the last -1 unless one came; None when init
+ * has ended. Other threads run meanwhile. */
 static PyObject *receive(PyObject *self, PyObject *nothing)
 {
     static struct {
@@ -219,7 +219,7 @@ static PyObject *unpack(PyObject *self, PyObject *payload)
                  : NULL;
 }
 
-/* result(id, what, json): whole, since no other thread and no signal's handler runs meanwhile. */
+/* result(id, what, json): no other thread and no signal handler runs before it has sent all. */
 static PyObject *result(PyObject *self, PyObject *arguments)
 {
     unsigned id, what;
@@ -257,8 +257,8 @@ static PyObject *executed(PyObject *self, PyObject *arguments)
     return give_none();
 }
 
-/* deafen() ends SIGINT: those that come mean nothing, those that have come raise nothing any more.
- * In one call, since an interrupt may raise between any two of Python's. */
+/* deafen() ignores SIGINT from now on, and discards those that have come. In C, since
+ * KeyboardInterrupt may be raised between any two instructions of Python. */
 static PyObject *deafen(PyObject *self, PyObject *nothing)
 {
     enum { ROUNDS = 64 }; /* of handlers for other signals, which may raise as well */
@@ -285,7 +285,7 @@ static struct twister *twister_of(PyObject *capsule)
     return bits ? bits->state : NULL;
 }
 
-/* has_bits(capsule, words, position): is the generator's state there, and is it this? */
+/* has_bits(capsule, words, position): does the generator's memory hold this state? */
 static PyObject *has_bits(PyObject *self, PyObject *arguments)
 {
     PyObject *capsule;
@@ -300,40 +300,39 @@ static PyObject *has_bits(PyObject *self, PyObject *arguments)
                            state->position == position);
 }
 
-/* renew_bits(capsule) fills it from the kernel; false if that gives too little. */
+/* renew_bits(capsule) fills it with random bytes of the kernel; false if there are too few. */
 static PyObject *renew_bits(PyObject *self, PyObject *capsule)
 {
     struct twister *state = twister_of(capsule);
     bool is_new = state && getrandom(state->words, sizeof state->words, 0) == sizeof state->words;
     if (is_new)
-        state->position = 624; /* all words are used up: the next draw makes new ones of them */
+        state->position = 624; /* all words are used: the next draw generates new ones */
     return PyBool_FromLong(is_new);
 }
 
 static PyMethodDef methods[] = {
     { "open_channel", open_channel, METH_O, "Talk to init by this descriptor from now on." },
-    { "receive", receive, METH_NOARGS, "Wait for what init passes on." },
-    { "unpack", unpack, METH_O, "Take apart what is to be run." },
-    { "result", result, METH_VARARGS, "Tell what a cell showed, or why it failed." },
-    { "hold_value", hold_value, METH_VARARGS, "Tell the value of a cell, with its end." },
-    { "executed", executed, METH_VARARGS, "Tell that the code has ended." },
+    { "receive", receive, METH_NOARGS, "Wait for a message of init." },
+    { "unpack", unpack, METH_O, "Parse the payload of an EXECUTE." },
+    { "result", result, METH_VARARGS, "Send what a cell showed, or why it failed." },
+    { "hold_value", hold_value, METH_VARARGS, "Send the value of a cell, with its end." },
+    { "executed", executed, METH_VARARGS, "Report that the code has ended." },
     { "deafen", deafen, METH_NOARGS, "Ignore SIGINT, and forget those that have come." },
     { "ready", ready, METH_VARARGS, "Tell the spawner that this zygote can be used." },
     { "settle", settle, METH_NOARGS, "Put the heap into huge pages." },
-    { "fill_holes", fill_holes, METH_NOARGS, "Leave no free piece between live ones." },
+    { "fill_holes", fill_holes, METH_NOARGS, "Leave no free block between used ones." },
     { "private_scratch", private_scratch, METH_NOARGS, "Mount folders that imports may write to." },
-    { "has_bits", has_bits, METH_VARARGS, "Is this what a bit generator of numpy holds?" },
+    { "has_bits", has_bits, METH_VARARGS, "Does a bit generator of numpy have this state?" },
     { "renew_bits", renew_bits, METH_O, "Fill a bit generator of numpy from the kernel." },
     { "serve", serve, METH_NOARGS, "Fork interpreters; returns in each of them." },
     { "image", image, METH_VARARGS,
-      "Write this interpreter down; returns in what is restored too." },
-    { "lost", lost, METH_NOARGS, "What the image could not carry: threads, descriptors." },
+      "Take an image of this interpreter; also returns in a restored one." },
+    { "lost", lost, METH_NOARGS, "How many threads and descriptors the image lacks." },
     { "print_error", print_error, METH_VARARGS, "Do what Python does with an uncaught exception." },
     { NULL, NULL, 0, NULL },
 };
 
-/* The kernel of the interpreter reads the contract's numbers from here, so that they are written
- * once. */
+/* The numbers of contract/ for _glovebox_kernel.py, so that they are written once. */
 static const struct {
     const char *name;
     long value;

@@ -1,5 +1,5 @@
-/* order.c - the only message that a zygote takes: its size, its descriptors and its numbers are
- * compared before anything is done with them. */
+/* order.c - the only message that a zygote accepts: checks its size, its descriptors and its
+ * numbers before they are used. */
 #include "interpreter/zygote.h"
 
 #include "base/packet.h"
@@ -11,10 +11,10 @@ int zygote_read_order(const struct packet *packet, struct zygote_fork *ret_order
 {
     struct zygote_fork order;
     if (packet->kind != ZYGOTE_FORK || packet->size != sizeof order)
-        return fail(err, ERR_PROTOCOL, "a zygote is asked to fork and nothing else, not %u",
+        return fail(err, ERR_PROTOCOL, "a zygote only accepts ZYGOTE_FORK, not message %u",
                     packet->kind);
     memcpy(&order, packet->body, sizeof order);
-    *ret_order = order; /* whose slot it is: a refusal is answered with it */
+    *ret_order = order; /* a refusal, too, is answered with its slot */
     if (order.groups > GROUPS || packet->fds != ZYGOTE_FDS + order.groups)
         return fail(err, ERR_PROTOCOL, "a fork with %u groups came with %u descriptors",
                     order.groups, packet->fds);

@@ -1,10 +1,10 @@
-/* zygote.c - one message, one fork, straight into the sandbox's process ids.
+/* zygote.c - forks an interpreter into the pid namespace of a sandbox, one for each message.
  *
- * setns(2) on the pidfd of the sandbox's init changes where the *next* children are born, not the
- * zygote itself. The interpreter must be a child of that init, which alone may wait for it; so a
- * short-lived process is born between: it shares the zygote's memory (vfork: no page table is
- * copied), forks the interpreter and exits, and the kernel gives the orphan to the init of its
- * process ids. */
+ * setns(2) with the pidfd of the sandbox's init changes the pid namespace of *later* children, not
+ * of the zygote itself. The interpreter must be a child of that init, which waits for it. So a
+ * short-lived process between them shares the zygote's memory (vfork: no page table is copied),
+ * forks the interpreter and exits; the kernel makes the orphan a child of the init of its pid
+ * namespace. */
 #include "interpreter/zygote.h"
 
 #include "base/clock.h"
@@ -19,7 +19,7 @@
 
 enum { FORK_FAILED = -1, IN_PARENT = 0, IN_CHILD = 1 };
 
-/* What the process between leaves behind in the memory it shares. */
+/* What the process between writes into the shared memory. */
 struct birth {
     volatile pid_t pid;
     volatile int os;
@@ -56,7 +56,7 @@ static int fork_into(const struct zygote_hooks *hooks, const struct packet *pack
                      error *err)
 {
     if (setns(packet->fd[ZYGOTE_FD_INIT], CLONE_NEWPID) < 0)
-        return fail_os(err, "enter the process ids of the sandbox");
+        return fail_os(err, "enter the pid namespace of the sandbox");
     struct birth birth;
     hooks->before();
     int where = fork_twice(&birth);
@@ -81,7 +81,7 @@ int zygote_serve(int spawner, const struct zygote_hooks *hooks, struct zygote_ch
     for (;;) {
         int came = packet_receive(spawner, &packet, err);
         if (came < 0)
-            return under(err, "listen to the spawner");
+            return under(err, "receive from the spawner");
         if (came == PACKET_CLOSED)
             return ZYGOTE_ENDED;
         if (came == PACKET_NONE)
@@ -99,7 +99,7 @@ int zygote_serve(int spawner, const struct zygote_hooks *hooks, struct zygote_ch
             where = fork_into(hooks, &packet, &forked.pid, &forked.err);
         if (where == IN_CHILD) {
             int control = -1;
-            /* The process between had none, since it shared memory (kernel/rseq.c). */
+            /* The process between had no rseq area, since it shared memory (kernel/rseq.c). */
             (void) rseq_register(rseq);
             enter_sandbox(&order, packet.fd, &filter, &control);
             hooks->after_in_child();

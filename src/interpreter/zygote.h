@@ -21,7 +21,7 @@ struct zygote_child {
 
 enum { ZYGOTE_ENDED = 0, ZYGOTE_IS_CHILD = 1 };
 
-/* Serves ZYGOTE_FORK messages until the spawner goes away.
+/* Serves ZYGOTE_FORK messages until the spawner has ended.
  * Returns ZYGOTE_ENDED then; ZYGOTE_IS_CHILD in every forked interpreter, with all walls up. An
  * interpreter whose walls do not stand tells init and exits: it never returns from here. */
 int zygote_serve(int spawner, const struct zygote_hooks *hooks, struct zygote_child *ret_child,

@@ -1,17 +1,17 @@
-"""The zygote: imports what its programs will need, then forks an interpreter whenever it is asked.
+"""The zygote: imports modules that programs need, then forks an interpreter for each request.
 
-Run as `python3 -s /usr/lib/glovebox/zygote.py MODULE…`. It never runs code of a user: everything below
+Run as `python3 -s /usr/lib/glovebox/zygote.py MODULE…`. It never runs code of a user: everything after
 serve() happens in a forked interpreter, behind all walls."""
 
 import sys
 
 AT_START = tuple(sys.modules)  # what every python3 imports before its program
-# Modules whose fork hooks have nothing to do in our children: they mend locks, lists of threads and files that a
-# zygote of one thread has left in order, at the price of two hundred copied pages. (random: _glovebox_fresh.)
+# Modules whose fork hooks our children do not need: they repair locks, lists of threads and files, which are in order in
+# a zygote of one thread, and would copy two hundred pages. (random: _glovebox_fresh.)
 SPARED = ("threading", "logging", "random", "matplotlib.font_manager")
-# What programs import most of the standard library; a program that imports seven of them is four times as fast. They
-# start no thread, open no file and keep no state but what _glovebox_fresh renews. asyncio brings ssl, whose random
-# numbers take a millisecond to renew in each child.
+# The modules of the standard library that programs import most; a program that imports seven of them is four times as
+# fast. They start no thread, open no file and keep no state but what _glovebox_fresh renews. Not asyncio: it imports
+# ssl, whose random numbers take a millisecond to renew in each child.
 STANDARD = (
     "argparse", "ast", "base64", "bisect", "calendar", "collections.abc", "concurrent.futures", "contextlib", "copy", "csv",
     "dataclasses", "datetime", "decimal", "difflib", "enum", "fractions", "functools", "glob", "hashlib", "heapq", "html", "inspect", "io",
@@ -20,12 +20,12 @@ STANDARD = (
     "urllib.parse", "uuid", "zipfile", "zoneinfo",
 )
 OWN_DESCRIPTORS = 5  # 0, 1, 2, the socket, and the folder that is being listed
-HERE = sys.path.pop(0)  # programs shall not find our files among their modules
+HERE = sys.path.pop(0)  # so that programs cannot import files of glovebox
 
 
 def open_streams():
-    """Descriptors 0, 1 and 2 become the program's; what it prints shall leave at once (as with python3 -u),
-    so that nothing is lost when it is killed."""
+    """Descriptors 0, 1 and 2 become the program's. They are unbuffered (as with python3 -u), so that no output is
+    lost when it is killed."""
     import io
     import os
 
@@ -52,8 +52,8 @@ def import_native():
 
 
 def spare_hooks(is_zygote):
-    """Hooks that SPARED modules register from now on are not called while `is_zygote` holds something. What the
-    children fork in their turn has every hook, as ever."""
+    """Hooks that SPARED modules register from now on are not called while `is_zygote` is not empty. Forks of the
+    children call every hook, as usual."""
     import os
 
     register = os.register_at_fork
@@ -72,7 +72,7 @@ def spare_hooks(is_zygote):
 
 
 def load_ours(name):
-    """Our modules see the builtins as they are now, whatever a program makes of them later."""
+    """Modules of glovebox keep the builtins of now, even if a program changes them later."""
     import builtins
     import types
 
@@ -94,8 +94,8 @@ def load_all(*names):
 
 
 def import_modules(names):
-    """Imports the set; a module that cannot be imported is reported to the operator and stops the zygote. A template
-    may do without parts of the standard library."""
+    """Imports the modules; one that cannot be imported is reported to the operator and ends the zygote. A template
+    may lack parts of the standard library."""
     import importlib
 
     for name in STANDARD:
@@ -112,7 +112,7 @@ def import_modules(names):
 
 
 def find_leftovers(modules, threads, descriptors):
-    """What a fork would lose, while some module believes that it has it."""
+    """Threads and open files that the imports have left: children would not have them."""
     imports = ", ".join(modules)
     if threads != 1:
         return f"the imports {imports} left {threads - 1} threads running"
@@ -122,8 +122,8 @@ def find_leftovers(modules, threads, descriptors):
 
 
 def bring_home():
-    """The home that the template's build has prepared, as every sandbox has it: matplotlib's list of fonts is in it, which
-    its import would make anew, slower and another one."""
+    """Copies the home that the template's build has prepared, as every sandbox has it. It has matplotlib's list of fonts,
+    which the import would otherwise make again, slowly and with another content."""
     import os
     import shutil
 
@@ -152,7 +152,7 @@ def main():
     os.register_at_fork = register_at_fork
     load_all("text", "mime", "newer", "errors", "display", "ipython", "charts", "magics", "figures", "rehearsal", "cell")
     gc.collect()
-    # Our own objects, which every run touches, come to lie side by side.
+    # So that objects of glovebox, which every run touches, lie side by side.
     native.fill_holes()
     kernel = load_all("script", "fresh", "kernel")
     if failure is None:

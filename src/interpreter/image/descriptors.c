@@ -1,9 +1,9 @@
-/* descriptors.c - what a process has open, noted and opened again.
+/* descriptors.c - saves the descriptors of a process, and opens them again.
  *
- * Files come again by their path, at their offset. Those without a name (deleted, O_TMPFILE, memfd)
- * are mapped by the child, and so become shared memory of the image. What else a descriptor can be
- * has another end that stays behind: it becomes a socket whose other end is closed, so that
- * programs see an end (read: 0, write: EPIPE) and not another file under the number. */
+ * A file is opened again by its path, at its offset. One without a name (deleted, O_TMPFILE, memfd)
+ * is mapped by the child, and so becomes shared memory of the image. Pipes, sockets and so on
+ * cannot be restored: each becomes a socket whose other end is closed, so that programs see an end
+ * (read: 0, write: EPIPE) and not another file under the number. */
 #include "interpreter/image/image_parts.h"
 
 #include "base/cleanup.h"
@@ -28,8 +28,8 @@ struct entry {
     char name[];
 };
 
-/* Files and folders that every sandbox has, or that come along with the branch; and devices like
- * /dev/null. Files of /proc would describe another process. */
+/* True for files and folders that every sandbox has or that a branch copies, and for devices like
+ * /dev/null. Not for files of /proc, which would describe another process. */
 static bool can_open_again(const struct stat *now, const char *path)
 {
     struct stat named;
@@ -51,8 +51,8 @@ static int stream_of(const struct stat *now, const struct stream *streams, int n
     return !are_known && number < 3 ? number : -1;
 }
 
-/* The signal of F_SETSIG belongs to what dup(2) shares, like the place in the file, and nothing
- * happens when it is changed and changed back (fcntl(2)). */
+/* Tests by F_SETSIG (fcntl(2)): copies made by dup(2) share its value, like the file offset. It is
+ * changed and changed back. */
 static bool is_copy_of(int number, int other)
 {
     int before = fcntl(other, F_GETSIG), probe = before == SIGURG ? SIGIO : SIGURG;
@@ -78,7 +78,7 @@ static bool find_original(const struct descriptors *all, struct descriptor *one)
     return false;
 }
 
-/* All of it is read, so that it is there whatever of it was mapped before. */
+/* Maps all of it and reads it, so that the image holds all of its contents. */
 static int note_nameless(struct descriptor *one, const struct stat *now, error *err)
 {
     one->kind = DESCRIPTOR_NAMELESS;
@@ -88,10 +88,10 @@ static int note_nameless(struct descriptor *one, const struct stat *now, error *
         return 0;
     char own[32];
     (void) snprintf(own, sizeof own, "/proc/self/fd/%d", one->number);
-    auto_fd file = open(own, O_RDONLY | O_CLOEXEC); /* it may be open for writing alone */
+    auto_fd file = open(own, O_RDONLY | O_CLOEXEC); /* the descriptor may be write-only */
     one->mapped = mmap(NULL, one->size, PROT_READ, MAP_SHARED, file, 0);
     return one->mapped == MAP_FAILED
-               ? fail_os(err, "carry the file without a name behind descriptor %d", one->number)
+               ? fail_os(err, "copy the file without a name behind descriptor %d", one->number)
                : 0;
 }
 
@@ -179,7 +179,7 @@ int descriptors_note(struct descriptors *all, const struct stream *streams, cons
     }
 }
 
-/* Puts `from` where `one` was, and keeps no second number for it. */
+/* Moves descriptor `from` to the number of `one`. */
 static int place(const struct descriptor *one, int from, error *err)
 {
     int closes = one->closes ? FD_CLOEXEC : 0;
@@ -198,7 +198,7 @@ static int open_again(const struct descriptor *one, const char *path, error *err
     struct stat now;
     int flags = (one->flags & ~(O_CREAT | O_EXCL | O_TRUNC)) | O_CLOEXEC | O_NOCTTY;
     if ((one->flags & O_TMPFILE) == O_TMPFILE)
-        flags &= ~(O_TMPFILE & ~O_DIRECTORY); /* it has got a name since */
+        flags &= ~(O_TMPFILE & ~O_DIRECTORY); /* it was linked to a name later */
     int file = open(path, flags);
     if (file < 0)
         return fail_os(err, "open '%s' again", path);
@@ -222,7 +222,7 @@ static int open_nameless(const struct descriptor *one, int object, error *err)
         one->size == 0 ? memfd_create("nameless", MFD_CLOEXEC) : open(own, flags | O_CLOEXEC);
     if (file < 0 || (one->size == 0 && fcntl(file, F_SETFL, flags) < 0))
         return fail_os(err, "open the file without a name behind descriptor %d", one->number);
-    /* Shared memory ends with a page, a file where it did. */
+    /* Shared memory has whole pages; the file gets its exact size. */
     if (one->size > 0 && truncate(own, (off_t) one->size) < 0)
         return fail_os(err, "end the file without a name behind descriptor %d", one->number);
     if (one->offset > 0 && lseek(file, one->offset, SEEK_SET) < 0)
@@ -237,14 +237,14 @@ static int open_end(const struct descriptor *one, error *err)
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return fail_os(err, "make an end for descriptor %d", one->number);
-    if (pair[1] != one->number) /* else it is closed as the number is taken */
+    if (pair[1] != one->number) /* else place() closes it by taking the number */
         (void) close(pair[1]);
     if (one->flags & O_NONBLOCK)
         (void) fcntl(pair[0], F_SETFL, O_NONBLOCK);
     return place(one, pair[0], err);
 }
 
-/* What is open when it begins: the program's streams, the control socket, what the image shared. */
+/* What is open at the beginning: the program's streams, the control socket, shared memory. */
 struct given {
     int streams[3], control, objects[IMAGE_OBJECTS_MAX];
 };
@@ -257,7 +257,7 @@ static bool is_taken(const struct descriptors *all, int control, int number)
     return number == control || fcntl(number, F_GETFD) >= 0;
 }
 
-/* Moves it to a free number. */
+/* Moves a descriptor to a number that is not needed. */
 static int put_aside(const struct descriptors *all, int control, int *fd, error *err)
 {
     int number = 3;

@@ -1,9 +1,8 @@
-/* image.c - one process goes on as two: a fork writes itself down, and what reads that wakes up in
- * the middle of image_take().
+/* image.c - takes an image of this process: a forked child writes its own memory to a file
+ * descriptor, and the process that is restored from it goes on in the middle of image_take().
  *
- * Nothing may be different in the image from one process to the next that is not put right: what
- * the kernel knows lies in `state`, descriptors in `descriptors`; both are noted in the child, in
- * memory that the image carries. */
+ * The state that the kernel keeps is saved by the child in memory that the image holds (`state`,
+ * `descriptors`), and restored from there. */
 #include "interpreter/image/image.h"
 
 #include "base/cleanup.h"
@@ -24,13 +23,13 @@
 
 enum { STACK_BYTES = 512 << 10 };
 
-/* All of one image: memory of its own, in the original, in the child and in what is restored. */
+/* All data of one image, in a mapping of its own: in this process, the child and those restored. */
 struct taking {
     int fd, control, verdict[2];
     sigset_t mask; /* of the caller */
     jmp_buf here;
     struct numbers {
-        uint32_t vector, stack; /* how floating point numbers are rounded, and what traps */
+        uint32_t vector, stack; /* control words of floating point: rounding and exceptions */
     } numbers;
     struct place place;
     struct state state;
@@ -61,7 +60,7 @@ void image_lost(unsigned *ret_threads, unsigned *ret_descriptors)
     *ret_descriptors = lost_descriptors;
 }
 
-/* longjmp(3) leaves these as they are. */
+/* Control words of floating point, which longjmp(3) does not restore. */
 static struct numbers numbers_now(void)
 {
     struct numbers now = { 0 };
@@ -87,7 +86,7 @@ static void numbers_set(const struct numbers *numbers)
 #endif
 }
 
-/* glovebox-restore calls it, on the old stack below all that is alive there. */
+/* glovebox-restore calls it, on the old stack, below the frames that are in use. */
 static void resume(uint64_t end, const int32_t *objects)
 {
     memcpy(taking->objects, objects, sizeof taking->objects);
@@ -113,8 +112,9 @@ static int prepare(struct space **ret_space, error *err)
     return descriptors_find(&taking->descriptors, *ret_space, err);
 }
 
-/* What the process changes while it is written down is there twice, and memory may run out. Where
- * the kernel then ends one process and not the whole group (control groups v1), it is the copy. */
+/* Pages that the process changes while its image is written exist twice, so memory may run out.
+ * Where the kernel then kills one process, not the whole group (cgroup v1), it shall be the child.
+ */
 static void set_oom_score(void)
 {
     auto_fd score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -130,7 +130,7 @@ static void write_none(const error *why)
         _exit(1);
 }
 
-/* The child: it is not waited for, and its end says nothing. The original waits for the verdict. */
+/* The child, which has no parent to wait for it. The original waits for the verdict instead. */
 static _Noreturn void write_down(void)
 {
     set_oom_score();
@@ -149,8 +149,8 @@ static _Noreturn void write_down(void)
     _exit(space_write(space, taking->fd, &err) == 0 ? 0 : 1);
 }
 
-/* Between the process and its child: shares the memory of the one, is parent of the other, and its
- * end tells neither a signal. */
+/* A process that shares the memory of the original, forks the child and exits: so neither the
+ * original nor the child gets a signal at the other's end. */
 static int between(void *nothing)
 {
     (void) nothing;
@@ -174,7 +174,7 @@ static int fork_writer(error *err)
     return taking->pid > 0 ? 0 : fail_os(err, "fork the image");
 }
 
-/* Returns only if everything is as it was. */
+/* In the restored process: restores its state, or exits with a message. */
 static void wake(const struct zygote_hooks *hooks)
 {
     error err;

@@ -1,5 +1,5 @@
-/* image_parts.h - what an image is made of: what the kernel knows of the process, its descriptors,
- * and its memory. */
+/* image_parts.h - the parts of an image: state of the process in the kernel, its descriptors, and
+ * its memory. */
 #pragma once
 
 #include "base/error.h"
@@ -19,36 +19,36 @@ enum {
     DESCRIPTOR_NAMES = 256 << 10,
 };
 
-/* What the kernel knows of this process, and a new one has to tell it again. */
+/* State of this process in the kernel, which a restored one has to set again. */
 struct state {
     unsigned long signals[STATE_SIGNALS][4]; /* struct sigaction, as the kernel has it */
     stack_t other_stack;
     void *robust_list;
     size_t robust_size;
-    volatile pid_t *thread_id; /* where the C library has written it down */
-    void **brk;                /* the C library's idea of the break */
+    volatile pid_t *thread_id; /* where the C library stores it */
+    void **brk;                /* where the C library stores the break, brk(2) */
     void *rseq;                /* NULL: not in use */
-    unsigned long features;    /* of the processor that need leave: arch_prctl(2), AMX */
+    unsigned long features;    /* of the processor that need permission: arch_prctl(2), AMX */
     struct rlimit limits[RLIM_NLIMITS];
     mode_t umask;
     char name[16];
-    char folder[STATE_PATH_MAX]; /* empty: it is gone */
+    char folder[STATE_PATH_MAX]; /* empty: it was deleted */
     unsigned threads;
 };
 
-/* In the process that goes on: what is asked of the C library, which is not possible in a child.
- * Fails ERR_UNAVAILABLE if this C library is not known. */
+/* Called in the original: reads what the C library cannot be asked for in a forked child. Fails
+ * ERR_UNAVAILABLE if this C library is not known. */
 int state_look(struct state *state, error *err);
 
-/* In the child that writes the image, then in what is restored. */
+/* Called in the child that writes the image, then in the restored process. */
 int state_note(struct state *state, error *err);
 int state_put_back(const struct state *state, error *err);
 int state_put_back_limits(const struct state *state, error *err); /* once everything is open */
 
 enum descriptor_kind {
     DESCRIPTOR_FILE = 1, /* opened again, by its path */
-    DESCRIPTOR_NAMELESS, /* a file without a name, or memory: it comes with the image */
-    DESCRIPTOR_COPY,     /* made of another by dup(2): they read and write at one place */
+    DESCRIPTOR_NAMELESS, /* a file without a name, or memory: the image holds it */
+    DESCRIPTOR_COPY,     /* made of another by dup(2): they share one offset */
     DESCRIPTOR_STREAM,   /* the program's stdin, stdout or stderr, whichever `stream` says */
     DESCRIPTOR_LOST,     /* pipes, sockets and so on: reads as ended, cannot be written to */
 };
@@ -57,15 +57,15 @@ struct descriptor {
     int number;
     enum descriptor_kind kind;
     int flags;    /* of open(2) */
-    bool closes;  /* with exec */
+    bool closes;  /* FD_CLOEXEC */
     int stream;   /* of DESCRIPTOR_STREAM */
     size_t name;  /* of DESCRIPTOR_FILE: where its path begins in `names` */
-    off_t offset; /* of files: where it is read and written */
+    off_t offset; /* of files */
     mode_t mode;  /* type, and permission */
-    dev_t device; /* of files, with inode: which it is */
+    dev_t device; /* of files: identifies it, with `inode` */
     ino_t inode;
-    unsigned of;  /* of DESCRIPTOR_COPY: its place in the table, before this */
-    void *mapped; /* of DESCRIPTOR_NAMELESS, in the child and in what is restored: all of it */
+    unsigned of;  /* of DESCRIPTOR_COPY: index of the original in the table, before this */
+    void *mapped; /* of DESCRIPTOR_NAMELESS: mapping of all of it, in child and restored process */
     size_t size;
     int object; /* the same: its number in the image; -1: it is empty */
 };
@@ -83,7 +83,7 @@ struct stream {
     ino_t inode;
 };
 
-/* Notes every descriptor but those of `apart`. */
+/* Saves every descriptor except those of `apart`. */
 int descriptors_note(struct descriptors *all, const struct stream *streams, const int *apart,
                      unsigned apart_count, error *err);
 
@@ -91,12 +91,12 @@ int descriptors_note(struct descriptors *all, const struct stream *streams, cons
 struct space;
 int descriptors_find(struct descriptors *all, const struct space *space, error *err);
 
-/* Gives them their numbers again; IMAGE_FD_CONTROL becomes `control`. Takes `objects`, of the
- * image. Nothing else stays open. */
+/* Opens them again at their numbers; IMAGE_FD_CONTROL becomes `control`. Takes `objects`, the
+ * image's shared memory. Closes everything else. */
 int descriptors_put_back(const struct descriptors *all, int control, const int32_t *objects,
                          error *err);
 
-/* The memory of this process. Made in memory of its own, which is in no image. */
+/* The memory of this process. In a mapping of its own, which images leave out. */
 struct space {
     struct image_head head;
     struct image_area areas[IMAGE_AREAS_MAX];
@@ -105,23 +105,23 @@ struct space {
         uint64_t device, inode, size;
     } objects[IMAGE_OBJECTS_MAX];
     unsigned objects_count;
-    uint64_t whole[IMAGE_AREAS_MAX]; /* bytes that are taken as they are; 0: its own pages */
+    uint64_t whole[IMAGE_AREAS_MAX]; /* bytes to copy of an area; 0: the pages that are its own */
     char maps[4 << 20];
     uint64_t pagemap[8192];
     struct image_run runs[1 << 20];
 };
 
-/* Where the process goes on, for the head: an address in it, the stack and the thread pointer. */
+/* Where the restored process goes on, for the image's head. */
 struct place {
     void (*resume)(uint64_t end, const int32_t *objects);
     uintptr_t stack;
     uintptr_t thread;
 };
 
-/* What it is made of; from then on only this process can change it.
- * Fails ERR_UNAVAILABLE if it holds memory that cannot be carried. */
+/* Finds the areas, and copies those that other processes could change meanwhile.
+ * Fails ERR_UNAVAILABLE if there is memory that an image cannot hold. */
 int space_look(struct space **ret_space, const struct place *place, error *err);
 
-/* Which bytes there are, then these: while the original goes on. */
+/* Lists the pages to copy, then writes the image, while the original goes on. */
 int space_list(struct space *space, error *err);
 int space_write(struct space *space, int fd, error *err);

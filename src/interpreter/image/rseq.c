@@ -13,7 +13,7 @@
 #define SIGNATURE 0xd428bc00U
 #endif
 
-enum { SIZE = 32 }; /* what glibc registers, and every kernel takes */
+enum { SIZE = 32 }; /* the size that glibc registers, and every kernel accepts */
 
 void *thread_pointer(void)
 {

@@ -1,8 +1,8 @@
-/* space.c - the memory of this process: what of it an image has to hold (space_pages.c: the bytes).
+/* space.c - lists the memory of this process for an image (space_pages.c writes the pages).
  *
- * Memory of files that lie in the template is named and not copied, but for the pages that were
- * changed. All else is copied: private memory as far as it was ever touched, shared memory whole.
- * Runs in a child of fork(2), where nothing else moves and nothing may be allocated. */
+ * A mapped file of the template is stored by its name, with only the pages that were changed. All
+ * else is copied: private memory as far as it was touched, shared memory whole. Runs in a child of
+ * fork(2), which has one thread and may not allocate. */
 #include "interpreter/image/image_parts.h"
 
 #include "base/cleanup.h"
@@ -19,10 +19,10 @@
 
 enum { SHARED_MAX = 1 << 30 };
 
-/* Beyond this the list of pages alone would take seconds. */
+/* For more than this, reading the list of pages would take seconds. */
 #define SPACE_MAX (UINT64_C(1) << 40)
 
-/* What lies here cannot be changed, but it is not the same file elsewhere. */
+/* Files here cannot be changed, but are other inodes for another fork server. */
 static const char our_place[] = "/usr/lib/glovebox/";
 
 /* A line of /proc/self/maps. */
@@ -39,7 +39,7 @@ struct look {
     const struct place *place;
     int memory;      /* of /proc/self */
     uint64_t shared; /* bytes */
-    /* The last file that was looked at: neighbours are mostly of one. */
+    /* The last file that was checked: neighbouring mappings mostly have the same. */
     const char *last_path;
     struct stat last;
     bool last_is_constant, last_is_there;
@@ -51,22 +51,22 @@ static int read_maps(struct space *space, error *err)
     size_t size = 0;
     auto_fd maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (maps < 0)
-        return fail_os(err, "read the list of memory");
+        return fail_os(err, "read /proc/self/maps");
     for (;;) {
         ssize_t got = read(maps, space->maps + size, sizeof space->maps - 1 - size);
         if (got < 0)
-            return fail_os(err, "read the list of memory");
+            return fail_os(err, "read /proc/self/maps");
         if (got == 0)
             break;
         size += (size_t) got;
     }
     if (size == sizeof space->maps - 1)
-        return fail(err, ERR_UNAVAILABLE, "the list of memory is too long");
+        return fail(err, ERR_UNAVAILABLE, "/proc/self/maps is too long");
     space->maps[size] = '\0';
     return 0;
 }
 
-/* The kernel writes a line's end in a name as \012. */
+/* The kernel writes a newline in a name as \012. */
 static void decode_path(char *path)
 {
     char *to = path;
@@ -102,9 +102,9 @@ static bool overlaps(const struct mapping *mapping, uint64_t from, uint64_t to)
     return mapping->start < to && from < mapping->end;
 }
 
-/* Is it the file that it was when it was mapped, and will it be the same elsewhere? A file system
- * that is mounted read-only is the template's, the same in every sandbox of it; our own place is
- * memory, of each holder. */
+/* Is it still the file that was mapped, and will another sandbox have the same? A read-only file
+ * system is that of the template, which all its sandboxes share; /usr/lib/glovebox is a tmpfs of
+ * each fork server. */
 static void look_at_file(struct look *look, const char *path, uint64_t inode)
 {
     struct statfs system;
@@ -140,11 +140,11 @@ static int name_file(struct look *look, struct image_area *area, error *err)
     return 0;
 }
 
-/* Memory of a file ends where the file does. */
+/* Pages of a mapping that lie after the end of its file do not exist. */
 static uint64_t end_of_file(const struct look *look, const struct mapping *mapping)
 {
     const uint64_t page = look->space->head.page;
-    uint64_t is = 0; /* pages that there are */
+    uint64_t is = 0; /* pages that exist */
     uint64_t is_not = (mapping->end - mapping->start) / page;
     char byte;
     while (is < is_not) {
@@ -162,7 +162,7 @@ static int read_memory(const struct look *look, uint64_t from, char *into, size_
     while (size > 0) {
         ssize_t got = pread(look->memory, into, size, (off_t) from);
         if (got <= 0)
-            return got < 0 ? fail_os(err, "read memory that others may change")
+            return got < 0 ? fail_os(err, "read shared memory")
                            : fail(err, ERR_UNAVAILABLE, "a mapped file became shorter");
         from += (uint64_t) got;
         into += got;
@@ -171,8 +171,8 @@ static int read_memory(const struct look *look, uint64_t from, char *into, size_
     return 0;
 }
 
-/* fork(2) leaves memory of objects and files common with the parent, which may go on before it is
- * written: this process gets a copy in its place. */
+/* After fork(2), shared memory and files are still shared with the original, which may change them
+ * before they are written: this process maps a copy in their place. */
 static int hold_still(const struct look *look, const struct mapping *mapping, uint64_t end,
                       error *err)
 {
@@ -216,7 +216,7 @@ static uint32_t object_of(struct space *space, const struct mapping *mapping)
     return i;
 }
 
-/* Shared memory without a file that others could find: it becomes the restored process's own. */
+/* Shared memory without a file: the restored process gets its own copy. */
 static int add_object(struct look *look, const struct mapping *mapping, struct image_area *area,
                       error *err)
 {
@@ -227,7 +227,7 @@ static int add_object(struct look *look, const struct mapping *mapping, struct i
     uint64_t end = end_of_file(look, mapping);
     area->size = mapping->offset + (end - mapping->start);
     if (area->object == IMAGE_OBJECTS_MAX || look->shared > SHARED_MAX)
-        return fail(err, ERR_UNAVAILABLE, "more than 1 GiB or %d pieces of memory are shared",
+        return fail(err, ERR_UNAVAILABLE, "more than 1 GiB or %d areas of memory are shared",
                     IMAGE_OBJECTS_MAX);
     return take_whole(look, mapping, err);
 }
@@ -256,7 +256,7 @@ static int add_private(struct look *look, const struct mapping *mapping, struct 
     area->kind = has_stack ? IMAGE_STACK : IMAGE_MEMORY;
     if (mapping->path[0] == '[' && !text_begins(mapping->path, "[anon:") &&
         !text_begins(mapping->path, "[heap]") && !text_begins(mapping->path, "[stack"))
-        return fail(err, ERR_UNAVAILABLE, "memory of the kernel, %s, is mapped", mapping->path);
+        return fail(err, ERR_UNAVAILABLE, "a special mapping, %s, cannot be copied", mapping->path);
     if (mapping->path[0] != '/' || strcmp(mapping->path, "/dev/zero") == 0)
         return 0;
     look_at_file(look, mapping->path, mapping->inode);
@@ -267,7 +267,7 @@ static int add_private(struct look *look, const struct mapping *mapping, struct 
     return name_file(look, area, err);
 }
 
-/* What is in every process, and what is only of this image. */
+/* True for what the kernel maps in every process, and for the data of this image. */
 static bool is_left_out(struct look *look, const struct mapping *mapping)
 {
     struct space *space = look->space;
@@ -289,12 +289,12 @@ static int add_mapping(struct look *look, const struct mapping *mapping, error *
     if (is_left_out(look, mapping))
         return 0;
     if (space->head.areas == IMAGE_AREAS_MAX)
-        return fail(err, ERR_UNAVAILABLE, "there are more than %d pieces of memory",
+        return fail(err, ERR_UNAVAILABLE, "there are more than %d areas of memory",
                     IMAGE_AREAS_MAX);
     if (overlaps(mapping, IMAGE_RESTORE_FROM, IMAGE_RESTORE_TO))
-        return fail(err, ERR_UNAVAILABLE, "memory lies where images are restored");
+        return fail(err, ERR_UNAVAILABLE, "memory lies at the addresses of glovebox-restore");
     if (mapping->end - mapping->start > SPACE_MAX)
-        return fail(err, ERR_UNAVAILABLE, "more than 1 TiB of memory is set aside in one piece");
+        return fail(err, ERR_UNAVAILABLE, "more than 1 TiB of memory is reserved in one area");
     struct image_area *area = &space->areas[space->head.areas];
     *area = (struct image_area){ .start = mapping->start,
                                  .end = mapping->end,
@@ -307,11 +307,11 @@ static int add_mapping(struct look *look, const struct mapping *mapping, error *
 
 int space_look(struct space **ret_space, const struct place *place, error *err)
 {
-    /* Shared, so that the kernel does not make it one with a neighbour. */
+    /* MAP_SHARED, so that the kernel does not merge it with a neighbouring mapping. */
     struct space *space = mmap(NULL, sizeof *space, PROT_READ | PROT_WRITE,
                                MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (space == MAP_FAILED)
-        return fail_os(err, "find room for the list of memory");
+        return fail_os(err, "allocate memory for the list of areas");
     *ret_space = space;
     space->head = (struct image_head){ .magic = IMAGE_MAGIC,
                                        .version = IMAGE_VERSION,
@@ -323,7 +323,7 @@ int space_look(struct space **ret_space, const struct place *place, error *err)
                                        .thread = place->thread };
     auto_fd memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
     if (memory < 0)
-        return fail_os(err, "open the own memory");
+        return fail_os(err, "open /proc/self/mem");
     struct look look = { .space = space, .place = place, .memory = memory };
     if (read_maps(space, err) < 0)
         return -1;

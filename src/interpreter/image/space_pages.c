@@ -1,5 +1,5 @@
-/* space_pages.c - which pages of the memory that space.c has found an image holds, and their bytes.
- * As there, nothing is allocated. */
+/* space_pages.c - writes an image: the pages of the areas that space.c has found. Nothing is
+ * allocated here, either. */
 #include "interpreter/image/image_parts.h"
 
 #include "base/cleanup.h"
@@ -29,12 +29,12 @@ static int add_run(struct space *space, struct image_area *area, uint64_t start,
         return 0;
     }
     if (space->head.runs == COUNT_OF(space->runs))
-        return fail(err, ERR_UNAVAILABLE, "the memory lies in too many pieces");
+        return fail(err, ERR_UNAVAILABLE, "memory has too many separate runs of pages");
     space->runs[space->head.runs++] = (struct image_run){ .start = start, .bytes = bytes };
     return 0;
 }
 
-/* The pages of private memory that are the process's own. */
+/* Finds the pages of private memory that the process has changed. */
 static int add_own_pages(struct space *space, int pagemap, struct image_area *area, error *err)
 {
     const uint64_t page = space->head.page;
@@ -71,10 +71,10 @@ int space_list(struct space *space, error *err)
             listed = add_own_pages(space, pagemap, area, err);
         if (listed < 0)
             return -1;
-        /* This is a copy: what the process has locked, we may read. */
+        /* This process is a copy, so memory without read permission may be made readable. */
         if (area->is_filled && !(area->protect & PROT_READ) &&
             mprotect((void *) area->start, area->end - area->start, PROT_READ) < 0)
-            return fail_os(err, "look at memory that is locked");
+            return fail_os(err, "make memory readable");
     }
     return 0;
 }

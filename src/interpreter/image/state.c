@@ -1,4 +1,4 @@
-/* state.c - what the kernel and the C library know of a process, noted and said again. */
+/* state.c - saves and restores state of a process in the kernel and in the C library. */
 #include "interpreter/image/image_parts.h"
 
 #include "base/cleanup.h"
@@ -16,9 +16,9 @@
 #include <sys/auxv.h>
 #endif
 
-/* The C library keeps the number of a thread next to the list of its robust mutexes (glibc,
- * nptl/descr.h), where set_tid_address(2) also has it cleared. It is found by its value: now, and
- * again in the child, whose number is another. */
+/* The C library stores the thread id near the list of robust mutexes (glibc, nptl/descr.h). It is
+ * found by its value here; state_note() checks that the place holds the child's id after fork(2).
+ */
 static int find_thread_id(struct state *state, error *err)
 {
     enum { AROUND = 8 };
@@ -30,26 +30,26 @@ static int find_thread_id(struct state *state, error *err)
          state->robust_list && word < (pid_t *) state->robust_list; word++)
         if (*word == own) {
             if (state->thread_id)
-                return fail(err, ERR_UNAVAILABLE, "the number of the thread is in two places");
+                return fail(err, ERR_UNAVAILABLE, "the thread id is found in two places");
             state->thread_id = word;
         }
     if (!state->thread_id)
-        return fail(err, ERR_UNAVAILABLE, "this C library keeps its thread's number elsewhere");
+        return fail(err, ERR_UNAVAILABLE, "this C library stores its thread id elsewhere");
     return 0;
 }
 
-/* Both would be lost with exec(2), and could not be given back. */
+/* execve(2) resets both, and they cannot be restored. */
 static int refuse_processor(error *err)
 {
 #if defined __x86_64__
     enum { SHADOW_STACK_STATUS = 0x5005 }; /* arch_prctl(2) */
     unsigned long status = 0;
     if (syscall(SYS_arch_prctl, SHADOW_STACK_STATUS, &status) == 0 && (status & 1))
-        return fail(err, ERR_UNAVAILABLE, "a shadow stack cannot be carried");
+        return fail(err, ERR_UNAVAILABLE, "a shadow stack cannot be restored");
 #else
     enum { SIGNS_ADDRESSES = 1 << 30 }; /* HWCAP_PACA */
     if (getauxval(AT_HWCAP) & SIGNS_ADDRESSES)
-        return fail(err, ERR_UNAVAILABLE, "this processor signs addresses with keys of a process");
+        return fail(err, ERR_UNAVAILABLE, "pointer authentication keys cannot be restored");
 #endif
     return 0;
 }
@@ -60,7 +60,7 @@ int state_look(struct state *state, error *err)
         return -1;
     state->brk = dlsym(RTLD_DEFAULT, "__curbrk");
     if (!state->brk)
-        return fail(err, ERR_UNAVAILABLE, "this C library keeps its break elsewhere");
+        return fail(err, ERR_UNAVAILABLE, "this C library stores its break elsewhere");
     state->rseq = rseq_find();
     char text[4096] = { 0 };
     auto_fd file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
@@ -83,7 +83,7 @@ static void note_features(struct state *state)
 static void put_back_features(const struct state *state)
 {
 #if defined __x86_64__
-    enum { ASK = 0x1023, TILES = 18 }; /* ARCH_REQ_XCOMP_PERM, XTILEDATA: the only one there is */
+    enum { ASK = 0x1023, TILES = 18 }; /* ARCH_REQ_XCOMP_PERM, XTILEDATA: the only such feature */
     if (state->features & (1UL << TILES))
         (void) syscall(SYS_arch_prctl, ASK, TILES);
 #else
@@ -94,7 +94,7 @@ static void put_back_features(const struct state *state)
 int state_note(struct state *state, error *err)
 {
     if (*state->thread_id != gettid())
-        return fail(err, ERR_UNAVAILABLE, "the number of the thread is not where it was");
+        return fail(err, ERR_UNAVAILABLE, "the thread id is not stored where it was found");
     for (int i = 1; i <= STATE_SIGNALS; i++)
         if (syscall(SYS_rt_sigaction, i, NULL, state->signals[i - 1], 8) < 0)
             return fail_os(err, "note signal %d", i);
@@ -113,7 +113,7 @@ int state_note(struct state *state, error *err)
     return 0;
 }
 
-/* First of all: without them the C library cannot be asked for anything. */
+/* First of all, since functions of the C library rely on them. */
 static int put_back_thread(const struct state *state, error *err)
 {
     *state->brk = NULL;
@@ -138,7 +138,7 @@ static int put_back_signals(const struct state *state, error *err)
     return 0;
 }
 
-/* A program may have lowered its own; none is raised above what this process may have. */
+/* Sets the soft limits of the original, at most to the hard limits of this process. */
 int state_put_back_limits(const struct state *state, error *err)
 {
     for (int i = 0; i < RLIM_NLIMITS; i++) {
