@@ -1,4 +1,4 @@
-/* glovebox.h - the C interface of glovebox, the whole of it: run code that you do not trust.
+/* glovebox.h - the complete C interface of glovebox: runs code that you do not trust, in a sandbox.
  *
  *     glb_client *client;
  *     if (glb_connect(NULL, 0, &client) != GLB_OK)
@@ -10,7 +10,7 @@
  *
  * Functions return GLB_OK or one of GLB_E_*; glb_error_text() then says "cause; fix". Structs are
  * zero-filled by the caller and passed with their size: fields may be added at their end, and zero
- * is always the careful choice. Text is UTF-8 and ends with NUL.
+ * is always the safe default. Text is UTF-8 and ends with NUL.
  *
  *   Threads  one call at a time for each client, glb_cancel() excepted; clients are independent.
  *   Since    0.1, all of it    See  glovebox(1), docs/reference */
@@ -45,15 +45,15 @@ enum {
     GLB_E_TOO_LARGE = 8,    /* larger than may be sent */
     GLB_E_BUSY = 9,         /* everything is in use        (try again) */
     GLB_E_TIMEOUT = 10,     /* no answer in time           (try again) */
-    GLB_E_UNAVAILABLE = 11, /* a wall or a template is missing; the operator must act */
+    GLB_E_UNAVAILABLE = 11, /* an isolation mechanism or a template is missing; ask the operator */
     GLB_E_UNAUTHORIZED = 12,
     GLB_E_FORBIDDEN = 13,
-    GLB_E_INTERNAL = 14, /* a mistake in glovebox, or memory is gone */
+    GLB_E_INTERNAL = 14, /* a bug in glovebox, or out of memory */
     GLB_E_CANCELLED =
         15,           /* glb_cancel() or a callback ended the call before there was an outcome */
     GLB_E_QUOTA = 23, /* a quota of the key is used up; glb_error_text() says until when */
     GLB_E_NO_PROGRAM = 24,     /* no program of that name is in the sandbox */
-    GLB_E_NOT_EXECUTABLE = 25, /* it is there, and cannot be executed */
+    GLB_E_NOT_EXECUTABLE = 25, /* the file exists, but cannot be executed */
 };
 
 /* How a run ended. */
@@ -64,7 +64,7 @@ enum {
     GLB_STATUS_DENIED = 3,
     GLB_STATUS_PENDING_APPROVAL = 4,
     GLB_STATUS_CANCELLED = 5,
-    GLB_STATUS_LOST = 6, /* glovebox lost the sandbox */
+    GLB_STATUS_LOST = 6, /* the sandbox ended because of a failure of glovebox */
 };
 
 enum { GLB_STDOUT = 1, GLB_STDERR = 2 };
@@ -72,7 +72,7 @@ enum { GLB_STDOUT = 1, GLB_STDERR = 2 };
 enum {
     GLB_CONNECT_ANY = 0,     /* the default socket if a daemon is there, else a private daemon */
     GLB_CONNECT_SOCKET = 1,  /* a running daemon, never a private one */
-    GLB_CONNECT_PRIVATE = 2, /* a daemon of our own that ends with glb_close() */
+    GLB_CONNECT_PRIVATE = 2, /* a daemon of this client, which ends with glb_close() */
 };
 
 /* The library's version, as "0.1.0". */
@@ -86,25 +86,24 @@ typedef struct glb_connect_options {
                            GLOVEBOX_SOCKET or the default */
     const char *state;  /* for a private daemon: where templates are; NULL: the default */
     int32_t how;        /* GLB_CONNECT_* */
-    int32_t log_fd;     /* a private daemon logs to this descriptor; 0: kept for the error text */
-    const char *template_name; /* the one that is used first starts fastest; NULL: python */
+    int32_t log_fd;     /* a private daemon logs to this descriptor; 0: only for error texts */
+    const char *template_name; /* a private daemon prepares this one first; NULL: python */
     const char *key;           /* API key for a running daemon; NULL: GLOVEBOX_API_KEY, or none */
 } glb_connect_options;
 
 /* Connects to gloveboxd, or starts a private one.
  *
- *   Gives    *ret_client, ended with glb_close(). A private daemon dies with the calling thread.
+ *   Gives    *ret_client, closed with glb_close(). A private daemon ends with the calling thread.
  *   Fails    GLB_E_UNAVAILABLE  no daemon listens there, or programs or templates are missing
  *            GLB_E_SYSTEM       a process or socket could not be made */
 GLB_API int32_t glb_connect(const glb_connect_options *options, size_t options_size,
                             glb_client **ret_client);
 
-/* Ends the connection; a private daemon is waited for, so that nothing of it is left. NULL is fine.
- */
+/* Ends the connection, and waits until a private daemon has ended. NULL does nothing. */
 GLB_API void glb_close(glb_client *client);
 
-/* Asks the run under way on this client to end. What it printed and made is returned by glb_run()
- * with GLB_STATUS_CANCELLED; a second call makes glb_run() return at once with GLB_E_CANCELLED.
+/* Asks the current run of this client to end. glb_run() then returns its output and files, with
+ * GLB_STATUS_CANCELLED; a second call makes glb_run() return at once with GLB_E_CANCELLED.
  *   Threads  any; also from a signal handler */
 GLB_API void glb_cancel(glb_client *client);
 
@@ -114,18 +113,18 @@ typedef struct glb_limit {
 } glb_limit;
 
 typedef struct glb_file {
-    const char *path;    /* where it shall lie, beneath /workspace: "in/data.csv" */
+    const char *path;    /* its place below /workspace: "in/data.csv" */
     const void *content; /* borrowed for the call */
     size_t length;
     int32_t read_only; /* 1: the program cannot change it */
     int32_t reserved;
 } glb_file;
 
-/* Bytes as the program wrote them, in order within a stream (GLB_STDOUT, GLB_STDERR).
+/* Gets bytes as the program wrote them, in order within a stream (GLB_STDOUT, GLB_STDERR).
  * Returns 0, or 1 to cancel the run. */
 typedef int32_t glb_on_output(void *context, int32_t stream, const void *data, size_t length);
 
-/* Every other event: "started", "denial", "artifact", "result", "error", with its JSON. */
+/* Gets every other event: "started", "denial", "artifact", "result", "error", with its JSON. */
 typedef int32_t glb_on_event(void *context, const char *name, const char *json);
 
 /* What to run: `code` or `command`, never both. */
@@ -133,10 +132,10 @@ typedef struct glb_run_options {
     const char *code;
     size_t code_length;           /* bytes; 0: code ends with NUL */
     const char *language;         /* NULL: python */
-    const char *file_name;        /* what the code is called in /workspace; NULL: it lies outside */
+    const char *file_name;        /* of the code in /workspace; NULL: it is stored elsewhere */
     const char *const *command;   /* NULL-ended list */
     const char *const *arguments; /* for the code, NULL-ended; NULL: none */
-    const char *policy;           /* NULL: what the daemon takes as default */
+    const char *policy;           /* NULL: the daemon's default */
     const char *template_name;    /* NULL: what the policy says */
     const glb_limit *limits;      /* narrower than the policy's, or up to its maximum */
     size_t limit_count;
@@ -148,9 +147,9 @@ typedef struct glb_run_options {
     size_t file_size;         /* sizeof(glb_file) */
     glb_on_output *on_output; /* NULL: only in the outcome */
     glb_on_event *on_event;
-    void *context;           /* handed to both */
-    const char *expectation; /* of the output: a JSON object (docs/output-validation.md), whose
-                                verdict stands in glb_outcome_json() as "gate"; NULL: none */
+    void *context;           /* passed to both */
+    const char *expectation; /* of the output: a JSON object (docs/output-validation.md). The result
+                                of the check is "gate" of glb_outcome_json(); NULL: none */
 } glb_run_options;
 
 /* Runs code in a sandbox of its own and waits for its end.
@@ -174,12 +173,12 @@ GLB_API int32_t glb_outcome_status(const glb_outcome *outcome);    /* GLB_STATUS
 GLB_API int32_t glb_outcome_exit_code(const glb_outcome *outcome); /* -1 if there is none */
 GLB_API int32_t glb_outcome_signal(const glb_outcome *outcome);    /* 0 if none ended it */
 
-/* The exit status that `glovebox run` gives for it: the program's own; 124 ended for a limit, 137
- * out of memory, 125 lost, 126 denied, 130 cancelled; 65 for a program that has ended with 0 and
- * whose output is not what was expected of it, or could not be compared. */
+/* The exit status that `glovebox run` gives for it: the program's own; 124 ended by a limit, 137
+ * out of memory, 125 lost, 126 denied, 130 cancelled; 65 if the program has ended with 0, but its
+ * output does not meet the expectation, or could not be checked. */
 GLB_API int32_t glb_outcome_exit_status(const glb_outcome *outcome);
 
-/* What was kept of a stream. Gives *ret_data, ended by NUL, *ret_length without it. */
+/* The kept output of a stream. Gives *ret_data, ended by NUL, and *ret_length without it. */
 GLB_API int32_t glb_outcome_output(const glb_outcome *outcome, int32_t stream,
                                    const char **ret_data, size_t *ret_length);
 
@@ -211,7 +210,7 @@ typedef struct glb_limit_hit {
     uint64_t count;
 } glb_limit_hit;
 
-/* Limits that were run into, whether the run ended for it or not. Fails GLB_E_NOT_FOUND past the
+/* Limits that the run has reached, whether it ended by them or not. Fails GLB_E_NOT_FOUND past the
  * last. */
 GLB_API int32_t glb_outcome_limit_hit(const glb_outcome *outcome, size_t index,
                                       glb_limit_hit *ret_hit, size_t size);
@@ -223,17 +222,17 @@ typedef struct glb_denial {
     uint64_t count;
 } glb_denial;
 
-/* Things that were tried and refused. Fails GLB_E_NOT_FOUND past the last. */
+/* Refused actions of the program. Fails GLB_E_NOT_FOUND past the last. */
 GLB_API int32_t glb_outcome_denial(const glb_outcome *outcome, size_t index, glb_denial *ret_denial,
                                    size_t size);
 
-/* Walls that did not stand, because this machine or this user cannot have them: "cgroup_memory" …
- * Fails GLB_E_NOT_FOUND past the last. */
+/* Isolation mechanisms that were missing, because this machine or this user cannot have them:
+ * "cgroup_memory" … Fails GLB_E_NOT_FOUND past the last. */
 GLB_API int32_t glb_outcome_degraded(const glb_outcome *outcome, size_t index,
                                      const char **ret_wall);
 
 typedef struct glb_artifact {
-    const char *path; /* beneath /workspace; chosen by the program: never open it unchecked */
+    const char *path; /* below /workspace; chosen by the program: check it before you use it */
     const char *sha256;
     const char *mime;
     uint64_t bytes;
@@ -245,7 +244,7 @@ GLB_API int32_t glb_outcome_artifact(const glb_outcome *outcome, size_t index,
 
 /* Fetches artifact `index` and writes it to a descriptor.
  *   Fails    GLB_E_NOT_FOUND  past the last, or the daemon has dropped it already
- *            GLB_E_SYSTEM     the descriptor does not take it; the text says why */
+ *            GLB_E_SYSTEM     writing to the descriptor failed; the text says why */
 GLB_API int32_t glb_artifact_write(glb_client *client, const glb_outcome *outcome, size_t index,
                                    int fd);
 
@@ -256,15 +255,15 @@ GLB_API const char *glb_outcome_receipt(const glb_outcome *outcome);
  * descriptor.
  *
  *   Fails    GLB_E_NOT_FOUND  the outcome has none
- *            GLB_E_SYSTEM     the descriptor does not take it; the text says why */
+ *            GLB_E_SYSTEM     writing to the descriptor failed; the text says why */
 GLB_API int32_t glb_receipt_write(glb_client *client, const glb_outcome *outcome, int fd);
 
 /* --- sessions: sandboxes that are kept between runs (docs/sessions.md) ---------------------------
  *
- * A session is named by its id, "ses_…", and lives in a daemon: a private one takes it along when
- * it ends. Texts of JSON are what the REST interface answers. */
+ * A session is named by its id, "ses_…", and ends with its daemon, also with a private one. JSON
+ * texts are those of the REST interface. */
 
-/* Frees a text that a call has given. NULL is fine. */
+/* Frees a text that a call has given. NULL does nothing. */
 GLB_API void glb_text_free(char *text);
 
 typedef struct glb_session_options {
@@ -275,13 +274,13 @@ typedef struct glb_session_options {
     const char *const *environment; /* "NAME=value", NULL-ended */
     const char *const *metadata;    /* the same; glb_session_list() shows it */
     const char *folder;             /* of contexts that name none; NULL: /workspace */
-    uint64_t idle_ms;               /* it ends when it was not used for so long; 0: 10 minutes */
-    uint64_t lifetime_ms;           /* and after so long in any case; 0: a day */
+    uint64_t idle_ms;               /* it ends after this time without use; 0: 10 minutes */
+    uint64_t lifetime_ms;           /* it ends after this time in any case; 0: a day */
 } glb_session_options;
 
 /* Begins a session. Gives *ret_json, freed with glb_text_free(); its "id" names the session.
- *   Fails    GLB_E_BUSY         as many as policy or machine allow are alive: end one
- *            GLB_E_UNAVAILABLE  a wall, or egress, is missing; and as glb_run() */
+ *   Fails    GLB_E_BUSY         there are as many as policy or machine allow: end one
+ *            GLB_E_UNAVAILABLE  an isolation mechanism or egress is missing; and as glb_run() */
 GLB_API int32_t glb_session_new(glb_client *client, const glb_session_options *options,
                                 size_t options_size, char **ret_json);
 
@@ -291,65 +290,64 @@ GLB_API int32_t glb_session_new(glb_client *client, const glb_session_options *o
 GLB_API int32_t glb_session_list(glb_client *client, const char *state, const char *cursor,
                                  char **ret_json);
 
-/* A session, or what it left: when and why it ended. Fails GLB_E_NOT_FOUND. */
+/* A session; if it has ended, when and why. Fails GLB_E_NOT_FOUND. */
 GLB_API int32_t glb_session_get(glb_client *client, const char *session, char **ret_json);
 
-/* The session is in use: its idle time begins anew. `ret_json` may be NULL.
+/* Says that the session is in use: its idle time begins again. `ret_json` may be NULL.
  *   Fails    GLB_E_CONFLICT  it has ended */
 GLB_API int32_t glb_session_touch(glb_client *client, const char *session, char **ret_json);
 
 /* Ends a session and everything in it. `ret_json` may be NULL. */
 GLB_API int32_t glb_session_kill(glb_client *client, const char *session, char **ret_json);
 
-/* Stops every program of a session where it stands, and its deadlines; with files_only 1 ends the
- * programs and keeps the files. `ret_json` may be NULL.
+/* Freezes every program of a session, and stops its deadlines; with files_only 1 ends the programs
+ * and keeps the files. `ret_json` may be NULL.
  *   Fails    GLB_E_CONFLICT  a cell runs or waits, or the session has ended */
 GLB_API int32_t glb_session_pause(glb_client *client, const char *session, int32_t files_only,
                                   char **ret_json);
 
-/* Lets a session run on; one that runs already is left alone. `ret_json` may be NULL.
+/* Resumes a session that is paused. `ret_json` may be NULL.
  *   Fails    GLB_E_CONFLICT  the session has ended */
 GLB_API int32_t glb_session_resume(glb_client *client, const char *session, char **ret_json);
 
 /* Begins a session with the files of this one and with the variables of one of its python contexts:
  * a sandbox of its own, which shares nothing with the first.
  *   context  NULL: python
- *   checkpoint     NULL: as it is now; else as it was then, and `context` is NULL
- *   Gives    *ret_json, the new session, as soon as its moment is fixed. Its memory is still on its
- *            way: what is asked of it waits, glb_session_get() too. If it does not come, since it
- *            needs more than the session's limit, the session is one that has ended, and why.
- *   Fails    GLB_E_CONFLICT  a cell runs or waits, it is paused or ends, or cannot be copied
- *            GLB_E_BUSY      every sandbox is taken */
+ *   checkpoint     NULL: as it is now; else as at the checkpoint, and `context` is NULL
+ *   Gives    *ret_json, the new session, as soon as the state to copy is fixed. Memory is copied
+ *            afterwards: requests to the session, glb_session_get() too, wait for that. If it
+ * fails, since it needs more than the session's limit, the session has ended, and says why. Fails
+ * GLB_E_CONFLICT  a cell runs or waits, it is paused or ends, or cannot be copied GLB_E_BUSY every
+ * sandbox is taken */
 GLB_API int32_t glb_session_branch(glb_client *client, const char *session, const char *context,
                                    const char *checkpoint, char **ret_json);
 
-/* What a branch has of its own. Zero-fill it, set what you need, pass its size. */
+/* Settings of a branch. Zero-fill it, set what you need, pass its size. */
 typedef struct glb_branch_options {
     const char *context;
     const char *checkpoint;
     const char *const
         *metadata;        /* "NAME=value", NULL-ended, in place of the parent's; NULL: those */
-    uint64_t idle_ms;     /* it ends when it was not used for so long; 0: as its parent */
-    uint64_t lifetime_ms; /* and after so long in any case; 0: a day */
+    uint64_t idle_ms;     /* it ends after this time without use; 0: as its parent */
+    uint64_t lifetime_ms; /* it ends after this time in any case; 0: a day */
 } glb_branch_options;
 
-/* The same, with what the branch has of its own. `options` may be NULL.
+/* As glb_session_branch(), with settings of the branch. `options` may be NULL.
  *   Fails    as glb_session_branch(), and GLB_E_LIMIT: more time than the policy allows */
 GLB_API int32_t glb_session_branch_with(glb_client *client, const char *session,
                                         const glb_branch_options *options, size_t options_size,
                                         char **ret_json);
 
-/* Keeps the same for later, under a name (NULL: none). As glb_session_branch(). `ret_json` may be
- * NULL. */
+/* Keeps what a branch would get, for later, under a name (NULL: none). As glb_session_branch().
+ * `ret_json` may be NULL. */
 GLB_API int32_t glb_session_checkpoint(glb_client *client, const char *session, const char *name,
                                        const char *context, char **ret_json);
 
 /* The checkpoints of a session, the newest first: {"checkpoints":[…]}. */
 GLB_API int32_t glb_session_checkpoints(glb_client *client, const char *session, char **ret_json);
 
-/* Removes a checkpoint, or makes the session what it was then: everything else that runs in it
- * ends. A checkpoint is named by its id or its name. `ret_json` may be NULL. Fails GLB_E_NOT_FOUND.
- */
+/* Removes a checkpoint; or restores the session to it, which ends every program that runs in it. A
+ * checkpoint is named by its id or its name. `ret_json` may be NULL. Fails GLB_E_NOT_FOUND. */
 GLB_API int32_t glb_session_checkpoint_remove(glb_client *client, const char *session,
                                               const char *checkpoint, char **ret_json);
 GLB_API int32_t glb_session_rollback(glb_client *client, const char *session,
@@ -363,9 +361,8 @@ typedef struct glb_cell_options {
     size_t limit_count;
     glb_on_output *on_output;
     glb_on_event *on_event;
-    void *context;           /* handed to both */
-    const char *expectation; /* of its output, as glb_run_options has it, without artifacts; NULL:
-                                none */
+    void *context;           /* passed to both */
+    const char *expectation; /* as in glb_run_options, without artifacts; NULL: none */
 } glb_cell_options;
 
 /* Runs a cell, whose context keeps its names. glb_cancel() interrupts it. As glb_run(), and
@@ -374,11 +371,11 @@ GLB_API int32_t glb_session_run(glb_client *client, const char *session,
                                 const glb_cell_options *options, size_t options_size,
                                 glb_outcome **ret_outcome);
 
-/* What has been typed, before it is sent: may be changed and made shorter. Returns 0, or 1 to leave
- * the program, which goes on. */
+/* Gets what has been typed, before it is sent, and may change or shorten it. Returns 0, or 1 to
+ * leave the program, which goes on. */
 typedef int32_t glb_on_input(void *context, char *data, size_t *length);
 
-/* Asks how large the terminal is: now and then, and after each signal that this thread has caught.
+/* Gives the size of the terminal. Called from time to time, and after each signal of this thread.
  */
 typedef void glb_on_size(void *context, uint16_t *rows, uint16_t *columns);
 
@@ -386,57 +383,53 @@ typedef void glb_on_size(void *context, uint16_t *rows, uint16_t *columns);
 typedef struct glb_process_options {
     const char *const *command; /* NULL-ended list */
     const char *shell;          /* a line for bash */
-    const char
-        *process; /* the id, tag or pid of one that runs: what is kept of its output comes first */
+    const char *process; /* the id, tag or pid of one that runs: its kept output comes first */
     const char *const *environment;
     const char *folder;
-    const char *tag;     /* another name of it */
-    uint64_t timeout_ms; /* its group is killed then; 0: never */
-    int32_t
-        takes_input; /* 1: what can be read from input_fd is typed into it, and its end closes it */
+    const char *tag;      /* another name of it */
+    uint64_t timeout_ms;  /* after this time its group is killed; 0: never */
+    int32_t takes_input;  /* 1: bytes from input_fd are its input, which ends when input_fd ends */
     int32_t input_fd;     /* borrowed for the call */
     int32_t has_terminal; /* 1: it has a terminal instead of pipes */
     int32_t reserved;
     glb_on_size *on_size;
     glb_on_input *on_input;
-    glb_on_output
-        *on_output;         /* as it comes; a terminal has only GLB_STDOUT. 1 leaves the program */
-    glb_on_event *on_event; /* "started", "lost" (output that was not read in time), "paused",
-                               "resumed", "end" */
-    void *context;          /* handed to all of them */
+    glb_on_output *on_output; /* a terminal has only GLB_STDOUT; 1 leaves the program */
+    glb_on_event *on_event;   /* "started", "lost" (output that was not read in time), "paused",
+                                 "resumed", "end" */
+    void *context;            /* passed to all of them */
 } glb_process_options;
 
 /* Starts a program in a session, or joins one, and waits for its end. glb_cancel() sends it SIGINT;
- * the second time it leaves it.
+ * a second call leaves the program, which goes on.
  *
- *   Gives    *ret_json, freed with glb_text_free(): the process, with "exit_code" and "signal" if
- * it has ended; else a callback has left it. `ret_json` may be NULL.
+ *   Gives    *ret_json, freed with glb_text_free(): the process, with "exit_code" and "signal"
+ *            unless a callback has left it. `ret_json` may be NULL.
  *   Fails    GLB_E_NOT_FOUND       no such session or process
  *            GLB_E_CONFLICT        the session has ended
  *            GLB_E_NO_PROGRAM      no such program in the sandbox
- *            GLB_E_NOT_EXECUTABLE  it is there, and cannot be executed
+ *            GLB_E_NOT_EXECUTABLE  the file exists, but cannot be executed
  *            GLB_E_CANCELLED       glb_cancel() for the second time */
 GLB_API int32_t glb_session_exec(glb_client *client, const char *session,
                                  const glb_process_options *options, size_t options_size,
                                  char **ret_json);
 
-/* Lists what runs in a session: {"processes":[…]}; with has_ended 1, what has ended in the last
- * minute too. */
+/* Lists the programs of a session: {"processes":[…]}; with has_ended 1, also those that have ended
+ * in the last minute. */
 GLB_API int32_t glb_session_processes(glb_client *client, const char *session, int32_t has_ended,
                                       char **ret_json);
 
-/* Writes a file of the session to a descriptor; with is_folder 1 a folder, as a tar that must be
- * unpacked with care. A path begins with "/", or lies below /workspace. */
+/* Writes a file of the session to a descriptor; with is_folder 1 a folder, as a tar that may be
+ * hostile. A path begins with "/", or lies below /workspace. */
 GLB_API int32_t glb_session_read(glb_client *client, const char *session, const char *path,
                                  int32_t is_folder, int fd);
 
-/* Makes a file of what a descriptor gives until its end, whole or not at all, with the permissions
- * of the descriptor's file if that is a regular one; with is_folder 1 unpacks a tar into a folder.
- */
+/* Writes the bytes of a descriptor to a file, complete or not at all, with the permissions of the
+ * descriptor's file if that is a regular one; with is_folder 1 unpacks a tar into a folder. */
 GLB_API int32_t glb_session_write(glb_client *client, const char *session, const char *path,
                                   int32_t is_folder, int fd);
 
-/* Lists a folder as deep as `depth`; NULL: /workspace, 0: 1. */
+/* Lists a folder, `depth` levels deep (0: 1). `path` NULL: /workspace. */
 GLB_API int32_t glb_session_files(glb_client *client, const char *session, const char *path,
                                   uint32_t depth, char **ret_json);
 
