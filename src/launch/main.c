@@ -1,14 +1,14 @@
-/* Starts a program with the loader and the libraries that lie in the folder `lib` beside it, the C
- * library among them. A wheel and an npm package have a copy of this in the place of each program:
- * a program names its loader by an absolute path, which an installation in any folder cannot have,
- * and the system's loader may be of an older C library or of musl.
+/* Starts a program with the loader and the libraries of the folder `lib` beside it, also the C
+ * library. A wheel and an npm package have a copy of this launcher in the place of each program: an
+ * ELF file names its loader by an absolute path, but a package is installed in any folder, and the
+ * system's loader may be of an older C library or of musl.
  *
- * It does what the kernel does for a program that names a loader (fs/binfmt_elf.c): it maps both,
- * says in the auxiliary vector where they are, and jumps to the loader, with the stack that the
- * kernel has made. So /proc/self/exe, the command line and the name of the process are those of the
- * path that was started, and $ORIGIN is its folder.
+ * The launcher does what the kernel does for a program with a loader (fs/binfmt_elf.c): it maps
+ * both, sets their addresses in the auxiliary vector, and jumps to the loader, with the stack that
+ * the kernel has made. So /proc/self/exe, the command line and the name of the process are those of
+ * the path that was started, and $ORIGIN is its folder.
  *
- * There is no C library here, nor anything that would have to be relocated. x86-64 only. */
+ * It has no C library and needs no relocations. x86-64 only. */
 #include "restore/syscalls.h"
 
 #include <elf.h>
@@ -24,7 +24,7 @@ enum { PATH_SIZE = 4096, PAGE = 4096, HEADERS_MAX = 32, STDERR = 2, CANNOT_START
 #define LOADER "ld-linux-x86-64.so.2"
 
 struct image {
-    uintptr_t base;    /* what its addresses are counted from */
+    uintptr_t base;    /* to which its addresses are relative */
     uintptr_t headers; /* where its program headers are */
     uintptr_t entry;
     size_t header_count;
@@ -54,8 +54,8 @@ _Noreturn static void die(const char *path, const char *cause)
         (void) kernel(SYS_exit_group, CANNOT_START);
 }
 
-/* The path of `name` in the folder of libraries beside what was started; without a name, of what
- * has its name there. */
+/* Writes the path of `name` in the folder `lib` beside the started file; NULL: of the file there
+ * with the same name as the started one. */
 static void path_beside(const char *started, const char *name, char *ret_path)
 {
     size_t folder = 0, size = 0;
@@ -84,13 +84,13 @@ static uintptr_t page_above(uintptr_t address)
     return page_of(address + PAGE - 1);
 }
 
-/* A new stretch of addresses where `at` says, or anywhere. */
+/* Maps anonymous memory at `at`; 0: anywhere. */
 static uintptr_t reserve(uintptr_t at, size_t size, int protection)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | (at != 0 ? MAP_FIXED : 0);
     long place = kernel(SYS_mmap, (long) at, (long) size, protection, flags, -1, 0);
     if (kernel_failed(place))
-        die("it", "there is no memory for it");
+        die("it", "out of memory");
     return (uintptr_t) place;
 }
 
@@ -101,8 +101,8 @@ static int protection_of(const Elf64_Phdr *part)
            ((part->p_flags & PF_X) != 0 ? PROT_EXEC : 0);
 }
 
-/* The file's bytes, then zeros: of the rest of the last page, which holds bytes of the file behind
- * them, and of whole pages. */
+/* Maps a segment: the file's bytes, then zeros, which fill the rest of the last page of the file
+ * and further pages. */
 static void map_part(const char *path, const Elf64_Phdr *part, uintptr_t base, long file)
 {
     uintptr_t begin = base + part->p_vaddr;
@@ -143,14 +143,14 @@ static struct image load(const char *path)
         die(path, "it cannot be opened");
     if (kernel(SYS_pread64, file, (long) &header, sizeof header, 0) != (long) sizeof header ||
         !is_of_this_machine(&header))
-        die(path, "it is no program of this machine");
+        die(path, "it is not a program for this machine");
     long size = header.e_phnum * (long) sizeof *parts;
     if (kernel(SYS_pread64, file, (long) parts, size, (long) header.e_phoff) != size)
-        die(path, "it is cut");
+        die(path, "it is truncated");
     for (size_t at = 0; at < header.e_phnum; at++)
         if (parts[at].p_type == PT_LOAD)
             end = parts[at].p_vaddr + parts[at].p_memsz;
-    /* One stretch of addresses for all of it, which the parts are laid over. */
+    /* Reserves one range of addresses for all segments, which are mapped over it. */
     struct image image = { .base = reserve(0, page_above(end), PROT_NONE),
                            .header_count = header.e_phnum };
     image.entry = image.base + header.e_entry;
@@ -172,9 +172,8 @@ static bool begins_with(const char *text, const char *beginning)
     return true;
 }
 
-/* What the caller wants in every program is made for the system's C library. The auxiliary vector
- * moves up behind what is left of the environment, where the loader looks for it; gives its place.
- */
+/* Removes libraries to preload, which need the system's C library. The auxiliary vector has to
+ * follow the environment, so it moves up; returns its new place. */
 static Elf64_auxv_t *drop_preloads(char **environment)
 {
     char **kept = environment;
@@ -187,14 +186,14 @@ static Elf64_auxv_t *drop_preloads(char **environment)
     Elf64_auxv_t *facts = (Elf64_auxv_t *) kept;
     Elf64_auxv_t fact = { .a_type = AT_IGNORE };
     for (size_t at_fact = 0; fact.a_type != AT_NULL; at_fact++) {
-        fact = from[at_fact]; /* by way of here: the two places overlap */
+        fact = from[at_fact]; /* a copy, since the two places overlap */
         facts[at_fact] = fact;
     }
     return facts;
 }
 
 /* The stack is as the kernel leaves it: count of arguments, arguments, NULL, environment, NULL,
- * auxiliary vector. Gives where to go on. */
+ * auxiliary vector. Returns the loader's entry point. */
 uintptr_t launch(uintptr_t *stack);
 uintptr_t launch(uintptr_t *stack)
 {
@@ -202,7 +201,7 @@ uintptr_t launch(uintptr_t *stack)
     char path[PATH_SIZE];
     long length = kernel(SYS_readlink, (long) "/proc/self/exe", (long) self, sizeof self - 1);
     if (length <= 0)
-        die("it", "/proc is not there");
+        die("it", "/proc is not mounted");
     self[length] = '\0';
     path_beside(self, NULL, path);
     struct image program = load(path);
@@ -223,7 +222,7 @@ uintptr_t launch(uintptr_t *stack)
     return loader.entry;
 }
 
-/* The loader finds the stack as it was, and in rdx no function to call at the end. */
+/* The loader gets the stack of the kernel, and 0 in rdx: no function to call at exit. */
 __asm__(".text\n"
         ".globl _start\n"
         ".type _start, @function\n"

@@ -1,9 +1,9 @@
 /* cgroup_setup.c - reads /proc/self/mountinfo and /proc/self/cgroup and picks a folder for each
  * hierarchy.
  *
- * Root takes a folder beneath the root of the hierarchy as this mount namespace shows it: always
- * the same one, so that what a killed instance has left is found and swept. An ordinary user takes
- * a subtree that was delegated to it, if there is one. */
+ * Root uses a folder below the root of the hierarchy as this mount namespace shows it, always the
+ * same one, so that groups of a killed instance are found and removed. An ordinary user uses a
+ * subtree that was delegated to it, if there is one. */
 #include "supervisor/cgroup_setup.h"
 
 #include "base/cleanup.h"
@@ -22,7 +22,7 @@ static const char *const kinds[] = {
 #include "contract/cgroups.def"
 };
 
-/* One line of mountinfo, cut into what is needed; the texts point into the line. */
+/* The needed fields of a line of mountinfo; the texts point into the line. */
 struct group_mount {
     char *root;   /* which part of the hierarchy is mounted */
     char *folder; /* where */
@@ -112,7 +112,7 @@ static void add_place(struct group_places *places, const char *kind, const char 
     if (length < 0 || length >= GROUP_PLACE_TEXT)
         return;
     if (places->count > 0 &&
-        strcmp(kind, "freezer") == 0) { /* swept first: what it holds keeps the others' groups */
+        strcmp(kind, "freezer") == 0) { /* first in the sweep: frozen processes keep all groups */
         char first[GROUP_PLACE_TEXT];
         memcpy(first, places->argument[places->count], sizeof first);
         memcpy(places->argument[places->count], places->argument[0], sizeof first);
@@ -121,15 +121,15 @@ static void add_place(struct group_places *places, const char *kind, const char 
     places->count++;
 }
 
-/* cgroup v2 hands controllers down only from a folder without processes of its own. Moves those
- * that are there into the leaf `name`; `only` limits that to one process. Returns whether it is
- * free now. */
+/* With cgroup v2, only a folder without processes of its own can enable controllers for its
+ * children. Moves its processes into the leaf `name`; `only` limits that to one process. Returns
+ * whether the folder has no process now. */
 static bool clear_folder(const char *folder, const char *name, pid_t only)
 {
     char leaf[PATH_MAX - 32];
     if (snprintf(leaf, sizeof leaf, "%s/%s", folder, name) >= (int) sizeof leaf)
         return false;
-    for (int pass = 0; pass < 8; pass++) { /* what lives there may fork meanwhile */
+    for (int pass = 0; pass < 8; pass++) { /* processes there may fork meanwhile */
         char pids[4096];
         read_group_file(folder, "cgroup.procs", pids, sizeof pids);
         if (!pids[0])
@@ -150,7 +150,7 @@ static bool clear_folder(const char *folder, const char *name, pid_t only)
     return false;
 }
 
-/* Is it a folder that belongs to us, and free of processes? */
+/* Does the folder belong to this user, and has it no processes? */
 static bool is_delegated(const char *folder)
 {
     char pids[64];
@@ -159,7 +159,7 @@ static bool is_delegated(const char *folder)
            can_write(folder, "cgroup.subtree_control");
 }
 
-/* Where we are ourselves in the v2 hierarchy: the line "0::/path" of /proc/self/cgroup. */
+/* The folder of this process in the v2 hierarchy: the line "0::/path" of /proc/self/cgroup. */
 static bool own_group(const struct group_mount *mount, char *folder, size_t size)
 {
     char text[4096];
@@ -180,7 +180,7 @@ static bool own_group(const struct group_mount *mount, char *folder, size_t size
     return false;
 }
 
-/* The nearest folder above us that was delegated; else our own, if we are alone in it. */
+/* The nearest folder above this process that was delegated; else its own, if it is alone in it. */
 static bool delegated_folder(const struct group_mount *mount, char *folder, size_t size)
 {
     char own[PATH_MAX - 64];
@@ -213,8 +213,8 @@ static void find_unified(const struct group_mount *mount, struct group_places *p
     }
     if (!can_write(mount->folder, "cgroup.procs"))
         return;
-    /* Only the true root has no cgroup.type; a container's private root has, and is not exempt
-     * from the rule about processes. */
+    /* Only the real root has no cgroup.type, and may have processes. The root of a container's
+     * cgroup namespace has one. */
     char type[64];
     read_group_file(mount->folder, "cgroup.type", type, sizeof type);
     if (!type[0] || clear_folder(mount->folder, "init", 0))
@@ -230,9 +230,9 @@ static void find_v1(const struct group_mount *mount, struct group_places *places
             add_place(places, *kind, mount->folder);
 }
 
-/* The first process that changes its group after a while waits for an RCU grace period, 8 ms and
- * more; those that come soon after it do not (percpu_rw_semaphore, kernel/rcu/sync.c). A process
- * that has nothing else to do pays for that, while the programs start. */
+/* The first process that changes its group after a pause waits for an RCU grace period, 8 ms and
+ * more; those that follow soon do not (percpu_rw_semaphore, kernel/rcu/sync.c). A child without
+ * other work waits for that, while the programs start. */
 pid_t groups_wake(const struct group_places *places)
 {
     if (places->count == 0)

@@ -13,12 +13,11 @@ struct group_places {
     char argument[GROUP_PLACES_MAX][GROUP_PLACE_TEXT]; /* "memory=/sys/fs/cgroup/memory/glovebox" */
 };
 
-/* Finds the folders in which glovebox-spawner shall make its groups, and opens the way for it: in
- * cgroup v2 controllers are handed down, and in the private root of a container the processes that
- * live there are moved into a leaf first. None is no failure: the spawner then reports those
- * walls as degraded. */
+/* Finds the folders in which glovebox-spawner makes its groups, and prepares them: with cgroup v2
+ * it enables controllers for them, and moves processes in the root of a container into a leaf
+ * first. If there is none, the spawner reports these walls as degraded. */
 void groups_find(struct group_places *ret_places);
 
-/* Moves a short-lived child about, so that the kernel is ready when the first sandbox is.
- * Gives  the child, to be waited for; 0 if there is none. */
+/* Has a child change its control group, so that the first sandbox does not wait for the kernel's
+ * grace period. Gives  the child, which the caller reaps; 0 if there is none. */
 pid_t groups_wake(const struct group_places *places);

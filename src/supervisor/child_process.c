@@ -1,4 +1,4 @@
-/* child_process.c - what is asked of it before fork(), and what the newborn does. */
+/* child_process.c - prepares a program before fork(2), and starts it in the child. */
 #include "supervisor/child_process.h"
 
 #include "base/cleanup.h"
@@ -90,7 +90,7 @@ int program_add_file(struct program *program, const char *option, const char *pa
     return program_add(program, err, "%d=%s", number, path);
 }
 
-/* Can a user other than root come to this folder? */
+/* Can users other than root reach this folder? */
 static bool others_can_enter(const char *path)
 {
     char part[PATH_MAX];
@@ -127,7 +127,7 @@ int program_folder(struct program *program, const char *folder, char *text, size
     return 0;
 }
 
-/* ---- the newborn: only system calls from here on, another thread may have held any lock ---- */
+/* ---- in the child: only system calls, since another thread may have held any lock ---- */
 
 _Noreturn static void die(int log, const char *what, const char *name)
 {
@@ -163,7 +163,7 @@ _Noreturn static void become(const struct program *program, int nothing, pid_t l
 {
     arrange_descriptors(program, nothing);
     int file = open(program->path, O_PATH | O_CLOEXEC);
-    (void) setsid(); /* Ctrl-C at the terminal is for the launcher alone */
+    (void) setsid(); /* so that Ctrl-C at the terminal only reaches the launcher */
     (void) umask(0022);
     sigset_t none;
     (void) sigemptyset(&none);
@@ -181,14 +181,14 @@ _Noreturn static void become(const struct program *program, int nothing, pid_t l
         if (prctl(PR_SET_PDEATHSIG, program->death_signal) < 0)
             die(2, "tie to the launcher", program->path);
         if (getppid() != launcher)
-            _exit(EXIT_FAILURE); /* it died before we could be told */
+            _exit(EXIT_FAILURE); /* the launcher has ended already */
     }
 #ifdef GLOVEBOX_DISABLE_WALL
-    char **environment = environ; /* for the test that leaves this wall out */
+    char **environment = environ; /* test builds that leave this wall out */
 #else
     char *environment[] = { NULL };
 #endif
-    /* By path, so that ps shows its name; by descriptor where the path is closed to its user. */
+    /* By path, so that ps shows its name; by descriptor if its user cannot reach the path. */
     (void) execve(program->path, program->arguments, environment);
     if (errno == EACCES && file >= 0)
         (void) syscall(SYS_execveat, file, "", program->arguments, environment, AT_EMPTY_PATH);

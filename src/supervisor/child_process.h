@@ -1,9 +1,7 @@
-/* child_process.h - a program that is to be started: its arguments, the descriptors it gets, who it
- * becomes.
+/* child_process.h - a program to start: its arguments, descriptors and user.
  *
- * It is put together before fork(), so that the newborn only makes system calls: other threads may
- * have held any lock. It starts with an empty environment and no descriptor but those that it was
- * given. */
+ * All is prepared before fork(2), so that the child only makes system calls: other threads may have
+ * held any lock. It starts with an empty environment, and with the given descriptors only. */
 #pragma once
 
 #include "base/error.h"
@@ -21,8 +19,8 @@ struct program {
     size_t fd_count;
     int fds[PROGRAM_FDS_MAX]; /* borrowed */
     size_t opened_count;
-    int opened[PROGRAM_FDS_MAX]; /* those of them that are ours to close */
-    uid_t becomes;               /* user and group, 0: stays who we are */
+    int opened[PROGRAM_FDS_MAX]; /* those that program_done() closes */
+    uid_t becomes;               /* user and group; 0: unchanged */
     int death_signal;
     int log;
 };
@@ -35,19 +33,18 @@ void program_done(struct program *program);
 int program_add(struct program *program, error *err, const char *format, ...) PRINTF(3, 4);
 int program_add_pair(struct program *program, const char *flag, const char *value, error *err);
 
-/* Hands a descriptor over, which stays the caller's, and names it after `flag`. */
+/* Passes a descriptor, which stays the caller's, and adds `flag` with its number. */
 int program_add_fd(struct program *program, const char *flag, int fd, error *err);
 
-/* Hands a descriptor over for good: it is closed with `program`, and also when this fails.
+/* Passes a descriptor. Takes: `fd`, closed by program_done(), also when this fails.
  * Returns  its number in the program. */
 int program_give(struct program *program, int fd, error *err);
 
-/* A file that the program reads, opened here since it may be closed to the program's user. Named
- * after `option` as NUMBER=PATH. */
+/* Opens a file for the program, whose user may not be able to, and adds `option` NUMBER=PATH. */
 int program_add_file(struct program *program, const char *option, const char *path, error *err);
 
-/* Appends to `text` a name by which the program can read this folder: where its user cannot pass
- * the folders above (/root, mostly), it is opened here and named through the descriptor. Fails
+/* Appends to `text` a path by which the program can read this folder: if its user cannot reach it
+ * (mostly below /root), the folder is opened here, and the path leads through the descriptor. Fails
  * ERR_BAD_REQUEST  the path is too long; ERR_INTERNAL; system errors */
 int program_folder(struct program *program, const char *folder, char *text, size_t size,
                    error *err);

@@ -53,7 +53,7 @@ int plan_spawner(struct program *program, const struct launch_plan *plan,
         program_add(program, err, "--slots") < 0 ||
         program_add(program, err, "%u", plan->slots ? plan->slots : PRIVATE_SLOTS) < 0)
         return -1;
-    /* A daemon that lasts keeps warmed interpreters; for one run they cost more than they save. */
+    /* For a single run, warmed interpreters cost more than they save. */
     bool has_zygotes = (!plan->private || plan->warm) && path_of_python(&python, &no_python) == 0;
     if (has_zygotes && program_add_pair(program, "--python", python, err) < 0)
         return -1;
@@ -66,11 +66,11 @@ int plan_spawner(struct program *program, const struct launch_plan *plan,
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): no thread sets variables here */
     const char *disabled = getenv("GLOVEBOX_DISABLE_WALL");
     if (disabled && *disabled && program_add_pair(program, "--disable-wall", disabled, err) < 0)
-        return -1; /* a spawner that is no test build refuses this option */
+        return -1; /* only a spawner of a test build accepts this option */
     return here->privileged ? 0 : program_add(program, err, "--unprivileged");
 }
 
-/* The daemon's user would fail there later, and could not name the folder. */
+/* The daemon's user would fail later, and could not name the folder. */
 static int check_readable(const struct program *program, const char *folder, error *err)
 {
     struct stat facts;
@@ -101,7 +101,7 @@ static int plan_policies(struct program *program, const char *state, error *err)
     return program_add_pair(program, "--policies", text, err);
 }
 
-/* A folder of gloveboxd's own below `above`; NULL if it cannot be made or used. */
+/* Makes the folder of gloveboxd below `above`; NULL if it cannot be made or used. */
 static char *make_daemon_folder(const char *above, error *err)
 {
     auto_text folder = NULL;
@@ -114,9 +114,9 @@ static char *make_daemon_folder(const char *above, error *err)
     return take_text(&folder);
 }
 
-/* It belongs to gloveboxd, whose user is not the one who keeps the templates. Where `state` is
- * another user's (templates of the system, used by a person), it is the person's own: receipts are
- * kept in any case. */
+/* The folder belongs to gloveboxd, whose user does not own the templates. If `state` belongs to
+ * another user (an ordinary user with the templates of the system), it is the one in the user's own
+ * state folder, so that receipts are always kept. */
 int launch_state_folder(const char *state, char **ret_folder, error *err)
 {
     auto_text above = NULL;
@@ -146,7 +146,7 @@ static int plan_state(struct program *program, const char *state, error *err)
     return program_add_pair(program, "--state", text, err);
 }
 
-/* The tables of system calls, for gloveboxd to name them in receipts by their hash. */
+/* The tables of system calls, whose hashes gloveboxd writes into receipts. */
 static int plan_filters(struct program *program, error *err)
 {
     static const char *const names[] = { "default", "loopback" };
@@ -167,7 +167,7 @@ static int plan_filters(struct program *program, error *err)
     return 0;
 }
 
-/* The settings of this program, one of SETTING_TO_x: rows of settings.def. */
+/* Adds the settings of a program (SETTING_TO_x): rows of settings.def. */
 static int plan_settings(struct program *program, const struct settings *settings, unsigned to,
                          error *err)
 {

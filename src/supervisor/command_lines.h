@@ -6,14 +6,14 @@
 #include "supervisor/installed_templates.h"
 #include "supervisor/launch.h"
 
-/* What the programs learn of this machine. */
+/* What the programs are told about this machine. */
 struct surroundings {
     const struct templates *templates;
     struct group_places places;
     bool privileged;
 };
 
-/* Each puts a program together; `socket` is its end of the pair to the other. */
+/* Each prepares a program; `socket` is its end of the socket pair to the other. */
 int plan_spawner(struct program *program, const struct launch_plan *plan,
                  const struct surroundings *here, int socket, error *err);
 int plan_daemon(struct program *program, const struct launch_plan *plan,

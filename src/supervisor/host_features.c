@@ -17,7 +17,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* Reads the kernel's decimal numbers, whatever stands between them. */
+/* Reads decimal numbers; other characters separate them. */
 static bool read_numbers(const char *text, unsigned long *ret_numbers, size_t count)
 {
     for (size_t index = 0; index < count; index++) {

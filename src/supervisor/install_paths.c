@@ -1,5 +1,5 @@
-/* install_paths.c - finds the parts of glovebox: by variable, next to ourselves, or where they were
- * installed. */
+/* install_paths.c - finds the parts of glovebox: by variable, next to the program, or where they
+ * were installed. */
 #include "supervisor/install_paths.h"
 
 #include "base/cleanup.h"
@@ -28,8 +28,7 @@ int format_text(char **ret_text, error *err, const char *format, ...)
     return 0;
 }
 
-/* An empty variable counts as one that is not set. */
-/* Relative paths are made absolute, because our programs start in "/". */
+/* Relative paths are made absolute, since the programs of glovebox start in "/". */
 static int absolute(const char *path, char **ret_path, error *err)
 {
     if (path[0] == '/')
@@ -40,7 +39,7 @@ static int absolute(const char *path, char **ret_path, error *err)
     return format_text(ret_path, err, "%s/%s", here, path);
 }
 
-/* The same for each folder of a list with colons between them; an empty one is left out. */
+/* The same for each folder of a list separated by colons; empty ones are left out. */
 static int absolute_list(const char *list, char **ret_list, error *err)
 {
     auto_text whole = NULL;
@@ -66,9 +65,9 @@ static int absolute_list(const char *list, char **ret_list, error *err)
     return *ret_list ? 0 : fail(err, ERR_BAD_REQUEST, "'%s' names no folder", list);
 }
 
-static const char own_name[] = "glovebox"; /* an address in the object that we are part of */
+static const char own_name[] = "glovebox"; /* for dladdr(3): an address in this object */
 
-/* The folder of libglovebox.so if we are in it, else that of the running program. */
+/* The folder of libglovebox.so if this code is in it, else that of the running program. */
 static int own_folder(char **ret_folder, error *err)
 {
     char place[PATH_MAX];
@@ -91,7 +90,7 @@ static int own_folder(char **ret_folder, error *err)
     return format_text(ret_folder, err, "%s", place);
 }
 
-/* Looks for `name` in the folder of the variable, next to us, in the installed folder. */
+/* Looks for `name` in the folder of the variable, next to the program, in the installed folder. */
 static int find_part(const char *folder_variable, const char *installed, const char *name,
                      char **ret_path, error *err)
 {
@@ -139,7 +138,7 @@ int path_of_python(char **ret_path, error *err)
     return find_part("GLOVEBOX_DATA", GLOVEBOX_LIBDIR, "python", ret_path, err);
 }
 
-/* The state's own folder comes last: sets that glovebox wrote itself. */
+/* STATE/policies comes last: it has the host sets that glovebox writes itself. */
 static int list_policies(const char *chosen_state, char **ret_path, error *err)
 {
     auto_text state = NULL;
@@ -163,7 +162,7 @@ int path_of_public_sets(char **ret_path, error *err)
     return path_of_data("policies/public", ret_path, err);
 }
 
-/* Behind all others stands the folder of public sets. It has no policies. */
+/* The folder of public sets, which has no policies, comes after all others. */
 int path_of_policies_of(const char *chosen_state, char **ret_path, error *err)
 {
     auto_text folders = NULL;
@@ -244,7 +243,7 @@ int path_of_templates(const char *chosen_state, char **ret_path, error *err)
     return format_text(ret_path, err, "%s/templates", state);
 }
 
-/* The folder for what does not outlive a boot: sockets and locks. */
+/* The folder of sockets and locks, which do not survive a reboot. */
 static int path_of_runtime(const char *chosen_state, char **ret_path, error *err)
 {
     const char *chosen = environment_text("GLOVEBOX_RUNTIME");

@@ -1,4 +1,4 @@
-/* installed_templates.c - a template is built when its manifest is there. */
+/* installed_templates.c - finds templates; one is complete when it has a manifest. */
 #include "supervisor/installed_templates.h"
 
 #include "base/cleanup.h"
@@ -31,7 +31,7 @@ static bool template_is_whole(const char *folder, const char *name)
            access(path, R_OK) == 0;
 }
 
-/* Gives  how many there are; with none, errno says why. `ret` gets as many as it can hold. */
+/* Returns  how many there are; if 0, errno says why. `ret` gets as many as it can hold. */
 static size_t find_built(const char *folder, struct templates *ret)
 {
     size_t found = 0;
@@ -47,7 +47,7 @@ static size_t find_built(const char *folder, struct templates *ret)
     return found;
 }
 
-/* Where there are some, if not in `folder` of the state that was named. */
+/* Fails, and says where there are templates, if not in `folder` of the given state. */
 static int none_is_built(const char *state, const char *folder, error *err)
 {
     auto_text usual = NULL;

@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <stddef.h>
 
-enum { TEMPLATES_MAX = 16 }; /* SPAWN_TEMPLATES_MAX leaves room for those of before */
+enum { TEMPLATES_MAX = 16 }; /* SPAWN_TEMPLATES_MAX is larger, for templates being replaced */
 
 struct templates {
     size_t count;

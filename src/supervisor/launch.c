@@ -1,5 +1,4 @@
-/* launch.c - starts the programs together, ends them together, and finds out why they did not
- * start. */
+/* launch.c - starts and ends the programs together, and finds out why they did not start. */
 #include "supervisor/launch.h"
 
 #include "base/cleanup.h"
@@ -36,7 +35,7 @@ struct launch launch_none(void)
     return none;
 }
 
-/* Whether anything is sent out: approvals, spans, or checkpoints by HTTP. */
+/* Is anything sent by glovebox-notify: approvals, spans, or checkpoints by HTTP? */
 static bool plan_notifies(const struct launch_plan *plan)
 {
     const char *witness = settings_text(plan->settings, SETTING_log_witness);
@@ -46,7 +45,7 @@ static bool plan_notifies(const struct launch_plan *plan)
 }
 
 static const struct helper_kind {
-    const char *name, *option; /* of gloveboxd, for its end of the socket */
+    const char *name, *option; /* the option gives gloveboxd its end of the socket */
     int (*plan)(struct program *program, const struct launch_plan *plan, int socket, error *err);
 } helper_kinds[HELPERS] = {
     [HELPER_EGRESS] = { "glovebox-egress", "--egress", plan_egress },
@@ -71,8 +70,8 @@ int launch_helper(const struct launch_plan *plan, enum helper_id id, struct laun
     return program_start(&program, &helper->pid, &helper->pidfd, err);
 }
 
-/* The socket between it and gloveboxd, whose end goes with gloveboxd. What cannot be given to it is
- * found out here, before anything runs. */
+/* Makes the socket between a helper and gloveboxd, which gets its end. Also checks that the helper
+ * can be prepared, before anything runs. */
 static int pair_helper(enum helper_id id, const struct launch_plan *plan, struct program *daemon,
                        struct launch *launch, error *err)
 {
@@ -101,12 +100,12 @@ static int pair_helpers(const struct launch_plan *plan, struct program *daemon,
 static void forget_helpers(struct launch *launch)
 {
     for_each(helper, launch->helpers) {
-        close_fd(&helper->socket); /* they leave with gloveboxd */
+        close_fd(&helper->socket); /* helpers end with gloveboxd */
         helper->socket = -1;
     }
 }
 
-/* To what runs already; that ends with them, should one fail. */
+/* Starts the helpers. If one fails, everything that runs is ended. */
 static int add_helpers(const struct launch_plan *plan, struct launch *launch, error *err)
 {
     for (enum helper_id id = 0; id < HELPERS; id++) {
@@ -153,7 +152,7 @@ int launch_start(const struct launch_plan *plan, struct launch *ret_launch, erro
     }
     if (program_start(&daemon, &launch.daemon, &launch.daemon_pidfd, err) < 0) {
         close_fd(&spawner_end);
-        close_fd(&daemon_end); /* the spawner sees this and leaves */
+        close_fd(&daemon_end); /* the spawner then ends */
         spawner_end = daemon_end = -1;
         launch_end(&launch, deadline_in(5000));
         return -1;
@@ -164,8 +163,8 @@ int launch_start(const struct launch_plan *plan, struct launch *ret_launch, erro
     return add_helpers(plan, ret_launch, err);
 }
 
-/* Waits for one process; kills it when the time is over. Returns how it ended before that, as
- * waitpid() says; 0: it did not. */
+/* Waits for one process, and kills it when the time is over. Returns its status of waitpid(2); 0 if
+ * it was killed. */
 static int wait_for_program(pid_t *pid, int *pidfd, deadline end)
 {
     int status = 0, ready = 1;
@@ -188,7 +187,7 @@ static int wait_for_program(pid_t *pid, int *pidfd, deadline end)
 void launch_end(struct launch *launch, deadline end)
 {
     launch->daemon_status = wait_for_program(&launch->daemon, &launch->daemon_pidfd, end);
-    /* The spawner leaves after the daemon: it may need a few seconds to remove what stands. */
+    /* The spawner ends after the daemon: it may need a few seconds to remove all sandboxes. */
     deadline later = deadline_in(deadline_left_ms(end) + 6000);
     launch->spawner_status = wait_for_program(&launch->spawner, &launch->spawner_pidfd, later);
     forget_helpers(launch);
@@ -199,7 +198,7 @@ void launch_end(struct launch *launch, deadline end)
     launch->log = -1;
 }
 
-/* A line that tells of no failure: the daemon's diary, or an order that came too late to matter. */
+/* A line that reports no failure: a notice of the daemon, or a request that came too late. */
 static bool is_no_cause(const char *line)
 {
     static const char *const beside[] = { " notice ", " debug ", "glovebox-spawner: refused: " };
@@ -209,8 +208,8 @@ static bool is_no_cause(const char *line)
     return false;
 }
 
-/* Looks for the first line of the log with this beginning. `ret_last` gets the last line of all
- * that may tell of a failure. */
+/* Looks for the first line of the log that begins with `mark`. `ret_last` gets the last line that
+ * may report a failure. */
 static bool find_complaint(const struct launch *launch, const char *mark, char *ret_line,
                            char *ret_last, size_t size)
 {
@@ -239,7 +238,7 @@ bool launch_has_complained(const struct launch *launch, error *err)
     return true;
 }
 
-/* The spawner is asked first: when it has gone, the daemon only says so. */
+/* The spawner's lines first: when it has ended, the daemon's only say that. */
 int launch_cause(const struct launch *launch, error *err)
 {
     static const char *const marks[] = { "glovebox-spawner: ", "glovebox: " };
@@ -249,5 +248,5 @@ int launch_cause(const struct launch *launch, error *err)
             return fail(err, ERR_UNAVAILABLE, "%s", line);
     if (last[0])
         return fail(err, ERR_UNAVAILABLE, "gloveboxd ended: %s", last);
-    return fail(err, ERR_UNAVAILABLE, "gloveboxd ended without a word; run: glovebox doctor");
+    return fail(err, ERR_UNAVAILABLE, "gloveboxd ended without a message; run: glovebox doctor");
 }

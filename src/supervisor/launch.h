@@ -1,10 +1,10 @@
-/* launch.h - starts glovebox-spawner and gloveboxd as a pair and ends them as a pair.
+/* launch.h - starts and ends glovebox-spawner and gloveboxd together.
  *
  *     launcher --fork--> glovebox-spawner <--socket--> gloveboxd <--fork-- launcher
  *
  * Both start at once, with an empty environment and no descriptor but those that they need.
- * gloveboxd gets a signal when the launcher dies; the spawner sees its socket close, and so has the
- * time to leave nothing behind. */
+ * gloveboxd gets a signal when the launcher ends; the spawner sees its socket close, and then has
+ * time to remove everything. */
 #pragma once
 
 #include "base/clock.h"
@@ -22,14 +22,14 @@ enum { LAUNCH_FDS_MAX = 8 };
 struct launch_plan {
     const char *state; /* where templates are; NULL: the default */
     bool private;      /* ends with its last connection and keeps nothing on disk */
-    bool warm;         /* a private one that keeps interpreters to fork: cells and sessions */
+    bool warm;         /* a private one with warmed interpreters: for cells and sessions */
     unsigned slots;    /* sandboxes at once; 0: a few */
-    int control;       /* a socket on which new settings come; 0: none */
+    int control;       /* gloveboxd's socket for new settings; 0: none */
     const struct settings *settings; /* of glovebox-egress and glovebox-notify; NULL: defaults */
     const char *daemon_settings;     /* of gloveboxd, "key=value" a line; NULL: defaults */
-    bool network;                    /* glovebox-egress as well: policies may name destinations */
-    int log;                    /* both write their log here; 0: into memory, for launch_cause() */
-    const char *first_template; /* its fork server starts at once, those of others when needed */
+    bool network;                    /* starts glovebox-egress: policies may allow destinations */
+    int log;                    /* both write their log here; 0: to memory, for launch_cause() */
+    const char *first_template; /* its fork server starts at once, others when needed */
 
     /* Borrowed. */
     size_t connection_count;
@@ -38,23 +38,23 @@ struct launch_plan {
     int listens[LAUNCH_FDS_MAX];
 };
 
-/* The helper that leads outside for gloveboxd, over a socket whose other end gloveboxd keeps: a
- * helper that ends is started again with the same. */
+/* Programs that connect outwards for gloveboxd, over a socket whose other end gloveboxd keeps: a
+ * helper that ends is started again with the same socket. */
 enum helper_id { HELPER_EGRESS, HELPER_NOTIFY, HELPERS };
 
 struct helper {
-    pid_t pid; /* 0: it is not there, or not needed */
+    pid_t pid; /* 0: not running */
     int pidfd;
-    int socket; /* its end; -1: the plan has none of its kind */
+    int socket; /* its end; -1: the plan has no such helper */
 };
 
 struct launch {
-    pid_t spawner, daemon; /* 0 once it has ended and was waited for */
+    pid_t spawner, daemon; /* 0: ended and reaped */
     struct helper helpers[HELPERS];
     pid_t waker; /* see groups_wake() */
     int spawner_pidfd, daemon_pidfd;
-    int spawner_status, daemon_status; /* of waitpid(), of one that was not killed */
-    int log;                           /* memory that both write to; -1 if the plan named a log */
+    int spawner_status, daemon_status; /* of waitpid(2); 0 if it was killed */
+    int log;                           /* memfd that both write to; -1 if the plan has a log */
 };
 
 /* Starts both. Fails  ERR_UNAVAILABLE  a part or a template is missing; ERR_SYSTEM. */
@@ -65,7 +65,7 @@ int launch_helper(const struct launch_plan *plan, enum helper_id id, struct laun
                   error *err);
 const char *helper_name(enum helper_id id);
 
-/* As long as nothing was started. */
+/* The value before anything was started. */
 struct launch launch_none(void);
 
 /* Waits until both have ended by themselves, at most until `end`; then kills them. */
@@ -74,11 +74,11 @@ void launch_end(struct launch *launch, deadline end);
 /* True if the spawner has said why it cannot work; *err is its reason. */
 bool launch_has_complained(const struct launch *launch, error *err);
 
-/* Why they do not answer: the last thing that one of them logged. */
+/* Fails with the reason why they do not answer: the last failure that one of them logged. */
 int launch_cause(const struct launch *launch, error *err);
 
-/* Gives STATE/daemon, which the caller frees: the folder of gloveboxd, made and given to its user
- * if it is not there. */
+/* Gives STATE/daemon, which the caller frees: the folder of gloveboxd. Makes it for gloveboxd's
+ * user if it does not exist. */
 int launch_state_folder(const char *state, char **ret_folder, error *err);
 
 /* True if there is a template of this name. */

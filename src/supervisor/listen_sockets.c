@@ -1,4 +1,4 @@
-/* listen_sockets.c - the sockets that gloveboxd listens on. They outlive its restarts. */
+/* listen_sockets.c - the sockets that gloveboxd listens on. They stay open when it restarts. */
 #include "supervisor/listen_sockets.h"
 
 #include "base/cleanup.h"
@@ -15,16 +15,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 4096 }; /* the kernel takes no more than net.core.somaxconn: listen(2) */
+enum { BACKLOG = 4096 }; /* the kernel reduces it to net.core.somaxconn: listen(2) */
 
-/* A socket that a dead daemon has left is removed, one that answers is respected. */
+/* Removes a socket that a dead daemon has left; fails if a daemon answers there. */
 static int clear_old_socket(const char *path, const struct sockaddr_un *address, error *err)
 {
     struct stat status;
     if (lstat(path, &status) < 0)
         return errno == ENOENT ? 0 : fail_os(err, "look at '%s'", path);
     if (!S_ISSOCK(status.st_mode))
-        return fail(err, ERR_CONFLICT, "'%s' is there and no socket; choose another --socket",
+        return fail(err, ERR_CONFLICT, "'%s' exists and is no socket; choose another --socket",
                     path);
     auto_fd probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (probe < 0)
@@ -58,7 +58,7 @@ static int listen_unix(const char *path, int *ret_fd, error *err)
     auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return fail_os(err, "make a socket");
-    /* A user that may open it may run code: its owner, until keys exist. */
+    /* A user that can open it can run code: only its owner. */
     mode_t before = umask(0177);
     int bound = bind(fd, (const struct sockaddr *) &address, sizeof address);
     (void) umask(before);
@@ -143,7 +143,7 @@ int listen_sockets_open(const struct supervised *service, struct launch_plan *pl
         if (!here || format_text(&path, err, "%s/%s", here, service->socket) < 0)
             return fail_os(err, "find the current folder");
     }
-    /* The Unix socket comes last: it is a file, and must not stay when something else fails. */
+    /* The Unix socket comes last: it is a file, and must not be left when something else fails. */
     auto_fd tcp_socket = -1;
     const char *tcp = settings_text(service->settings, SETTING_listen);
     if ((tcp && listen_tcp(tcp, &tcp_socket, err) < 0) ||

@@ -10,7 +10,7 @@
 int listen_address_read(const char *text, struct sockaddr_storage *ret_address, socklen_t *ret_size,
                         error *err);
 
-/* Ours, unless a service manager has opened some for us.
- * Gives  *ret_path  the file to remove in the end; NULL: none. */
+/* Opens the sockets, or takes those of a service manager.
+ * Gives  *ret_path  the file to remove at the end; NULL: none. */
 int listen_sockets_open(const struct supervised *service, struct launch_plan *plan, char **ret_path,
                         error *err);

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* This very program. */
+/* Sets the path of the program to this one. */
 static int name_program(struct program *program, error *err)
 {
     char path[PATH_MAX];

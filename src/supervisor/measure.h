@@ -1,6 +1,6 @@
-/* measure.h - a service that begins has its templates measured, by a process beside it: `glovebox
- * template verify --record`. What that finds is an event of the log, and a line if a template is
- * not what was built. */
+/* measure.h - when a service starts, a separate process checks its templates: `glovebox template
+ * verify --record`. The result is an event of the log, and a message if a template has changed
+ * since it was built. */
 #pragma once
 
 #include <sys/types.h>
@@ -10,8 +10,8 @@ struct measuring {
     int pidfd; /* -1 */
 };
 
-/* A process that cannot be started is said, and that is all. */
+/* If the process cannot be started, this only prints a message. */
 void measuring_begin(struct measuring *measuring, const char *state);
 
-/* It has ended, or has to. */
+/* Reaps the process; kills it if it has not ended. */
 void measuring_end(struct measuring *measuring);

@@ -1,5 +1,5 @@
-/* package_mirrors.c - see package_mirrors.h. A line that is not understood is passed over: it is
- * for the client that it was written for, and what is not found here is not allowed. */
+/* package_mirrors.c - see package_mirrors.h. A line that is not understood is skipped: a host that
+ * is not found here is not allowed. */
 #include "supervisor/package_mirrors.h"
 
 #include "base/cleanup.h"
@@ -30,13 +30,13 @@ struct address {
 };
 
 struct found {
-    bool has_main; /* the client's one index or registry; it is the first */
+    bool has_main; /* the first is the client's main index or registry */
     unsigned count;
     struct address list[ADDRESSES_MAX];
     char sources[512]; /* where they were found */
 };
 
-/* host or host:port. Returns -1 if it is none. */
+/* Reads host or host:port. Returns -1 if it is neither. */
 static int read_host(const char *text, size_t size, unsigned port, struct address *address)
 {
     const char *colon = memchr(text, ':', size);
@@ -58,7 +58,7 @@ static int read_host(const char *text, size_t size, unsigned port, struct addres
     return 0;
 }
 
-/* Quotes and what YAML or a shell could take for something else do not stand in an address. */
+/* Refuses quotes and characters that have a meaning in YAML or a shell. */
 static bool is_plain(const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++)
@@ -86,7 +86,7 @@ static int read_address(const char *text, size_t size, struct address *ret_addre
             length -= (size_t) (at + 1 - host);
             host = at + 1;
         }
-        int rest = (int) strcspn(host, "?#"); /* what follows may be a token */
+        int rest = (int) strcspn(host, "?#"); /* the query may hold a token */
         if (host + rest > text + size)
             rest = (int) (text + size - host);
         if (read_host(host, length, row->port, ret_address) < 0 ||
@@ -106,7 +106,7 @@ static void note_source(struct found *found, const char *source)
                         used > 0 ? ", " : "", source);
 }
 
-/* The one index: what is said later takes the place of what was said before. */
+/* Sets the main index; a later one replaces it. */
 static void set_main(struct found *found, const char *text, const char *source)
 {
     struct address address;
@@ -120,7 +120,7 @@ static void set_main(struct found *found, const char *text, const char *source)
     note_source(found, source);
 }
 
-/* Adds every address among words that are parted by blanks. */
+/* Adds every address among words separated by blanks. */
 static void add_words(struct found *found, const char *words, const char *source)
 {
     for (words += strspn(words, " \t"); *words; words += strspn(words, " \t")) {
@@ -136,7 +136,8 @@ static void add_words(struct found *found, const char *words, const char *source
 
 typedef void read_line(struct found *found, char *line, const char *file);
 
-/* Lines of a file, without blanks and comments at their ends. Not being there is no failure. */
+/* Reads lines of a file, without blanks and comments at their ends. A missing file is no failure.
+ */
 static void read_lines(struct found *found, const char *file, read_line *read)
 {
     char line[LINE_MAX];
@@ -161,7 +162,7 @@ static void read_at_home(struct found *found, const char *name, read_line *read)
         read_lines(found, path, read);
 }
 
-/* The value behind `key =`, NULL if the line has another key. */
+/* The value after `key =`, NULL if the line has another key. */
 static char *value_of(char *line, const char *key)
 {
     size_t size = strlen(key);
@@ -171,7 +172,7 @@ static char *value_of(char *line, const char *key)
     return *line == '=' ? line + 1 : NULL;
 }
 
-/* Further indexes may stand on lines of their own that begin with a blank. */
+/* Further indexes may follow on lines that begin with a blank. */
 static void read_pip_line(struct found *found, char *line, const char *file)
 {
     static bool is_list; /* one thread */
@@ -252,7 +253,7 @@ static void find_apt(struct found *found)
     }
 }
 
-/* Words with blanks between them, as far as a variable has room; nothing if there are none. */
+/* Writes a variable: words separated by blanks, as many as fit; nothing if there are none. */
 static void write_words(FILE *out, const char *name, const char *const *words, unsigned count)
 {
     size_t room = POLICY_VARIABLE_VALUE_SIZE;
@@ -284,9 +285,9 @@ static void write_pip_variables(FILE *out, const struct found *found)
                  out);
 }
 
-/* In the background npm runs as many scripts at once as Node.js finds processors in /proc/stat,
- * which a sandbox does not have: templates say how many there are, others' may not, and then npm
- * runs none and ends in the middle of its work. */
+/* npm runs as many scripts at once in the background as Node.js finds processors in /proc/stat,
+ * which is missing in a sandbox. Templates of glovebox give Node.js the number; in others npm would
+ * run no script, and end before its work is done. So scripts run in the foreground. */
 static void write_npm_variables(FILE *out, const struct found *found)
 {
     (void) fprintf(out, "  npm_config_registry: \"%s\"\n", found->list[0].text);
@@ -299,7 +300,7 @@ static const struct host_set {
     const char *name;
     void (*find)(struct found *found);
     void (*write_variables)(FILE *out, const struct found *found); /* NULL: it has none */
-    bool has_other_hosts; /* the files of the public registry are elsewhere */
+    bool has_other_hosts; /* the public registry has its files on other hosts */
 } host_sets[] = {
     { "pip", find_pip, write_pip_variables, true },
     { "npm", find_npm, write_npm_variables, false },
@@ -315,7 +316,7 @@ static bool is_said(const struct found *found, unsigned index)
     return false;
 }
 
-/* "localhost" is the host's own, wherever it is said. */
+/* An IP address needs a rule for a network; "localhost" is that of the host, 127.0.0.1. */
 static void write_rule(FILE *out, const struct address *address)
 {
     bool is_own = strcmp(address->host, "localhost") == 0;
@@ -336,8 +337,8 @@ static bool is_configured(const struct found *found, const struct network_rule *
     return false;
 }
 
-/* A public registry may be more than the host that the client is configured for: the index of pip
- * has its files on another one. A mirror opens nothing of it. */
+/* Adds the other hosts of a public registry: the index of pip has its files on another host. Not if
+ * a mirror is configured instead. */
 static void write_public_rest(FILE *out, const struct host_set *set, const struct found *found)
 {
     static struct network_set shipped; /* too large for a stack */
@@ -375,7 +376,7 @@ static void write_set(FILE *out, const struct host_set *set, const struct found 
     set->write_variables(out, found);
 }
 
-/* Whole or not at all: gloveboxd may be reading it. */
+/* Replaces the file by rename(2), since gloveboxd may read it at the same time. */
 static int replace_file(const char *path, const struct host_set *set, const struct found *found,
                         error *err)
 {

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The first folder on the way that is not open to all. False if there is none. */
+/* Finds the first folder of a path that not all users can enter. False if there is none. */
 static bool find_closed(const char *path, char *ret_folder, size_t size)
 {
     for (const char *slash = path; slash; slash = strchr(slash + 1, '/')) {

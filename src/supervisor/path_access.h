@@ -1,4 +1,4 @@
-/* path_access.h - can another user come to a folder of ours? */
+/* path_access.h - can another user reach a folder? */
 #pragma once
 
 #include "base/error.h"
@@ -6,11 +6,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-bool daemon_cannot_read(const char *path); /* gloveboxd is another user where root starts it */
+bool daemon_cannot_read(const char *path); /* started by root, gloveboxd is another user */
 
-/* Asks the kernel, in a child that has taken the user's id: modes and access lists count alike.
- * Root may ask; a user who may not take the id, and a folder that is not there, is not refused
- * here.
+/* Asks the kernel, in a child with that user id, so that access lists count as well as modes. Does
+ * not fail if this process may not take the id, or if the folder does not exist.
  *
  *   Fails  ERR_UNAVAILABLE  a folder above keeps the user out; the text names it and what to do */
 int check_reach(const char *folder, uid_t id, error *err);

@@ -1,4 +1,4 @@
-/* sd_notify.c - two protocols of a few lines each, without a library for them. */
+/* sd_notify.c - two short protocols, so that no library is needed for them. */
 #include "supervisor/sd_notify.h"
 
 #include "base/cleanup.h"

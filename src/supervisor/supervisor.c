@@ -1,4 +1,4 @@
-/* supervisor.c - the parent of the pair: one poll() over two processes and the signals.
+/* supervisor.c - the parent of gloveboxd and the spawner: one poll(2) for both and for signals.
  *
  *   started --one of them ends--> ending the other --> (early: waiting 0.1 to 1.6 s) --> started
  *      |
@@ -33,38 +33,38 @@ enum {
     FIRST_PAUSE_MS = 100,
     HELPER_PAUSE_MS = 1000,
     LONGEST_PAUSE_MS = 1600,
-    STEADY_MS = 10000, /* who lived that long starts again at once */
+    STEADY_MS = 10000, /* programs that ran for this long are started again at once */
     EARLY_DEATHS_MAX = 5,
     DRAIN_MS = 60000,
     LOOK_MS = 3600000,
     RELOAD_MS = 5000,
     RESTART_TEXT = 512,
-    WATCH_MS = 5000,   /* how often it is looked whether gloveboxd has said that it is alive */
-    SILENT_MS = 30000, /* and how long it may not (daemon/liveness.h) */
-    ROOM_MIN = 8 * 1024 * 1024, /* below it a daemon that does not start may lack room */
+    WATCH_MS = 5000,            /* how often to check that gloveboxd has sent a sign of life */
+    SILENT_MS = 30000,          /* how long it may send none (daemon/liveness.h) */
+    ROOM_MIN = 8 * 1024 * 1024, /* with less, a full disk may be why the daemon does not start */
 };
 
 struct supervisor {
     const struct supervised *service;
-    char daemon_settings[SETTINGS_TEXT_MAX]; /* the last that were taken */
-    const char *path;                        /* of our own socket; NULL: not ours, or removed */
+    char daemon_settings[SETTINGS_TEXT_MAX]; /* the last that gloveboxd accepted */
+    const char *path;                        /* of our own socket; NULL: none, or removed */
     int control; /* our end of the socket to gloveboxd; -1: it does not run */
     struct launch_plan plan;
     struct launch launch;
     int signals;
     bool leaving;
     int early_deaths;
-    bool has_served; /* gloveboxd was ready once: what ends it now is not how it was started */
+    bool has_served; /* gloveboxd was ready once, so its start is not why it ends now */
     int64_t pause_ms;
     struct {
         int64_t tried_ms; /* the last time that it was started again; 0: never */
-        deadline next;    /* as long as it is away: not before */
+        deadline next;    /* while it does not run: when to try again */
         bool has_failed;  /* a restart failed since it ended, and that was logged */
     } returns[HELPERS];
     struct measuring measuring;
     const char *misconfigured; /* the program that is; NULL: none */
-    bool has_spoken;           /* gloveboxd, in this life */
-    int64_t silent_ms;         /* since it has */
+    bool has_spoken;           /* this gloveboxd has sent a sign of life */
+    int64_t silent_ms;         /* time since the last one */
 };
 
 static void say(const char *what)
@@ -72,7 +72,7 @@ static void say(const char *what)
     (void) fprintf(stderr, "glovebox serve: %s\n", what);
 }
 
-/* What gloveboxd says: "ready", or how a reload went. Gives  false if it says nothing. */
+/* Reads a message of gloveboxd: "ready", or the result of a reload. False: there is none. */
 static bool hear_daemon(const struct supervisor *supervisor, char *text, size_t size)
 {
     ssize_t got = recv(supervisor->control, text, size - 1, MSG_DONTWAIT);
@@ -80,8 +80,8 @@ static bool hear_daemon(const struct supervisor *supervisor, char *text, size_t 
     return got > 0;
 }
 
-/* Asks gloveboxd to take settings and to read its policies again; it says in its log what it did.
- * Returns whether it took them. */
+/* Sends gloveboxd new settings, and has it read its policies again; it logs the result. Returns
+ * whether it accepted the settings. */
 static bool offer_settings(const struct supervisor *supervisor, const char *text)
 {
     char answer[64];
@@ -100,8 +100,8 @@ static bool offer_settings(const struct supervisor *supervisor, const char *text
     return false;
 }
 
-/* Sets that could not be written are those of the last start; policies that name one that is not
- * there say so. */
+/* If the host sets cannot be written, those of the last start stay. A policy that names a missing
+ * set fails with a message. */
 static void write_sets(const struct supervisor *supervisor)
 {
     error err;
@@ -131,14 +131,14 @@ static void reload(struct supervisor *supervisor)
     manager_tell("READY=1");
 }
 
-/* So that callers are refused at once and do not wait for one who leaves. At the sockets of a
+/* Closes the listening sockets, so that new clients are refused at once. At the sockets of a
  * service manager they wait for the next start. */
 static void close_doors(struct supervisor *supervisor)
 {
     if (!supervisor->path)
         return;
     for (size_t i = 0; i < supervisor->plan.listen_count; i++)
-        (void) shutdown(supervisor->plan.listens[i], SHUT_RDWR); /* gloveboxd's copies as well */
+        (void) shutdown(supervisor->plan.listens[i], SHUT_RDWR); /* also for gloveboxd's copies */
     (void) unlink(supervisor->path);
     supervisor->path = NULL;
 }
@@ -152,7 +152,7 @@ static void leave(struct supervisor *supervisor)
     supervisor->leaving = true;
 }
 
-/* A signal came: the first asks gloveboxd to drain, the second ends it. */
+/* The first signal asks gloveboxd to drain, the second ends it. */
 static void take_signal(struct supervisor *supervisor)
 {
     struct signalfd_siginfo info;
@@ -167,9 +167,9 @@ static void take_signal(struct supervisor *supervisor)
     leave(supervisor);
 }
 
-/* Of glovebox-egress runs lose their connections, and nothing else; what listens inside their
- * sandboxes is closed. A second between two tries, so that one that cannot live does not take all
- * the processor. */
+/* Starts a helper again. When glovebox-egress ends, runs only lose their connections, and the
+ * sockets that listen in their sandboxes close. A second between two attempts, so that a helper
+ * that cannot run does not use a whole processor. */
 static void reap_helper(struct supervisor *supervisor, enum helper_id id)
 {
     struct helper *helper = &supervisor->launch.helpers[id];
@@ -211,7 +211,7 @@ static void try_helper(struct supervisor *supervisor, enum helper_id id)
     supervisor->returns[id].next = deadline_in(HELPER_PAUSE_MS);
 }
 
-/* Starts those whose moment has come. Returns how long the others may wait, `max_ms` at most. */
+/* Starts helpers that are due. Returns the time until the next is due, at most `max_ms`. */
 static int return_helpers(struct supervisor *supervisor, int64_t max_ms)
 {
     for (enum helper_id id = 0; id < HELPERS; id++) {
@@ -243,8 +243,8 @@ static void take_word(struct supervisor *supervisor, const char *said)
     supervisor->has_spoken = true;
 }
 
-/* One that hangs is ended, and started again as any that has ended. Only time that we have waited
- * counts: a machine that slept has not heard anything either. */
+/* Kills a gloveboxd that hangs; it is started again like one that has ended. Only time in which
+ * this process has waited counts, not time in which the machine was suspended. */
 static void end_if_silent(struct supervisor *supervisor, int64_t waited_ms)
 {
     if (!supervisor->has_spoken || supervisor->leaving)
@@ -252,12 +252,12 @@ static void end_if_silent(struct supervisor *supervisor, int64_t waited_ms)
     supervisor->silent_ms += waited_ms > WATCH_MS ? WATCH_MS : waited_ms;
     if (supervisor->silent_ms < SILENT_MS)
         return;
-    say("gloveboxd has not done anything for 30 s; ending it");
+    say("gloveboxd gave no sign of life for 30 s; ending it");
     supervisor->has_spoken = false;
     (void) kill(supervisor->launch.daemon, SIGKILL);
 }
 
-/* Waits until one of the two has ended, or `end` has passed. Returns whether one has. */
+/* Waits until one of the two programs has ended, or `end` has passed. Returns whether one has. */
 static bool watch_pair(struct supervisor *supervisor, deadline end)
 {
     const struct helper *helpers = supervisor->launch.helpers;
@@ -277,7 +277,7 @@ static bool watch_pair(struct supervisor *supervisor, deadline end)
         char said[64];
         bool was_leaving = supervisor->leaving;
         if (watched[3].revents && !hear_daemon(supervisor, said, sizeof said)) {
-            close_fd(&supervisor->control); /* it goes */
+            close_fd(&supervisor->control); /* gloveboxd ends */
             supervisor->control = -1;
         } else if (watched[3].revents) {
             take_word(supervisor, said);
@@ -299,7 +299,7 @@ static bool watch_pair(struct supervisor *supervisor, deadline end)
     }
 }
 
-/* One that a library has aborted, or the kernel has ended, could not say so itself. */
+/* Reports a program that a signal has ended, since it could not log that itself. */
 static void say_signal(const char *program, int status)
 {
     int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -309,7 +309,7 @@ static void say_signal(const char *program, int status)
                        name ? name : "?");
 }
 
-/* One life of the pair. Returns -1 if it could not be started. */
+/* Starts both programs and waits until both have ended. Returns -1 if they could not be started. */
 static int live_once(struct supervisor *supervisor, error *err)
 {
     int pair[2];
@@ -329,12 +329,12 @@ static int live_once(struct supervisor *supervisor, error *err)
     bool ended;
     supervisor->silent_ms = 0;
     supervisor->has_spoken = false;
-    manager_tell("WATCHDOG=1"); /* what begins has its time, too */
+    manager_tell("WATCHDOG=1"); /* the start gets its own time */
     do
         ended = watch_pair(supervisor, deadline_in(LOOK_MS));
     while (!ended && !supervisor->leaving);
-    /* The spawner leaves when the daemon is gone; a daemon without a spawner has a moment to tell
-     * its callers that their runs are lost. */
+    /* The spawner ends when the daemon has ended. A daemon without a spawner gets a moment to tell
+     * its clients that their runs are lost. */
     if (supervisor->launch.daemon > 0 && !supervisor->leaving)
         (void) kill(supervisor->launch.daemon, SIGTERM);
     launch_end(&supervisor->launch, deadline_in(supervisor->leaving ? DRAIN_MS : 1000));
@@ -354,7 +354,7 @@ static int live_once(struct supervisor *supervisor, error *err)
     return 0;
 }
 
-/* A daemon that cannot start for want of room starts when there is some. */
+/* Is a full disk why the daemon cannot start? It is then tried again until there is room. */
 static bool disk_is_full(const struct supervisor *supervisor)
 {
     auto_text folder = NULL;
@@ -377,17 +377,17 @@ static int keep_alive(struct supervisor *supervisor, error *err)
         if (is_full)
             say("the disk of the state folder is full; make room there, and it starts by itself");
         if (supervisor->early_deaths >= EARLY_DEATHS_MAX && !supervisor->has_served && !is_full)
-            return fail(
-                err, ERR_UNAVAILABLE,
-                "gloveboxd or glovebox-spawner ended %d times at once; their reason is above",
-                EARLY_DEATHS_MAX);
+            return fail(err, ERR_UNAVAILABLE,
+                        "gloveboxd or glovebox-spawner ended right after the start %d times; the "
+                        "log above says why",
+                        EARLY_DEATHS_MAX);
         say("gloveboxd or glovebox-spawner ended; starting both again");
         struct pollfd watched = { .fd = supervisor->signals, .events = POLLIN };
         if (poll(&watched, 1, (int) supervisor->pause_ms) > 0)
             take_signal(supervisor);
     }
     if (supervisor->misconfigured)
-        return fail(err, ERR_BAD_REQUEST, "%s cannot use what it was given; its reason is above",
+        return fail(err, ERR_BAD_REQUEST, "%s cannot use its settings; the log above says why",
                     supervisor->misconfigured);
     return 0;
 }
@@ -424,7 +424,8 @@ int supervise(const struct supervised *service, error *err)
         return -1;
     supervisor.signals = signals;
     supervisor.path = path;
-    /* Before the launch makes anything in it: a folder that was named by mistake stays as it is. */
+    /* Before anything is made in the state folder: one that was named by mistake stays unchanged.
+     */
     int result = templates_find(supervisor.plan.state, supervisor.plan.first_template, &built, err);
     const char *listen = path ? settings_text(service->settings, SETTING_listen) : NULL;
     if (result == 0)

@@ -91,7 +91,7 @@ def test_none_is_no_address_wherever_it_is_said(glovebox):
     done = glovebox("config", "show", "listen", "--origin", "--config", "g.yaml", env={"GLOVEBOX_LISTEN": "none"})
     assert done.stdout.split() == [b"listen", b'""', b"GLOVEBOX_LISTEN"]
     done = glovebox("serve", "--config", "g.yaml", "--listen", "none", "--socket", "/")
-    assert b"'/' is there and no socket" in done.stderr, "the address was taken"
+    assert b"'/' exists and is no socket" in done.stderr, "the address was taken"
 
 
 def test_one_setting_is_shown_by_its_name(glovebox):

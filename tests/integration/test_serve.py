@@ -313,4 +313,4 @@ def test_a_killed_private_daemon_is_reported(glovebox):
                 os.kill(int(child), signal.SIGKILL)
     _, stderr = process.communicate(timeout=20)
     assert process.returncode == 125
-    assert stderr == b"glovebox: gloveboxd ended without a word; run: glovebox doctor\n"
+    assert stderr == b"glovebox: gloveboxd ended without a message; run: glovebox doctor\n"
