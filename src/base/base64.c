@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-/* One more than what each digit stands for; 0: none. */
+/* The value of each digit plus one; 0: not a digit. */
 static const unsigned char digit_values[256] = {
     ['A'] = 1,  ['B'] = 2,  ['C'] = 3,  ['D'] = 4,  ['E'] = 5,  ['F'] = 6,  ['G'] = 7,  ['H'] = 8,
     ['I'] = 9,  ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14, ['O'] = 15, ['P'] = 16,

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How many characters stand for `size` bytes. */
+/* How many characters encode `size` bytes. */
 static inline size_t base64_size(size_t size)
 {
     return (size + 2) / 3 * 4;
@@ -13,13 +13,13 @@ static inline size_t base64_size(size_t size)
 /* Writes base64_size(size) characters, without a NUL. */
 void base64_encode(const void *data, size_t size, char *ret_text);
 
-/* Checks the whole text and returns how many bytes it stands for; -1 if its length is not a
- * multiple of 4, or a character is wrong: *ret_bad is the offset of the first one. */
+/* Checks the whole text and returns how many bytes it encodes; -1 if its length is not a multiple
+ * of 4, or a character is wrong: *ret_bad is the offset of the first one. */
 int64_t base64_check(const char *text, size_t length, size_t *ret_bad);
 
 /* Decodes the first `size` bytes of a text that has been checked. */
 void base64_read(const char *text, void *ret_data, size_t size);
 
-/* Both at once: ret_data has room for 3/4 of `length`. Returns the bytes written, -1 if it is not
- * base64. */
+/* Checks and decodes. `ret_data` must have room for 3/4 of `length`. Returns the bytes written, -1
+ * if it is not base64. */
 int64_t base64_decode(const char *text, size_t length, void *ret_data);

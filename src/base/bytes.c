@@ -1,4 +1,4 @@
-/* bytes.c - doubling, so that many small additions stay cheap. */
+/* bytes.c - doubles the allocation when it is full, so that many small additions are cheap. */
 #include "base/bytes.h"
 
 #include "base/huge_pages.h"

@@ -1,7 +1,7 @@
 /* bytes.h - bytes that grow at their end.
  *
- * A failed allocation is remembered instead of answered at every call: the user of the whole asks
- * `failed` once. The bytes are not ended by NUL unless bytes_text() is used. */
+ * A failed allocation sets `failed`, so that callers need to check it only once, at the end. The
+ * bytes do not end with NUL unless bytes_text() is used. */
 #pragma once
 
 #include "base/error.h"
@@ -20,17 +20,17 @@ void bytes_add(struct bytes *bytes, const void *data, size_t size);
 void bytes_add_text(struct bytes *bytes, const char *text);
 void bytes_print(struct bytes *bytes, const char *format, ...) PRINTF(2, 3);
 
-/* Makes room for `more` bytes and gives the place; the caller adds to `size` what it has written.
- * NULL if memory is gone. */
+/* Makes room for `more` bytes and returns its address; the caller adds to `size` what it writes.
+ * NULL: out of memory. */
 char *bytes_reserve(struct bytes *bytes, size_t more);
 
-/* Adds all of `more`, which is empty afterwards. What is larger stays where it is. */
+/* Adds all of `more`, which is empty afterwards. The larger of the two is not copied. */
 void bytes_join(struct bytes *bytes, struct bytes *more);
 
-/* Forgets the first `size` bytes. */
+/* Removes the first `size` bytes. */
 void bytes_drop(struct bytes *bytes, size_t size);
 
-/* The bytes as text ended by NUL (which is not counted in `size`); "" if memory is gone. */
+/* The bytes as text that ends with NUL (not counted in `size`); "" if out of memory. */
 const char *bytes_text(struct bytes *bytes);
 
 void bytes_done(struct bytes *bytes);

@@ -1,4 +1,4 @@
-/* cleanup.h - a variable that closes or frees itself when its scope ends. */
+/* cleanup.h - variables that are closed or freed when their scope ends. */
 #pragma once
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static inline void free_text(char **text)
 #define auto_fd   __attribute__((cleanup(close_fd))) int
 #define auto_text __attribute__((cleanup(free_text))) char *
 
-/* Hands the descriptor on: the caller owns what is returned, the variable forgets it. */
+/* Returns the descriptor, which the caller then owns, and sets the variable to -1. */
 static inline int take_fd(int *fd)
 {
     int taken = *fd;
@@ -26,7 +26,7 @@ static inline int take_fd(int *fd)
     return taken;
 }
 
-/* Hands the text on: the caller frees what is returned. */
+/* Returns the text, which the caller then frees, and sets the variable to NULL. */
 static inline char *take_text(char **text)
 {
     char *taken = *text;

@@ -1,4 +1,4 @@
-/* clock.c - reads the two clocks that glovebox knows. */
+/* clock.c - reads CLOCK_BOOTTIME and CLOCK_REALTIME. */
 #include "base/clock.h"
 
 #include <time.h>

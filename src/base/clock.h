@@ -1,10 +1,10 @@
-/* clock.h - moments on a clock that never jumps, and time left until them. */
+/* clock.h - points in time on a clock that is never set, and the time left until them. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A moment. Durations end in _ms or _us; moments are of this type. */
+/* A point in time. Names of durations end in _ms or _us. */
 typedef struct deadline {
     int64_t at_ms; /* CLOCK_BOOTTIME, so that a suspended host does not stretch a run */
 } deadline;

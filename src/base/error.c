@@ -1,4 +1,4 @@
-/* error.c - fills failures in place; a text that is too long loses its end, never its beginning. */
+/* error.c - fills failures in place; a text that is too long is cut at its end. */
 #include "base/error.h"
 #undef fail
 #undef fail_os
@@ -28,7 +28,7 @@ int fail_os(error *err, const char *format, ...)
     int used = vsnprintf(err->text, sizeof err->text, format, values);
     va_end(values);
     if (used >= 0 && (size_t) used < sizeof err->text) {
-        /* strerrordesc_np is safe between fork and exec: no lock is taken, no catalogue loaded. */
+        /* Unlike strerror(3), strerrordesc_np() takes no lock and is safe between fork and exec. */
         (void) snprintf(err->text + used, sizeof err->text - (size_t) used, ": %s",
                         strerrordesc_np(os) ?: "unknown error");
     }

@@ -1,6 +1,7 @@
-/* error.h - one failure, held by value.
+/* error.h - a failure, as a plain struct.
  *
- * No allocation: it works after fork(), when memory is gone, and crosses a socket as it is. */
+ * It needs no allocation, so it works after fork(2) and without memory, and can be sent over a
+ * socket. */
 #pragma once
 
 #include <stdint.h>
@@ -11,7 +12,7 @@
 enum error_code {
     ERR_NONE,
     ERR_SYSTEM,      /* the kernel refused; `os` says why */
-    ERR_PROTOCOL,    /* a peer sent what it may not send */
+    ERR_PROTOCOL,    /* a peer sent an invalid message */
     ERR_BAD_REQUEST, /* the caller's request cannot be understood */
     ERR_LIMIT,       /* a limit is out of bounds, or above the policy's maximum */
     ERR_POLICY,      /* the policy forbids it */
@@ -20,21 +21,21 @@ enum error_code {
     ERR_TOO_LARGE,
     ERR_BUSY,
     ERR_TIMEOUT,
-    ERR_UNAVAILABLE, /* a wall cannot be built, a template is missing: the operator must act */
+    ERR_UNAVAILABLE, /* a wall cannot be built or a template is missing: a task for the operator */
     ERR_UNAUTHORIZED,
     ERR_FORBIDDEN,
     ERR_INTERNAL,
-    /* HTTP's own; 15 is the library's GLB_E_CANCELLED. */
-    ERR_METHOD = 16,    /* the place knows no such method */
-    ERR_NOT_ACCEPTABLE, /* what there is, is not what Accept names */
-    ERR_MEDIA_TYPE,     /* what came is not what is understood */
-    ERR_RANGE,          /* the part lies beyond the whole */
+    /* Errors of HTTP; 15 is GLB_E_CANCELLED of the library. */
+    ERR_METHOD = 16,    /* the route has no such method */
+    ERR_NOT_ACCEPTABLE, /* no form of the answer is accepted */
+    ERR_MEDIA_TYPE,     /* the type of the request's body is not supported */
+    ERR_RANGE,          /* the range lies past the end */
     ERR_HEADER_TOO_LARGE,
     ERR_FULL,           /* bytes or inodes of the sandbox are used up */
-    ERR_UNREACHED,      /* no program listens at the port of a session, or it broke off */
-    ERR_QUOTA,          /* what a key may use of runs or processor time is used up, for now */
+    ERR_UNREACHED,      /* no program listens at the port of a session, or it closed too early */
+    ERR_QUOTA,          /* a key's quota of runs or processor time is used up, for now */
     ERR_NO_PROGRAM,     /* no program of that name is in the sandbox */
-    ERR_NOT_EXECUTABLE, /* it is there, and the kernel does not execute it */
+    ERR_NOT_EXECUTABLE, /* the file exists, but the kernel does not execute it */
     ERR_COUNT
 };
 
@@ -52,10 +53,10 @@ int fail(error *err, enum error_code code, const char *format, ...) PRINTF(3, 4)
 int fail_os(error *err, const char *format, ...) PRINTF(2, 3); /* reads errno */
 int under(error *err, const char *format, ...) PRINTF(2, 3);   /* puts context before it */
 
-/* A service ends so if what it was given cannot be used: to start it again would not help. */
+/* Exit status of a service whose settings are wrong, so that a restart would not help. */
 enum { EXIT_MISCONFIGURED = 78 };
 
-/* Analyzers look at one file at a time, and would follow what happens where a failure is none. */
+/* Analyzers see one file at a time, and would assume that these functions may return 0. */
 #ifdef __clang_analyzer__
 #define fail(...)    ((void) fail(__VA_ARGS__), -1)
 #define fail_os(...) ((void) fail_os(__VA_ARGS__), -1)

@@ -1,7 +1,7 @@
-/* hex.h - a hexadecimal digit, as texts of other people have it: in capitals or not. */
+/* hex.h - reads a hexadecimal digit, in lower or upper case. */
 #pragma once
 
-/* Its value, or -1 if it is none. */
+/* Its value; -1 if it is not one. */
 static inline int hex_digit(char digit)
 {
     if (digit >= '0' && digit <= '9')

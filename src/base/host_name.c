@@ -14,7 +14,7 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* "10", "010", "0xA": what a lenient resolver reads as a number makes the whole name an address. */
+/* "10", "010", "0xA": if the last label is a number, resolvers may read the name as an address. */
 static bool label_is_number(const char *label, size_t length)
 {
     if (length > 1 && label[0] == '0' && (label[1] == 'x' || label[1] == 'X'))

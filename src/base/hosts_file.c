@@ -1,4 +1,4 @@
-/* hosts_file.c - see hosts_file.h. A line that is not understood states nothing. */
+/* hosts_file.c - see hosts_file.h. Lines that are not understood are skipped. */
 #include "base/hosts_file.h"
 
 #include "base/host_name.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOSTS_MAX = 1 << 20 /* bytes; what follows is not read */ };
+enum { HOSTS_MAX = 1 << 20 /* bytes; the rest is not read */ };
 
 static const char blanks[] = " \t\r";
 

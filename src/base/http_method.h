@@ -20,5 +20,5 @@ extern const struct http_method_row {
     enum http_method bit;
 } http_methods[HTTP_METHODS];
 
-/* 0 if no row has this name; case counts (RFC 9110, section 9.1). */
+/* The bit of a method, 0 if it is unknown; case-sensitive (RFC 9110, section 9.1). */
 uint32_t http_method_bit(const char *name, size_t size);

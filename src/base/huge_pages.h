@@ -1,7 +1,7 @@
-/* huge_pages.h - memory that is about to be filled, megabytes of it, in pages of 2 MiB.
+/* huge_pages.h - asks for pages of 2 MiB for megabytes of memory that are about to be filled.
  *
- * Of a result of 8 MiB two fifths of the work were page faults, 512 for each 2 MiB. Where the
- * kernel gives no such pages nothing changes. */
+ * For a result of 8 MiB, page faults took two fifths of the time, 512 for each 2 MiB. Where the
+ * kernel has no huge pages this has no effect. */
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* io_uring.c - a filter of one rule; the list of what a program may call comes after it
- * (seccomp(2): of several filters the strictest counts). */
+/* io_uring.c - a filter with one rule. The program's own filter is installed later (seccomp(2): of
+ * several filters, the strictest result counts). */
 #include "base/io_uring.h"
 
 #include "base/table.h"
@@ -22,6 +22,6 @@ int refuse_io_uring(error *err)
     const struct sock_fprog program = { .len = COUNT_OF(rules), .filter = rules };
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) < 0)
-        return fail_os(err, "keep the event loop from io_uring");
+        return fail_os(err, "install the filter against io_uring");
     return 0;
 }

@@ -1,9 +1,9 @@
-/* list.h - lists by pointers to the next. */
+/* list.h - singly linked lists. */
 #pragma once
 
 #include <stdbool.h>
 
-/* Takes an item out of the list that begins with `first`. Gives  whether it was in it. */
+/* Removes an item from the list that begins with `first`. Gives  whether it was in the list. */
 #define list_remove(first, item, next)     \
     __extension__({                        \
         __typeof__(first) *at_ = &(first); \

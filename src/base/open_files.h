@@ -1,19 +1,18 @@
-/* open_files.h - how many descriptors this process may have, and which parts may take them. */
+/* open_files.h - how many descriptors this process may have, and how many for which use. */
 #pragma once
 
 #include <stdbool.h>
 
-/* Raises the limit to the one that may not be passed, RLIMIT_NOFILE of setrlimit(2).
- * Returns  how many there may be now. */
+/* Raises the soft limit to the hard limit, RLIMIT_NOFILE of setrlimit(2). Returns the new limit. */
 unsigned long open_files_raise(void);
 
 enum { OPEN_FILES_CONNECTIONS_MAX = 2048 };
 
-/* Of `max` descriptors, how many connections of clients may take: half of what the process does not
- * need itself. */
+/* How many of `max` descriptors connections of clients may use: half of those that the process does
+ * not need itself. */
 unsigned open_files_for_connections(unsigned long max);
 
-/* Whether a sandbox may keep the descriptor `fd`, so that connections and files which are opened
- * for a moment, those of the log first of all, find others: the kernel hands out the lowest free
- * number, so one this close to the limit means that hardly any other is left. */
+/* May a sandbox keep the descriptor `fd`? Not if few are left, so that connections and files, first
+ * of all those of the log, can still be opened. The kernel gives out the lowest free number, so a
+ * high one means that few are left. */
 bool open_files_leave_room(unsigned long max, int fd);

@@ -37,7 +37,7 @@ int packet_send(int socket, uint32_t kind, const void *body, size_t size, const 
     ssize_t sent;
     do
         sent = sendmsg(socket, &message, MSG_NOSIGNAL);
-    while (sent < 0 && (errno == EINTR || errno == ECONNRESET)); /* the end itself comes next */
+    while (sent < 0 && (errno == EINTR || errno == ECONNRESET)); /* then EPIPE: see below */
     return sent < 0 ? fail_os(err, "send message %u", kind) : 0;
 }
 
@@ -79,14 +79,14 @@ int packet_receive(int socket, struct packet *packet, error *err)
                               .msg_control = control.space,
                               .msg_controllen = sizeof control.space };
 
-    /* A peer that ends and leaves something unread resets the connection, and the kernel says that
-     * once, before what the peer had said last (unix(7) sockets, sk_err). */
+    /* If the peer closes with unread messages, the kernel reports ECONNRESET once, before the last
+     * messages of the peer can be read (sk_err of the socket). */
     ssize_t got;
     do
         got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     while (got < 0 && (errno == EINTR || errno == ECONNRESET));
     if (got < 0 && (errno == EAGAIN || errno == ENOMEM || errno == ENOBUFS))
-        return PACKET_NONE; /* of memory that the kernel lacked: it stays where it is */
+        return PACKET_NONE; /* the kernel lacked memory: the message stays in the socket */
     if (got < 0)
         return fail_os(err, "receive a message");
     if (got == 0)
@@ -100,7 +100,7 @@ int packet_receive(int socket, struct packet *packet, error *err)
     if (is_cut || is_malformed)
         packet_done(packet);
     if (is_malformed)
-        return fail(err, ERR_PROTOCOL, "a message of %zd bytes is cut short or overfull", got);
+        return fail(err, ERR_PROTOCOL, "a message of %zd bytes is truncated or too large", got);
     packet->size = (size_t) got - sizeof packet->kind;
     return is_cut ? PACKET_CUT : PACKET_CAME;
 }

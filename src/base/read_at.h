@@ -1,11 +1,11 @@
-/* read_at.h - what stands in a file, also where a signal or the file system gives it in pieces. */
+/* read_at.h - reads from a file, also if a signal or the file system makes reads partial. */
 #pragma once
 
 #include <errno.h>
 #include <unistd.h>
 
-/* Reads until `size` bytes have come or the file has ended. Returns how many came; -1 with errno,
- * and then nothing is known of what the file holds. */
+/* Reads until `size` bytes have come or the file has ended. Returns how many came; -1 with errno.
+ */
 static inline ssize_t read_at(int fd, void *to, size_t size, off_t from)
 {
     size_t got = 0;

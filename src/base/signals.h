@@ -1,4 +1,4 @@
-/* signals.h - signals that mean nothing to a service, and end a program unless ignored. */
+/* signals.h - ignores signals that a service does not use, and that would end it by default. */
 #pragma once
 
 #include <signal.h>
@@ -9,7 +9,7 @@ static inline void signal_passes(int number)
     (void) number;
 }
 
-/* A handler and not SIG_IGN, which programs that are started would inherit. */
+/* With a handler, not SIG_IGN, which child programs would inherit. */
 static inline void signals_outlive(void)
 {
     static const int numbers[] = { SIGUSR1, SIGUSR2, SIGALRM, SIGPIPE };

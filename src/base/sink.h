@@ -6,13 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A place for bytes: first a counter, then a socket. The body of a request is written twice by the
- * same function, so that its length is known before it is sent and it is never held in memory. */
+/* Counts bytes, or sends them to a socket. The same function writes a request's body twice, first
+ * to count its length, then to send it, so that the body is never held in memory. */
 struct sink {
     int fd;         /* -1: only count */
     uint64_t total; /* bytes written so far */
     size_t used;
-    int failed; /* errno of the first failure; what follows is dropped */
+    int failed; /* errno of the first failure; later bytes are dropped */
     char buffer[8192];
 };
 

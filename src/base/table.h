@@ -1,4 +1,4 @@
-/* table.h - walking over tables of fixed length. */
+/* table.h - loops over arrays of fixed length. */
 #pragma once
 
 #define COUNT_OF(table) (sizeof(table) / sizeof(*(table)))

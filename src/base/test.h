@@ -1,5 +1,5 @@
-/* test.h - a thin layer over cmocka: a test is a table of facts, and every fact that does not hold
- * prints itself. Only x_test.c files include it.
+/* test.h - macros over cmocka: a test checks a table of facts, and prints every one that is false.
+ * Only x_test.c files include it.
  *
  *     TEST(sizes_are_read_with_their_unit) { … expect(result == 0, "'%s' gave %d", text, result); }
  *     TESTS(CASE(sizes_are_read_with_their_unit), CASE(…)) */
@@ -33,7 +33,7 @@ PRINTF(3, 4) static inline void fact_failed(const char *file, int line, const ch
     failed_facts++;
 }
 
-/* cmocka leaves by longjmp; analyzers do not know it. */
+/* _fail() of cmocka does not return (longjmp); abort() tells analyzers so. */
 _Noreturn static inline void end_test(const char *file, int line)
 {
     _fail(file, line);
@@ -42,7 +42,7 @@ _Noreturn static inline void end_test(const char *file, int line)
 
 #define expect(fact, ...) ((fact) ? (void) 0 : fact_failed(__FILE__, __LINE__, __VA_ARGS__))
 
-/* A fact without which the rest of the test makes no sense. */
+/* Ends the test if the fact is false. */
 #define require(fact, ...)                                \
     do {                                                  \
         if (!(fact)) {                                    \

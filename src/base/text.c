@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* Is it a control character, of the first set or of the second? Tab and line feed are none. */
+/* Is it a control character, C0 or C1? Tab and line feed do not count. */
 static bool is_control(uint32_t point)
 {
     return (point < 0x20 && point != '\t' && point != '\n') || (point >= 0x7f && point < 0xa0);
@@ -34,7 +34,7 @@ int text_head(const char *text, int max)
     size_t length = strnlen(text, (size_t) max + 1);
     if (length <= (size_t) max)
         return (int) length;
-    /* A character has at most three bytes behind its first. */
+    /* A character has at most three bytes after its first. */
     int head = max;
     while (head > 0 && max - head < 3 && (text[head] & 0xc0) == 0x80)
         head--;

@@ -1,19 +1,18 @@
-/* text.h - is it text? UTF-8 without control characters, as far as people will look at it. */
+/* text.h - checks text that people will see: UTF-8 without control characters. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
-/* Finds the first byte that does not belong into a text: not UTF-8 (overlong forms and surrogates
- * are none), or a control character other than tab and line feed. Returns its offset, `length` if
- * all is well. */
+/* Finds the first byte that is not UTF-8 (nor are overlong forms and surrogates), or a control
+ * character other than tab and line feed. Returns its offset, `length` if there is none. */
 size_t text_find_unclean(const char *text, size_t length);
 
 /* The offset of the first byte that is not UTF-8, or is NUL; `length` if there is none. */
 size_t text_find_undecodable(const char *text, size_t length);
 
-/* The first bytes of `text`, at most `most`, that do not end inside a character; for "%.*s". */
+/* How many bytes of `text`, at most `max`, end at the end of a character; for "%.*s". */
 int text_head(const char *text, int max);
 
 static inline bool text_begins(const char *text, const char *with)
@@ -21,5 +20,5 @@ static inline bool text_begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-const char *text_last_name(const char *path);   /* behind its last slash */
+const char *text_last_name(const char *path);   /* after its last slash */
 const char *environment_text(const char *name); /* NULL: it is not set, or empty */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* First byte from..to, how long it is, and what the second byte may be. */
+/* Range of the first byte, length, and range of the second byte. */
 static const struct form {
     unsigned char from, to;
     unsigned char length;
@@ -46,7 +46,7 @@ size_t utf8_valid_size(const void *text, size_t size)
     size_t left = size;
     while (left > 0) {
         uint64_t eight;
-        if (left >= sizeof eight) { /* most text is ASCII: eight characters at a look */
+        if (left >= sizeof eight) { /* most text is ASCII: check eight characters at once */
             memcpy(&eight, at, sizeof eight);
             if ((eight & UINT64_C(0x8080808080808080)) == 0) {
                 at += sizeof eight;
@@ -75,8 +75,8 @@ size_t utf8_cut_at_end(const void *text, size_t size)
     return 0;
 }
 
-/* From the names of Unicode's general categories Cc, Cf and what else has no shape: fillers, which
- * are letters to Python and JavaScript, and blanks that are none. */
+/* Unicode's general categories Cc and Cf, and other characters without a shape: fillers, which are
+ * letters to Python and JavaScript, and characters that look like blanks. */
 static const struct span {
     uint32_t first, last;
 } hidden[] = {

@@ -1,4 +1,4 @@
-/* utf8.h - is it UTF-8? Programs in sandboxes write whatever they like. */
+/* utf8.h - checks for UTF-8, since programs in sandboxes can write any bytes. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,8 +7,8 @@
 
 enum { UTF8_INVALID = 0, UTF8_CUT = -1 };
 
-/* Bytes of the one character at `text` (1 to 4); UTF8_INVALID if it is none; UTF8_CUT if `size`
- * ends in the middle of what may still become one. */
+/* The length of the character at `text` (1 to 4 bytes); UTF8_INVALID if there is none; UTF8_CUT if
+ * `size` ends within a character. */
 int utf8_character(const unsigned char *text, size_t size);
 
 /* How many bytes from the beginning are UTF-8 (surrogates and overlong forms are not). */
@@ -19,15 +19,15 @@ static inline bool utf8_is_valid(const void *text, size_t size)
     return utf8_valid_size(text, size) == size;
 }
 
-/* How many bytes at the end are the beginning of a character that has not come whole: 0 to 3. */
+/* How many bytes at the end are the beginning of an incomplete character: 0 to 3. */
 size_t utf8_cut_at_end(const void *text, size_t size);
 
-/* What the character of `size` bytes at `text` is. */
+/* The code point of the character of `size` bytes at `text`. */
 uint32_t utf8_code_point(const unsigned char *text, int size);
 
 /* Writes a code point. Returns its bytes, 1 to 4. */
 size_t utf8_encode(uint32_t point, char ret_text[4]);
 
-/* Does it show as something else, or not at all? Controls (not tab and line feed), marks that
- * reorder text, blanks without width, variation selectors, tags. */
+/* Is the character invisible, or does it change how others are shown? Controls (not tab and line
+ * feed), marks that reorder text, blanks without width, variation selectors, tags. */
 bool utf8_is_hidden(uint32_t point);

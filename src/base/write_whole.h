@@ -1,5 +1,5 @@
-/* write_whole.h - all bytes to a file that takes a part at a time: a disk that is nearly full does,
- * and what it says to the rest is the cause. */
+/* write_whole.h - writes all bytes to a file. On a nearly full disk write(2) may write only a part;
+ * the next call then fails with the cause. */
 #pragma once
 
 #include <errno.h>

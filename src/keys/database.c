@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* SQLite makes names absolute and resolves links. Ours is named through a descriptor or "." because
- * the folders above it may be closed to the daemon's user: it stays as it is. */
+/* SQLite makes paths absolute and resolves links. Here the path must stay unchanged: it leads
+ * through a descriptor or ".", since the daemon's user may not be able to enter the folders above.
+ */
 static int name_as_it_is(sqlite3_vfs *files, const char *name, int size, char *ret_name)
 {
     (void) files;
@@ -35,7 +36,7 @@ int database_failed(const struct database *database, const char *what, error *er
                 is_full ? "; make room on the disk of the state folder" : "");
 }
 
-/* Before SQLite has locks, which any close() of this file would end: fcntl(2). */
+/* Before SQLite locks the file: any close(2) of it in this process ends such locks (fcntl(2)). */
 static int make_file(const char *path, error *err)
 {
     int made = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -1,4 +1,4 @@
-/* key.c - the text of a key, and the words of its scopes. */
+/* key.c - the text of a key, and the names of its scopes. */
 #include "keys/key.h"
 
 #include <sodium.h>

@@ -1,10 +1,10 @@
-/* key.h - an API key: a public id, 256 random bits, and what it is good for.
+/* key.h - an API key: a public id, 256 random bits, and what it allows.
  *
  *     glb_5f0c9a2b7d1e4f60_hV3…  (the id finds the row, the rest is the secret)
  *
- * A key is shown once. What is kept is a keyed hash of the secret: with 256 random bits there is
- * nothing to guess, so a slow password hash would protect nothing, and would let any client that
- * sends wrong keys keep a processor busy. */
+ * A key is shown once. Only a keyed hash of its secret is stored. 256 random bits cannot be
+ * guessed, so a slow password hash would add nothing, and clients could use up processor time by
+ * sending wrong keys. */
 #pragma once
 
 #include "base/error.h"
@@ -34,21 +34,21 @@ enum {
     SCOPE_EVERY = (1 << SCOPES) - 1
 };
 
-/* Numbers that are 0 are not given: the daemon's own defaults hold. */
+/* A limit of 0 means the daemon's default. */
 struct api_key {
     char id[API_KEY_ID_SIZE];
     char name[API_KEY_NAME_SIZE];
-    char tenant[API_KEY_NAME_SIZE]; /* whose runs and files it sees; its own id if none was given */
+    char tenant[API_KEY_NAME_SIZE]; /* whose runs and files it sees; by default the key's id */
     uint32_t scopes;                /* SCOPE_… */
     char policies[API_KEY_POLICIES_SIZE]; /* "data,minimal"; "": every one */
     int64_t created_s, expires_s;         /* since 1970; expires_s 0: never */
-    int64_t revoked_s;                    /* 0: it is good */
+    int64_t revoked_s;                    /* 0: not revoked */
     uint32_t concurrency;                 /* runs at once */
     uint32_t runs_per_minute;
     uint32_t cpu_seconds_per_day;
 };
 
-/* "run,sessions" to bits and back. Fails  ERR_BAD_REQUEST  naming the word and those that exist. */
+/* Convert "run,sessions" to bits and back. Fails  ERR_BAD_REQUEST  an unknown name. */
 int scopes_read(const char *text, uint32_t *ret_scopes, error *err);
 void scopes_print(uint32_t scopes, char *text, size_t size);
 const char *scope_name(enum scope_bit bit);
@@ -56,10 +56,10 @@ const char *scope_name(enum scope_bit bit);
 /* Is this name one of "a,b,c"? An empty list allows every name. */
 bool key_allows_policy(const struct api_key *key, const char *policy);
 
-/* Writes the text that its owner is shown. */
+/* Writes the text that the owner gets. */
 void key_print(const char *id, const unsigned char secret[API_KEY_SECRET_SIZE],
                char ret_text[API_KEY_TEXT_SIZE]);
 
-/* Takes a text apart. False for anything that key_print() would not have written. */
+/* Parses a text. False for anything that key_print() would not have written. */
 bool key_parse(const char *text, char ret_id[API_KEY_ID_SIZE],
                unsigned char ret_secret[API_KEY_SECRET_SIZE]);

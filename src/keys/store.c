@@ -1,4 +1,4 @@
-/* store.c - two tables in SQLite. Every statement is in the list below; there is no other. */
+/* store.c - two tables in SQLite. All statements are in the list below. */
 #include "keys/store.h"
 
 #include "base/cleanup.h"
@@ -55,7 +55,7 @@ struct key_store {
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* The process that makes it first decides; all others read what it made. */
+/* The first process makes the file; all others read it. */
 static int load_secret(struct key_store *store, const char *folder, error *err)
 {
     char path[PATH_MAX], fresh[PATH_MAX + 16];
@@ -150,7 +150,7 @@ static void hash_secret(const struct key_store *store, const char *id,
     (void) crypto_generichash_final(&state, ret_hash, API_KEY_HASH_SIZE);
 }
 
-/* A new secret for this id: its text for the owner, its hash for the table. */
+/* Makes a new secret for this id: the text for the owner, and the hash for the table. */
 static void make_secret(const struct key_store *store, const char *id, char text[API_KEY_TEXT_SIZE],
                         unsigned char hash[API_KEY_HASH_SIZE])
 {
@@ -231,7 +231,7 @@ int key_store_list(struct key_store *store, int (*each)(void *context, const str
                : 0;
 }
 
-/* Nothing was changed: because it is not there, or because it is revoked? */
+/* No row was changed: does the key not exist, or is it revoked? */
 static int explain_nothing(struct key_store *store, const char *id, error *err)
 {
     sqlite3_stmt *statement = database_begin(&store->database, FIND);

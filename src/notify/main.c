@@ -48,7 +48,7 @@ static int read_arguments(int count, char **words, struct arguments *ret_argumen
     if (arguments_read(count, words, known, COUNT_OF(known), err) < 0)
         return -1;
     if (arguments.daemon < 3)
-        return fail(err, ERR_BAD_REQUEST, "is started by glovebox serve, not by hand");
+        return fail(err, ERR_BAD_REQUEST, "only glovebox serve can start this program");
     *ret_arguments = arguments;
     return 0;
 }

@@ -30,6 +30,6 @@ int arguments_read(int count, char **words, const struct argument *known, size_t
         if (read_one(known, known_count, words[i], words[i + 1], err) < 0)
             return -1;
     if (count % 2 == 0)
-        return fail(err, ERR_BAD_REQUEST, "is started by glovebox serve, not by hand");
+        return fail(err, ERR_BAD_REQUEST, "only glovebox serve can start this program");
     return 0;
 }

@@ -1,5 +1,5 @@
-/* confine.c - sockets and a loop, no file, no program, no other process: a program that connects
- * outwards has nothing that would be worth taking out. */
+/* confine.c - allows only what sockets and an event loop need: no file, no program, no other
+ * process. So an attacker who takes over a program that connects outwards finds little there. */
 #include "outbound/confine.h"
 
 #include "base/table.h"
@@ -22,7 +22,7 @@ static const char *const allowed[] = {
     /* clang-format on */
 };
 
-/* Test builds only: the sanitizer's own calls are many. */
+/* Test builds only: sanitizers make many other calls. */
 #if defined(__SANITIZE_ADDRESS__) || defined(FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION)
 static const bool is_sanitized = true;
 #else
@@ -34,7 +34,7 @@ int confine_outside(error *err)
     if (is_sanitized)
         return 0;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-        return fail_os(err, "give up new privileges");
+        return fail_os(err, "set no_new_privs");
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(1 /* EPERM */));
     if (!filter)
         return fail(err, ERR_UNAVAILABLE, "make the filter: no memory");

@@ -1,8 +1,8 @@
-/* confine.h - the wall of the programs that reach outside. */
+/* confine.h - the system call filter of programs that connect outwards. */
 #pragma once
 
 #include "base/error.h"
 
-/* From here on this process uses the sockets that it has and makes others; it opens no file and
- * starts nothing. Fails  ERR_UNAVAILABLE. */
+/* From here on this process can use and make sockets, but cannot open files or start programs.
+ * Fails  ERR_UNAVAILABLE. */
 int confine_outside(error *err);

@@ -100,7 +100,8 @@ static int read_trusted(int ca_file, void **ret_store, error *err)
         return fail(err, ERR_SYSTEM, "no memory for certificates");
     if (ca_file < 0) {
         (void) X509_STORE_load_file(store, "/etc/ssl/certs/ca-certificates.crt");
-        *ret_store = store; /* a host without any trusts none: NO_TRUST says so */
+        *ret_store =
+            store; /* a host without certificates trusts none: requests end with NO_TRUST */
         return 0;
     }
     BIO *file = BIO_new_fd(ca_file, BIO_NOCLOSE);
@@ -137,8 +138,8 @@ int transfers_open(uv_loop_t *loop, int ca_file, transfer_ended *ended,
     return 0;
 }
 
-/* "host:port:address,address": libcurl asks no resolver. Of a host that is an IPv6 address it would
- * not understand the line, and needs none. */
+/* Makes "host:port:address,address", so that libcurl asks no resolver. NULL for a host that is an
+ * IPv6 address: libcurl needs no such line then, and would not understand it. */
 static struct curl_slist *list_addresses(const struct transfer_place *place)
 {
     char line[HOST_NAME_SIZE + 16 + 16 * (ADDRESS_TEXT + 3)];
@@ -152,7 +153,7 @@ static struct curl_slist *list_addresses(const struct transfer_place *place)
     return curl_slist_append(NULL, line);
 }
 
-/* The last word on where it goes: an address that was checked, and no other. */
+/* Called by libcurl before it connects: allows only an address that was checked. */
 static curl_socket_t open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
 {
     const struct transfer_place *place = context;

@@ -1,5 +1,5 @@
-/* http_transfers.h - HTTP of libcurl on the loop: to addresses that were looked up and checked
- * before, with certificates that were read at the start. One thread. */
+/* http_transfers.h - HTTP by libcurl on the event loop: to addresses that were looked up and
+ * checked before, with certificates that were read at the start. One thread. */
 #pragma once
 
 #include "base/error.h"
@@ -13,23 +13,23 @@ struct transfers;
 /* A transfer is over; the handle is still the caller's. */
 typedef void transfer_ended(void *context, CURLcode result);
 
-/* Before the program confines itself: what is read of files is read here. `ca_file` is an open file
- * of certificates (PEM), -1 for those that this host trusts.
+/* Call it before confine_outside(), since it reads files. `ca_file` is an open file of certificates
+ * (PEM), -1 for those that this host trusts.
  * Fails  ERR_BAD_REQUEST  it holds no certificate; ERR_SYSTEM */
 int transfers_open(uv_loop_t *loop, int ca_file, transfer_ended *ended,
                    struct transfers **ret_transfers, error *err);
 
-/* Where a transfer goes: no resolver is asked for the name, and no other address connected to. */
+/* Where a transfer goes: it asks no resolver, and connects to no other address. */
 struct transfer_place {
     const char *host;
     uint16_t port;
-    const struct in6_addr *addresses; /* borrowed for as long as the transfer lives */
+    const struct in6_addr *addresses; /* borrowed until the transfer is freed */
     unsigned address_count;
 };
 
-/* A handle that speaks HTTP/1.1 to that place alone: TLS checked, no proxy, no redirect followed.
- * `context` is passed to the callback at its end. Gives *ret_resolved, to be freed after the
- * handle. NULL: no memory. */
+/* Makes a handle for HTTP/1.1 to that place only: TLS checked, no proxy, no redirect followed.
+ * `context` is passed to the callback at its end. Gives *ret_resolved, which the caller frees after
+ * the handle. NULL: no memory. */
 CURL *transfer_new(struct transfers *transfers, const struct transfer_place *place, void *context,
                    struct curl_slist **ret_resolved);
 

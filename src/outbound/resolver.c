@@ -1,6 +1,6 @@
-/* resolver.c - what a name's addresses are outside: c-ares on the loop. It asks the resolvers that
- * the host is configured with and reads no hosts file, whose names are the host's own: only an
- * endpoint's upstream is looked up there (base/hosts_file.h). */
+/* resolver.c - looks up names by c-ares on the event loop. It asks the resolvers that the host is
+ * configured with. It does not read /etc/hosts, whose names are the host's own: only an endpoint's
+ * upstream is looked up there (base/hosts_file.h). */
 #include "outbound/resolver.h"
 
 #include "outbound/socket_watcher.h"
@@ -22,7 +22,7 @@ struct resolver {
 struct lookup {
     resolver_done *done;
     void *context;
-    bool is_done; /* before resolver_ask() could return */
+    bool is_done; /* answered before resolver_ask() has returned */
     bool is_asking;
 };
 
@@ -48,14 +48,14 @@ static void plan_timer(struct resolver *resolver)
     struct timeval room;
     const struct timeval *next = ares_timeout(resolver->channel, NULL, &room);
     if (!next) {
-        (void) uv_timer_stop(&resolver->timer); /* nothing is asked */
+        (void) uv_timer_stop(&resolver->timer); /* no lookup is pending */
         return;
     }
     uint64_t ms = (uint64_t) next->tv_sec * 1000 + (uint64_t) next->tv_usec / 1000 + 1;
     (void) uv_timer_start(&resolver->timer, time_is_up, ms, 0);
 }
 
-/* One that cannot be watched ends with the question's time limit. */
+/* If a socket cannot be watched, its lookup ends by c-ares' time limit. */
 static void socket_changes(void *data, ares_socket_t socket, int reads, int writes)
 {
     struct resolver *resolver = data;
@@ -68,7 +68,7 @@ int resolver_open(uv_loop_t *loop, const char *server, struct resolver **ret_res
     if (!resolver)
         return fail(err, ERR_SYSTEM, "no memory for the resolver");
     static char lookups[] = "b";
-    struct ares_options options = { .flags = ARES_FLAG_NOSEARCH, /* a name is what it says */
+    struct ares_options options = { .flags = ARES_FLAG_NOSEARCH, /* no search domains */
                                     .timeout = 2000,
                                     .tries = 2,
                                     .lookups = lookups,
@@ -160,7 +160,7 @@ bool address_is_own(const struct in6_addr *address)
 {
     struct ifaddrs *list;
     if (getifaddrs(&list) < 0)
-        return true; /* what cannot be known is not risked */
+        return true; /* unknown: assume the worst */
     bool is_own = false;
     for (const struct ifaddrs *entry = list; entry && !is_own; entry = entry->ifa_next) {
         struct in6_addr own;

@@ -1,4 +1,4 @@
-/* resolver.h - what a name's addresses are, outside: c-ares on the loop. One thread. */
+/* resolver.h - looks up the addresses of names by DNS: c-ares on the event loop. One thread. */
 #pragma once
 
 #include "base/error.h"
@@ -16,7 +16,7 @@ typedef void resolver_done(void *context, const struct in6_addr *addresses, unsi
 /* `server` "address:port" or NULL for what the host is configured with. */
 int resolver_open(uv_loop_t *loop, const char *server, struct resolver **ret_resolver, error *err);
 
-/* Calls `done` once, later or at once; count 0 if there is none. NULL if it was at once. */
+/* Calls `done` once, with count 0 if there is no address. NULL if `done` was called already. */
 struct lookup *resolver_ask(struct resolver *resolver, const char *name, resolver_done *done,
                             void *context);
 void resolver_forget(struct lookup *lookup); /* `done` is not called any more */

@@ -7,7 +7,7 @@
 static int check(const struct secret_file *closed, const struct stat *facts, error *err)
 {
     if (!S_ISREG(facts->st_mode))
-        return fail(err, ERR_BAD_REQUEST, "the %s '%s' is no ordinary file", closed->what,
+        return fail(err, ERR_BAD_REQUEST, "the %s '%s' is no regular file", closed->what,
                     closed->path);
     if (facts->st_uid != 0 && facts->st_uid != geteuid())
         return fail(err, ERR_BAD_REQUEST,

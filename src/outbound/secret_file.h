@@ -12,7 +12,7 @@ struct secret_file {
     const char *what, *path; /* for failures: "secrets file" */
 };
 
-/* It must be an ordinary file of root or of this user, and closed to other users.
+/* It must be a regular file of root or of this user, without permissions for others.
  * Fails  ERR_BAD_REQUEST  the cause and the fix, the file named; ERR_SYSTEM */
 int secret_file_read(const struct secret_file *closed, char ret_text[SECRET_FILE_MAX],
                      size_t *ret_size, error *err);

@@ -5,7 +5,7 @@
 
 enum { AGAIN_MS = 50 };
 
-/* One that the kernel would not watch has a timer in place of its poll. */
+/* A socket that the kernel could not watch has a timer instead of a poll handle. */
 struct watched {
     struct watched_sockets *sockets;
     int socket, events;
@@ -33,7 +33,7 @@ static void watched_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-/* The library is done with its socket at once, libuv keeps the handle a little longer. */
+/* Ends the watch at once; libuv frees the handle a little later. */
 static void stop_watching(struct watched **place)
 {
     struct watched *leaving = *place;

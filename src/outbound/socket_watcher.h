@@ -1,6 +1,6 @@
-/* socket_watcher.h - waits on the loop for sockets of a library. One that the kernel cannot watch
- * now is tried again every 50 ms until the library gives it up: libcurl ends all its transfers when
- * it hears of a failure. */
+/* socket_watcher.h - waits on the event loop for sockets of a library. One that the kernel cannot
+ * watch now is tried again every 50 ms until the library drops it: if libcurl were told of the
+ * failure, it would end all its transfers. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,6 +15,6 @@ struct watched_sockets {
     struct watched *first;
 };
 
-/* The library wants to hear of this socket, or with neither not any more: it may close it then.
+/* Watches a socket for reading, writing or both; with neither, the watch has ended on return.
  * Returns -1 if there is no memory. */
 int watched_change(struct watched_sockets *sockets, int socket, bool reads, bool writes);
