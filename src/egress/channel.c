@@ -97,7 +97,7 @@ struct channel *channel_open(struct egress *egress, const struct egress_open *te
         (void) close(sockets[next]);
     if (done == 0 && channel->authority)
         link_tell_authority(channel);
-    return done == 0 ? channel : NULL; /* one that is half open ends with the program */
+    return done == 0 ? channel : NULL; /* if it failed, the program ends, and frees the rest */
 }
 
 static void free_channel(struct channel *channel)

@@ -14,7 +14,7 @@ enum {
     RECORD_MAX = 16384,
 };
 
-/* Bytes that are left of something enclosed. */
+/* The bytes of a field that have not been read yet. */
 struct span {
     const unsigned char *at;
     size_t left;
@@ -41,15 +41,15 @@ static bool take_number(struct span *from, size_t bytes, size_t *ret_value)
     return true;
 }
 
-/* A vector: its length in `bytes` bytes, then as much. */
+/* Reads a vector: its length in `bytes` bytes, then its contents. */
 static bool take_vector(struct span *from, size_t bytes, struct span *ret_part)
 {
     size_t size;
     return take_number(from, bytes, &size) && take(from, size, ret_part);
 }
 
-/* Puts the handshake message together from the records that carry it.
- * Returns 1 when it is whole, 0 when more must come, -1 when it is no client's greeting. */
+/* Assembles the handshake message from its records.
+ * Returns 1 if it is complete, 0 if more bytes are needed, -1 if it is no ClientHello. */
 static int assemble(const unsigned char *bytes, size_t size, unsigned char *message,
                     size_t *ret_size)
 {
@@ -86,7 +86,7 @@ static int assemble(const unsigned char *bytes, size_t size, unsigned char *mess
     return 0;
 }
 
-/* The list has one host name; a second one would leave open which of them counts. */
+/* The list must have exactly one host name: with two, it would be unclear which one counts. */
 static bool read_server_name(struct span extension, char ret_name[HOST_NAME_SIZE])
 {
     struct span list, host;
@@ -121,7 +121,7 @@ static enum hello_verdict read_extensions(struct span extensions, char ret_name[
 enum hello_verdict client_hello_read(const unsigned char *bytes, size_t size,
                                      char ret_name[HOST_NAME_SIZE])
 {
-    static _Thread_local unsigned char message[CLIENT_HELLO_MAX]; /* large for a stack */
+    static _Thread_local unsigned char message[CLIENT_HELLO_MAX]; /* too large for the stack */
     size_t length;
     int whole = assemble(bytes, size, message, &length);
     if (whole <= 0)

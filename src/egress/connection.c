@@ -1,8 +1,8 @@
-/* connection.c - the beginning and the end of a connection, and the loop's calls for it.
+/* connection.c - the beginning and the end of a connection, and its callbacks of the event loop.
  *
- * What is not understood is refused, refusals are answered in the protocol that the code speaks,
- * and every end has a record. Nothing is connected to before the name, the rule and the address
- * have been decided on; what is connected to is that very address. */
+ * Unknown protocols are refused, refusals are answered in the protocol of the client, and every end
+ * is recorded. No connection is made before the name, the rule and the address are checked, and
+ * then only to that address. */
 #include "egress/connection.h"
 
 #include "base/clock.h"
@@ -14,7 +14,7 @@
 
 enum {
     LINGERING_MAX = 64, /* connections over the limit that get an answer; others are just closed */
-    FEW = 32,           /* connections of a channel that has room while there is any */
+    FEW = 32,           /* a channel with fewer connections may use the reserve: has_room() */
 };
 
 void connection_handle_closed(uv_handle_t *handle)
@@ -145,8 +145,8 @@ static struct connection *make(struct channel *channel, int socket)
     return connection;
 }
 
-/* The last quarter of all connections is for accounts that have few: no account uses up all of
- * them. */
+/* The last quarter of all connections is reserved for channels with few, so that no channel can use
+ * up all of them. */
 static bool has_room(const struct channel *channel)
 {
     const struct egress *egress = channel->egress;

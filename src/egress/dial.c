@@ -1,5 +1,5 @@
-/* dial.c - from the rule that allows a connection to a socket outside: its addresses are looked up,
- * checked, and one of those very addresses is connected to. */
+/* dial.c - opens an allowed connection: looks up the addresses of its host, checks them, and
+ * connects to one of the checked addresses. */
 #include "egress/connection.h"
 
 #include "base/hosts_file.h"
@@ -72,7 +72,7 @@ void connection_outer_is_ready(uv_poll_t *poll, int status, int events)
     connection_begin_relay(connection);
 }
 
-/* The socket outside is watched from now on. Takes the socket. */
+/* Begins to watch the outer socket. Takes: `socket`. */
 static int add_outer(struct connection *connection, int socket)
 {
     struct outer *outer = calloc(1, sizeof *outer);
@@ -88,7 +88,7 @@ static int add_outer(struct connection *connection, int socket)
     return 0;
 }
 
-/* Returns 0 when an attempt is under way. */
+/* Returns 0 if the attempt has begun. */
 static int connect_to(struct connection *connection, const struct in6_addr *address)
 {
     struct sockaddr_storage to;
@@ -109,7 +109,7 @@ static int connect_to(struct connection *connection, const struct in6_addr *addr
     return uv_poll_start(&connection->outer->poll, UV_WRITABLE, connection_outer_is_ready);
 }
 
-/* libcurl goes there; we talk with it as with a host. */
+/* libcurl connects to the endpoint; the outer socket leads to it, instead of to a host. */
 static void reach_endpoint(struct connection *connection, const struct egress_endpoint *endpoint)
 {
     const struct exchange_order order = { endpoint, connection->addresses,
@@ -133,7 +133,7 @@ static void reach_endpoint(struct connection *connection, const struct egress_en
     connection_begin_relay(connection);
 }
 
-/* The host itself, by TLS of our own, as an endpoint without a name and without secrets. */
+/* For intercepted TLS: connects to the host by TLS, as to an endpoint without name and secrets. */
 static void reach_host(struct connection *connection)
 {
     struct egress_endpoint host = { .port = connection->record.port, .is_tls = 1 };
@@ -153,15 +153,16 @@ void connection_dial_next(struct connection *connection)
     connection_refuse(connection, EGRESS_UNREACHABLE);
 }
 
-/* The table of special addresses and this host's own come before every rule but one that opens a
- * network by its number. */
+/* Special addresses and those of this host are forbidden, unless a rule allows their network by
+ * number. */
 static bool may_be_looked_up(const struct egress_rule *rule, const struct in6_addr *address)
 {
     bool is_by_number = rule->flags & (EGRESS_PRIVATE | EGRESS_NETWORK);
     return rule_accepts_address(rule, address) && (is_by_number || !address_is_own(address));
 }
 
-/* An address that the operator has stated is bounded by the endpoint's own `network` alone. */
+/* An address that the operator has set (base/hosts_file.h) only has to lie in the endpoint's
+ * `network`. */
 static bool may_be_stated(const struct egress_rule *rule, const struct in6_addr *address)
 {
     return !(rule->flags & EGRESS_PRIVATE) || rule_accepts_address(rule, address);
@@ -169,7 +170,7 @@ static bool may_be_stated(const struct egress_rule *rule, const struct in6_addr 
 
 typedef bool may_lead(const struct egress_rule *rule, const struct in6_addr *address);
 
-/* Keeps the addresses that the rule may lead to, and goes there. */
+/* Keeps the addresses that the rule allows, and connects to them. */
 static void take_addresses(struct connection *connection, const struct in6_addr *addresses,
                            unsigned count, may_lead *may)
 {
@@ -197,7 +198,7 @@ static void addresses_came(void *context, const struct in6_addr *addresses, unsi
     take_addresses(connection, addresses, count, may_be_looked_up);
 }
 
-/* The rule is known; nothing more is read from the code until egress is open. */
+/* The rule is known. Nothing more is read from the client until the outer connection is open. */
 void connection_go_out(struct connection *connection, const struct egress_rule *rule)
 {
     struct channel *channel = connection->channel;

@@ -20,8 +20,8 @@ static void put_number(unsigned char *at, unsigned value)
     at[1] = (unsigned char) value;
 }
 
-/* Labels become text; a byte that is none of a host name's is shown as '?', and is never taken for
- * a dot (RFC 1035 allows any byte in a label).
+/* Converts labels to text. RFC 1035 allows any byte in a label: one that cannot be in a host name
+ * becomes '?', also a dot.
  * Returns how many bytes the name takes, -1 if it does not fit. */
 static long read_name(const unsigned char *at, size_t size, struct dns_question *question)
 {
@@ -30,7 +30,7 @@ static long read_name(const unsigned char *at, size_t size, struct dns_question 
     bool is_plain = true;
     for (;;) {
         if (used >= size || at[used] > 63)
-            return -1; /* a pointer, or nothing more */
+            return -1; /* a compression pointer, or the end of the message */
         size_t label = at[used++];
         if (label == 0)
             break;
@@ -91,7 +91,7 @@ size_t dns_answer(const struct dns_question *question, enum dns_code code,
     if (!address)
         return size;
     unsigned char *answer = ret_message + size;
-    put_number(answer, 0xc000 | HEADER); /* the name in the question */
+    put_number(answer, 0xc000 | HEADER); /* a pointer to the name in the question */
     put_number(answer + 2, DNS_A);
     put_number(answer + 4, CLASS_INTERNET);
     put_number(answer + 6, 0);

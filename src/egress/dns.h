@@ -1,5 +1,5 @@
-/* dns.h - questions about host names, and answers to them (RFC 1035). Pure; any thread. Only one
- * question a message, no compression in it; what else a message carries (EDNS) is not looked at. */
+/* dns.h - reads DNS questions about host names, and writes answers (RFC 1035). Pure; any thread.
+ * One question in a message, without compression; other parts of a message (EDNS) are ignored. */
 #pragma once
 
 #include "contract/egress.h"
@@ -16,13 +16,13 @@ struct dns_question {
     uint16_t id;
     uint16_t type;
     bool recursion;            /* was asked for */
-    bool has_name;             /* `name` is canonical; else it is no host name */
-    char name[HOST_NAME_SIZE]; /* for a name that is none: as far as it can be shown */
-    const unsigned char *text; /* the question as it came, within the message */
+    bool has_name;             /* `name` is canonical; else it is not a host name */
+    char name[HOST_NAME_SIZE]; /* if it is not a host name, a form that can be shown */
+    const unsigned char *text; /* the bytes of the question, within the message */
     size_t text_size;
 };
 
-/* Returns -1 for what is no question at all: nothing is answered then. */
+/* Returns -1 if the message is not a question; it then gets no answer. */
 int dns_read(const unsigned char *message, size_t size, struct dns_question *ret_question);
 
 /* Writes the answer; `address` NULL for none. Returns its size. */

@@ -1,6 +1,6 @@
-/* dns_server.c - answers a sandbox's questions about names. Nothing is looked up outside for it: a
- * name that rules speak of gets an address of ours, every other question is refused, so that no
- * question carries anything out (DNS tunnels). */
+/* dns_server.c - answers the DNS questions of a sandbox. No question is sent outside, so that none
+ * can carry data out (DNS tunnels): a name that a rule allows gets a fake address
+ * (fake_addresses.h), every other question is refused. */
 #include "egress/egress.h"
 
 #include "base/clock.h"
@@ -34,7 +34,7 @@ size_t lookup_answer(struct channel *channel, const unsigned char *message, size
     else if (!rules_know(&channel->rules, question.name))
         reason = EGRESS_NO_RULE;
     else if (question.type == DNS_AAAA || question.type == DNS_HTTPS || question.type == DNS_SVCB)
-        return dns_answer(&question, DNS_NO_ERROR, NULL, ret_answer); /* it has none of this kind */
+        return dns_answer(&question, DNS_NO_ERROR, NULL, ret_answer); /* no record of this type */
     else if (question.type != DNS_A)
         reason = EGRESS_DNS_TYPE;
     else if (fake_addresses_address(&channel->names, question.name, &address) < 0)
@@ -45,7 +45,8 @@ size_t lookup_answer(struct channel *channel, const unsigned char *message, size
     return dns_answer(&question, DNS_REFUSED, NULL, ret_answer);
 }
 
-/* The answer must come from the address that was asked, or it is dropped (ip(7), IP_PKTINFO). */
+/* A resolver drops an answer that does not come from the address that it asked: IP_PKTINFO (ip(7)).
+ */
 void lookup_by_udp(struct listener *listener)
 {
     for (unsigned i = 0; i < 64; i++) {

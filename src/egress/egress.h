@@ -1,4 +1,4 @@
-/* egress.h - the parts of glovebox-egress and what they ask of each other. One thread, one loop. */
+/* egress.h - structs and shared functions of glovebox-egress. One thread, one event loop. */
 #pragma once
 
 #include "egress/fake_addresses.h"
@@ -38,7 +38,7 @@ struct channel {
     unsigned connections, exchanges;
     uint64_t sent, received;
     uint32_t records, lost, begun;
-    unsigned tell_turns; /* of the loop, until EGRESS_TOLD may be said; 0: not requested */
+    unsigned tell_turns; /* turns of the loop until EGRESS_TOLD is sent; 0: not requested */
     bool is_closing;
     struct channel *next;
 };
@@ -47,15 +47,15 @@ struct egress {
     uv_loop_t loop;
     int daemon;
     uv_poll_t daemon_poll;
-    uv_check_t turn; /* while EGRESS_TOLD is waited for */
+    uv_check_t turn; /* counts turns until EGRESS_TOLD */
     uv_idle_t no_rest;
-    struct rules coming; /* of the channel that is opened next */
+    struct rules coming; /* rules of the channel that is opened next */
     uint32_t coming_for;
     struct channel *channels;
     unsigned connections, connections_max; /* of all channels */
-    bool is_watched;                       /* beginnings are reported */
+    bool is_watched;                       /* EGRESS_BEGUN is sent */
     struct resolver *resolver;
-    const char *hosts; /* the text of /etc/hosts, for the upstreams of endpoints alone */
+    const char *hosts; /* the text of /etc/hosts, only for upstreams of endpoints */
     struct upstreams *upstreams;
     struct interceptions *interceptions;
 };
@@ -71,10 +71,10 @@ void link_tell_authority(struct channel *channel);
 struct channel *channel_open(struct egress *egress, const struct egress_open *terms,
                              const struct rules *rules, const int *sockets, error *err);
 struct channel *channel_find(struct egress *egress, uint32_t id);
-void channel_close(struct channel *channel);         /* its connections end, then it tells so */
+void channel_close(struct channel *channel);         /* ends its connections -> EGRESS_CLOSED */
 void channel_handle_closed(struct channel *channel); /* one of open_handles */
 
-/* dns_server.c: a sandbox asks for names. */
+/* dns_server.c: DNS questions of a sandbox. */
 void lookup_by_udp(struct listener *listener);
 /* Answers the question in `message`. Returns the size of the answer, 0 for none. */
 size_t lookup_answer(struct channel *channel, const unsigned char *message, size_t size,

@@ -1,5 +1,5 @@
-/* link.c - packets from and to gloveboxd. It is trusted to choose the rules; what it sends is
- * checked all the same, since a mistake here would be a hole. */
+/* link.c - packets from and to gloveboxd. It is trusted to choose the rules; its packets are
+ * checked all the same, since a bug would open a hole here. */
 #include "egress/egress.h"
 
 #include "base/packet.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RECORDS_MAX = 512 /* that one channel may cause: who floods is counted, not listed */ };
+enum { RECORDS_MAX = 512 /* of one channel; further ones are only counted */ };
 
 static bool send_record(const struct egress *egress, uint32_t kind,
                         const struct egress_record *record)
@@ -28,14 +28,14 @@ void link_tell(struct channel *channel, const struct egress_record *record)
         channel->lost++;
 }
 
-/* For watchers; one that is not reported is not missed. */
+/* Only for watchers, so it may be lost. */
 void link_tell_begun(struct channel *channel, const struct egress_record *record)
 {
     if (channel->egress->is_watched && channel->begun++ < RECORDS_MAX)
         (void) send_record(channel->egress, EGRESS_BEGUN, record);
 }
 
-/* Without gloveboxd no connection is accounted for: everything ends. */
+/* Without gloveboxd no connection would be recorded, so the program exits. */
 static void leave(const error *err)
 {
     if (err->code != ERR_NONE)
@@ -43,8 +43,8 @@ static void leave(const error *err)
     _exit(err->code == ERR_NONE ? 0 : 1);
 }
 
-/* A word that must arrive: gloveboxd waits for it. When the kernel has no memory for it, it is
- * tried for a while; our next life says then that it knows nothing of the channel. */
+/* Sends a message for which gloveboxd waits. Tries for a while if the kernel has no memory; then
+ * the program exits, and the next one answers that it does not know the channel. */
 static void send_surely(struct egress *egress, uint32_t kind, const void *body, size_t size)
 {
     enum { TRIES = 20, PAUSE_MS = 10 };
@@ -54,7 +54,7 @@ static void send_surely(struct egress *egress, uint32_t kind, const void *body, 
     for (unsigned i = 0; result < 0 && i < TRIES; i++) {
         result = packet_send(egress->daemon, kind, body, size, NULL, 0, &err);
         if (result < 0 && err.os == EPIPE)
-            break; /* its end is heard elsewhere */
+            break; /* gloveboxd has ended: daemon_speaks() sees that */
         if (result < 0)
             (void) poll(NULL, 0, PAUSE_MS);
     }
@@ -89,9 +89,9 @@ void link_tell_authority(struct channel *channel)
     }
 }
 
-/* --- EGRESS_TELL: what had ended when it was sent may still lie before us. Three turns of the loop
- * later everything that lay there has been heard: the first may have begun without it, and what
- * ends where TLS is intercepted comes to its connection by a socket, a turn later. */
+/* --- EGRESS_TELL: ends of connections before it may still wait as events. All of them have been
+ * handled three turns of the loop later: the first turn may have begun before they came, and the
+ * end of intercepted TLS reaches its connection by a socket pair, one turn later. */
 
 enum { TELL_TURNS = 3 };
 
@@ -107,7 +107,7 @@ static void on_turn(uv_check_t *turn)
             continue;
         }
         tell_end(egress, EGRESS_TOLD, channel->id, channel->lost);
-        /* a caller that asks now and then gets as many again */
+        /* a caller that asks from time to time gets as many records again */
         channel->records = channel->lost = channel->begun = 0;
     }
     if (!is_awaited) {
@@ -118,7 +118,7 @@ static void on_turn(uv_check_t *turn)
 
 static void not_at_rest(uv_idle_t *idle)
 {
-    (void) idle; /* the loop does not wait while it is active */
+    (void) idle; /* an active idle handle keeps the loop from waiting */
 }
 
 static void forget_coming(struct egress *egress)
@@ -164,7 +164,7 @@ static int take_open(struct egress *egress, struct packet *packet, error *err)
         return fail(err, ERR_PROTOCOL, "channel %u has %u sockets", terms.channel, packet->fds);
     if (terms.rules != egress->coming.count || terms.endpoints != egress->coming.endpoint_count ||
         terms.channel != egress->coming_for) {
-        forget_coming(egress); /* our predecessor had its rules when it ended */
+        forget_coming(egress); /* an earlier glovebox-egress got its rules, and has ended */
         tell_end(egress, EGRESS_CLOSED, terms.channel, 0);
         return 0;
     }
@@ -186,7 +186,7 @@ static int take_close(struct egress *egress, struct packet *packet, error *err)
     if (channel)
         channel_close(channel);
     else
-        tell_end(egress, EGRESS_CLOSED, named.channel, 0); /* of another life of this program */
+        tell_end(egress, EGRESS_CLOSED, named.channel, 0); /* of an earlier glovebox-egress */
     return 0;
 }
 
@@ -198,7 +198,7 @@ static int take_tell(struct egress *egress, struct packet *packet, error *err)
     memcpy(&named, packet->body, sizeof named);
     struct channel *channel = channel_find(egress, named.channel);
     if (!channel)
-        return 0; /* it ended with another life of this program, and the caller has been told so */
+        return 0; /* it ended with an earlier glovebox-egress, which gloveboxd knows */
     channel->tell_turns = TELL_TURNS;
     (void) uv_check_start(&egress->turn, on_turn);
     (void) uv_idle_start(&egress->no_rest, not_at_rest);
@@ -209,7 +209,7 @@ static int take_watch(struct egress *egress, struct packet *packet, error *err)
 {
     struct egress_watch watch;
     if (packet->size != sizeof watch || packet->fds != 0)
-        return fail(err, ERR_PROTOCOL, "the wish to watch is malformed");
+        return fail(err, ERR_PROTOCOL, "EGRESS_WATCH is malformed");
     memcpy(&watch, packet->body, sizeof watch);
     egress->is_watched = watch.is_on != 0;
     return 0;

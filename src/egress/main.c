@@ -1,10 +1,10 @@
-/* glovebox-egress - the only program of glovebox that connects for code.
+/* glovebox-egress - the only program of glovebox that makes connections on behalf of sandboxes.
  *
  *     glovebox-egress --daemon FD [--resolver ADDRESS:PORT] [--ca-file FD] [--secrets FD=PATH]
  *
- * Sandboxes reach it through sockets that listen inside their network namespaces; gloveboxd passes
- * those on with the rules of the run (contract/egress.h). It is unprivileged, opens no file after
- * its start, and ends when gloveboxd does. */
+ * Sandboxes reach it through sockets that listen inside their network namespaces. gloveboxd sends
+ * it these sockets, with the rules of the run (contract/egress.h). It is unprivileged, opens no
+ * file after its start, and ends when gloveboxd does. */
 #include "egress/egress.h"
 
 #include "base/hosts_file.h"
@@ -24,7 +24,7 @@ enum { CONNECTIONS_MAX = 1000 };
 static const rlim_t fds_ours = 256; /* listeners come with channels */
 static const rlim_t fds_each = 6;
 
-/* Gives how many connections there may be at once, so that descriptors never run out. */
+/* Returns how many connections there may be at once, so that descriptors never run out. */
 static unsigned raise_descriptors(void)
 {
     struct rlimit files;
@@ -38,7 +38,7 @@ static unsigned raise_descriptors(void)
     return max < CONNECTIONS_MAX ? (unsigned) max : CONNECTIONS_MAX;
 }
 
-/* What it was started with; descriptors are open files. */
+/* The command line. `daemon`, `secrets` and `ca_file` are descriptors, -1 if not given. */
 struct arguments {
     int daemon, secrets, ca_file;
     const char *resolver, *secrets_path, *ca_path;
@@ -56,12 +56,12 @@ static int read_arguments(int count, char **words, struct arguments *ret_argumen
     if (arguments_read(count, words, known, COUNT_OF(known), err) < 0)
         return -1;
     if (arguments.daemon < 3)
-        return fail(err, ERR_BAD_REQUEST, "is started by glovebox serve, not by hand");
+        return fail(err, ERR_BAD_REQUEST, "only glovebox serve can start this program");
     *ret_arguments = arguments;
     return 0;
 }
 
-/* Everything that is read of files is read here, and closed. */
+/* Reads all files, and closes them. */
 static int prepare(struct egress *egress, const struct arguments *arguments, error *err)
 {
     struct secrets *secrets = NULL;
@@ -101,7 +101,7 @@ int main(int count, char **words)
     error err = { 0 };
     struct arguments arguments = { .daemon = -1, .secrets = -1, .ca_file = -1 };
     signals_outlive();
-    (void) signal(SIGINT, SIG_IGN); /* a Ctrl-C is for our parent; we end when it does */
+    (void) signal(SIGINT, SIG_IGN); /* Ctrl-C ends the parent, and then this program */
     egress.connections_max = raise_descriptors();
     if (read_arguments(count, words, &arguments, &err) == 0 &&
         serve(&egress, &arguments, &err) == 0)

@@ -1,5 +1,5 @@
-/* match_rule.c - from a connection's first byte to the rule that allows it: a TLS greeting, one
- * request of plain HTTP, CONNECT with either of them behind it, or an address by its number. */
+/* match_rule.c - finds the rule that allows a connection: by its ClientHello, by one request of
+ * plain HTTP, by CONNECT followed by either of them, or by its IP address. */
 #include "egress/connection.h"
 
 #include "base/host_name.h"
@@ -15,7 +15,7 @@
 
 enum {
     PORT_TLS = 443,
-    HEAD_ROOM = HTTP_HEAD_MAX + 1024, /* a rewritten head has a Host and a Connection more */
+    HEAD_ROOM = HTTP_HEAD_MAX + 1024, /* a rewritten head gets another Host and Connection */
 };
 
 static void set_name(struct connection *connection, const char *name, uint16_t port)
@@ -71,16 +71,16 @@ static void note_request(struct connection *connection, const struct http_head *
     size_t path = head->path.size;
     const char *query = memchr(head->path.at, '?', path);
     if (query)
-        path = (size_t) (query - head->path.at); /* what is asked may hold secrets */
+        path = (size_t) (query - head->path.at); /* the query may hold secrets */
     if (path >= sizeof record->path)
         path = sizeof record->path - 1;
-    memset(record->method, 0, sizeof record->method); /* it was CONNECT in a tunnel */
+    memset(record->method, 0, sizeof record->method); /* replaces the CONNECT of a tunnel */
     memset(record->path, 0, sizeof record->path);
     memcpy(record->method, head->method.at, head->method.size);
     memcpy(record->path, head->path.at, path);
 }
 
-/* CONNECT host:port: then the connection is as one to that host. */
+/* CONNECT host:port: after the answer, the connection is one to that host. */
 static void open_tunnel(struct connection *connection, const struct http_head *head)
 {
     static const char yes[] = "HTTP/1.1 200 Connection established\r\n\r\n";
@@ -103,8 +103,7 @@ static void open_tunnel(struct connection *connection, const struct http_head *h
     else if (head->port == PORT_TLS || intercepted)
         await_hello(connection, decision.rule);
     else if (rules_mean_http(rules, head->port)) {
-        connection->in_tunnel =
-            true; /* or its Host could be any, which it cannot without CONNECT */
+        connection->in_tunnel = true; /* so that the Host of the request inside is compared */
         (void) uv_timer_start(&connection->timer, connection_time_is_up, HEAD_MS, 0);
     } else {
         connection->speech = SPEAKS_NOTHING_WE_KNOW;
@@ -112,15 +111,15 @@ static void open_tunnel(struct connection *connection, const struct http_head *h
     }
 }
 
-/* It was sent to us as a proxy, and names where it goes; others have been connected already. */
+/* Was the request sent to the proxy, with its destination in it? Others have one already. */
 static bool is_for_a_proxy(const struct connection *connection)
 {
     return connection->record.route != EGRESS_BY_NAME && !connection->in_tunnel &&
            !connection->tls_intercept;
 }
 
-/* The request goes on as it was understood; of its body what the head announces, and no byte after
- * it. */
+/* Writes the request again from its parsed form. Of the body, only as much as the head announces is
+ * sent. */
 static void send_request(struct connection *connection, const struct http_head *head,
                          const struct egress_rule *rule)
 {
@@ -151,7 +150,7 @@ static void send_request(struct connection *connection, const struct http_head *
 static void decide_request(struct connection *connection, const struct http_head *head)
 {
     bool is_proxy = is_for_a_proxy(connection);
-    connection->rule = NULL; /* that of an interception let it come as far as this */
+    connection->rule = NULL; /* the rule for interception does not yet allow the request */
     note_request(connection, head);
     if (!is_proxy && (strcmp(head->name, connection->record.name) != 0 ||
                       head->port != connection->record.port)) {
@@ -232,7 +231,7 @@ static void read_question(struct connection *connection)
     connection_linger(connection);
 }
 
-/* Straight to a name that was looked up, or to a number. */
+/* A connection to the fake address of a name, or to a literal address. */
 static void begin_transparent(struct connection *connection, const struct in6_addr *to,
                               uint16_t port)
 {

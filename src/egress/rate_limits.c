@@ -1,4 +1,4 @@
-/* rate_limits.c - how often each endpoint may be asked. */
+/* rate_limits.c - limits the requests per minute to each endpoint, by token buckets. */
 #include "egress/upstream_request.h"
 
 #include <stdlib.h>
@@ -6,13 +6,13 @@
 
 enum { MINUTE_MS = 60000, BUCKETS_MAX = 1024 };
 
-/* For each endpoint with a rate: it holds a minute's requests and fills evenly. */
+/* One for each endpoint with a rate: it holds the requests of a minute, and fills evenly. */
 struct bucket {
     char name[EGRESS_ENDPOINT_NAME_SIZE];
     char host[HOST_NAME_SIZE];
     uint16_t port;
     uint32_t rate;
-    uint64_t level; /* a request costs MINUTE_MS, each millisecond brings `rate` */
+    uint64_t level; /* a request costs MINUTE_MS, each millisecond adds `rate` */
     int64_t at_ms;
 };
 
@@ -47,9 +47,9 @@ static bool make_room(void)
     return true;
 }
 
-/* A full bucket is as good as none: its place is taken before there are more places. One that is
- * not full is never given up, or code that asks many endpoints in turn would have no rate at all.
- * NULL if there is no place. */
+/* A full bucket has no effect, so its place is used again before the array grows. One that is not
+ * full is never dropped, or code that uses many endpoints in turn would have no limit. NULL if
+ * there is no place. */
 static struct bucket *find_bucket(const struct egress_endpoint *endpoint, int64_t now)
 {
     struct bucket *place = NULL;

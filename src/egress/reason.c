@@ -1,4 +1,4 @@
-/* reason.c - refusals in words, from their table. */
+/* reason.c - names, texts and HTTP statuses of refusals, from their table. */
 #include "egress/egress.h"
 
 static const struct {

@@ -1,5 +1,5 @@
-/* redact.c - see redact.h. What is kept back is less than the longest word, and only as long as it
- * may still become one. */
+/* redact.c - see redact.h. Bytes are held back only while they may still become a word, and are
+ * fewer than the longest word. */
 #include "egress/redact.h"
 
 #include "base/hex.h"
@@ -17,7 +17,7 @@ void redact_init(struct redact *redact, const struct redact_word *words, unsigne
     redact->held = redact->covered = 0;
 }
 
-/* The bytes that were kept back and the piece, as if they were one. */
+/* The bytes that were held back and the new piece, as one sequence. */
 struct view {
     const char *first, *second;
     size_t first_size, size;
@@ -30,17 +30,16 @@ static char byte_at(const struct view *view, size_t at)
     return view->second[at - view->first_size];
 }
 
-/* How an answer may write a character: as it is, as URLs and forms do (%2F, +), as JSON does (\/,
- * \u002f), as HTML does (&#x2F;, &amp;). Within a word one way counts, since each of them writes
- * its own first character in no other form. */
+/* How an answer may write a character: unchanged, as URLs and forms do (%2F, +), as JSON does (\/,
+ * \u002f), as HTML does (&#x2F;, &amp;). Within a word only one of these is recognized. */
 enum spelling { AS_IT_IS, AS_URL, AS_JSON, AS_HTML, SPELLINGS };
 
-enum { IS_CUT = -1 /* what there is ends within a character */ };
+enum { IS_CUT = -1 /* the bytes end within a character */ };
 
 _Static_assert((int) REDACT_HOLD_MAX == (int) REDACT_WORD_MAX * (int) REDACT_SPELLED_MAX,
                "a word in its longest spelling is held");
 
-/* The digits from `from` to `to` are this character's number. */
+/* Are the digits from `from` to `to` the code of this character? */
 static bool is_number(const char *text, size_t from, size_t to, int base, char c)
 {
     int value = 0;
@@ -91,7 +90,7 @@ static int spelled_in_url(const char *text, size_t has, char c)
     return is_number(text, 1, 3, 16, c) ? 3 : 0;
 }
 
-/* Bytes at `at` that spell the character, 0 if others stand there, or IS_CUT. */
+/* How many bytes at `at` spell the character; 0 if they do not, or IS_CUT. */
 static int spelled(const struct view *view, size_t at, enum spelling spelling, char c)
 {
     static const char begins[SPELLINGS] = { [AS_URL] = '%', [AS_JSON] = '\\', [AS_HTML] = '&' };
@@ -107,8 +106,8 @@ static int spelled(const struct view *view, size_t at, enum spelling spelling, c
     return spelling == AS_JSON ? spelled_in_json(text, has, c) : spelled_in_html(text, has, c);
 }
 
-/* Bytes at `at` that are the word, or as much as is enough of it; else 0. *ret_may_be if they end
- * before it does. */
+/* How many bytes at `at` are the word, or enough of it (redact_enough()); else 0. Sets *ret_may_be
+ * if more bytes could complete it. */
 static size_t match(const struct view *view, size_t at, enum spelling spelling,
                     const struct redact_word *word, bool *ret_may_be)
 {
@@ -124,7 +123,7 @@ static size_t match(const struct view *view, size_t at, enum spelling spelling,
     return size;
 }
 
-/* The longest whole word at `at`; *ret_may_be if one could still become whole. */
+/* The length of the longest word at `at`; sets *ret_may_be if more bytes could complete one. */
 static size_t longest(const struct redact *redact, const struct view *view, size_t at,
                       bool *ret_may_be)
 {
@@ -138,7 +137,7 @@ static size_t longest(const struct redact *redact, const struct view *view, size
     return max;
 }
 
-/* One byte, where `found` bytes of a word begin; words cover what is before `stars_end`. */
+/* Gives one byte of output: a star if a word covers it. `found` bytes of a word begin here. */
 static char cleaned(struct redact *redact, const struct view *view, size_t at, size_t found,
                     size_t *stars_end)
 {
@@ -169,7 +168,7 @@ size_t redact_take(struct redact *redact, const char *piece, size_t size, char *
     return at;
 }
 
-/* Shorter words may lie in what is left. */
+/* Shorter words may still be found in the bytes that were held back. */
 size_t redact_end(struct redact *redact, char ret_clean[REDACT_HOLD_MAX])
 {
     const struct view view = { redact->hold, NULL, redact->held, redact->held };

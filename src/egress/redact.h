@@ -1,6 +1,6 @@
-/* redact.h - takes secrets out of bytes that stream by: each occurrence becomes stars of the same
- * length, wherever the pieces were cut, also as URLs, JSON and HTML write it, and without the last
- * quarter if it is long. Pure; any thread. */
+/* redact.h - removes secrets from a stream of bytes: each occurrence becomes stars of the same
+ * length, also across pieces, in the spellings of URLs, JSON and HTML, and, for a long secret,
+ * without its last quarter. Pure; any thread. */
 #pragma once
 
 #include <stddef.h>
@@ -19,7 +19,8 @@ struct redact_word {
     size_t size;    /* 1 to REDACT_WORD_MAX */
 };
 
-/* A server that shortens what it repeats leaves so much that the rest could be guessed. */
+/* How much of a word is enough to be removed: a server may shorten what it repeats, and the rest of
+ * a long secret could then be guessed. */
 static inline size_t redact_enough(size_t size)
 {
     return size < REDACT_LONG ? size : size - size / 4;
@@ -29,16 +30,16 @@ struct redact {
     const struct redact_word *words;
     unsigned count;
     uint64_t found;
-    size_t held, covered; /* bytes kept back; how many of them are stars already */
+    size_t held, covered; /* bytes held back; how many of them are stars already */
     char hold[REDACT_HOLD_MAX];
 };
 
-/* The words are borrowed for the life of the scrub. */
+/* `words` are borrowed for as long as `redact` is used. */
 void redact_init(struct redact *redact, const struct redact_word *words, unsigned count);
 
-/* Takes the next piece. Gives in ret_clean what may go on, at most size + REDACT_HOLD_MAX bytes:
- * the beginning of a word at the end is kept back. Returns how many. */
+/* Takes the next piece. Writes clean bytes to ret_clean, at most size + REDACT_HOLD_MAX, and
+ * returns how many; what may be the beginning of a word at the end is held back. */
 size_t redact_take(struct redact *redact, const char *piece, size_t size, char *ret_clean);
 
-/* Gives what was kept back: nothing follows that could have made it a word. */
+/* No more bytes follow: writes those that were held back. */
 size_t redact_end(struct redact *redact, char ret_clean[REDACT_HOLD_MAX]);

@@ -1,4 +1,4 @@
-/* refusal.c - a refusal, told in the protocol that the code speaks, and read before the end. */
+/* refusal.c - answers a refusal in the protocol of the client, and waits until it has been read. */
 #include "egress/connection.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ static void say_in_http(struct connection *connection, enum egress_reason reason
 
 static void say_in_tls(struct connection *connection)
 {
-    /* alert, TLS 1.2's number, two bytes: fatal, access_denied (RFC 8446 section 6.2) */
+    /* alert, version, length 2: fatal, access_denied (RFC 8446 section 6.2) */
     static const unsigned char alert[] = { 21, 3, 3, 0, 2, 2, 49 };
     (void) !send(connection->inner, alert, sizeof alert, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -67,7 +67,7 @@ void connection_refuse(struct connection *connection, enum egress_reason reason)
     connection_linger(connection);
 }
 
-/* What came is thrown away; the end is the end. */
+/* Discards what the client still sends, until it closes. */
 void connection_drain(struct connection *connection)
 {
     char nothing[4096];

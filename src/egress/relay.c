@@ -1,4 +1,4 @@
-/* relay.c - bytes both ways, once egress is open. */
+/* relay.c - copies bytes in both directions when the outer connection is open. */
 #include "egress/connection.h"
 
 #include "policy/network_policy.h"
@@ -17,8 +17,8 @@ static enum egress_reason endpoint_refusal(const struct connection *connection)
                                                         : EGRESS_ALLOWED;
 }
 
-/* What the server answered, seen without taking it: "HTTP/1.1 200". Returns false while nothing has
- * come, so that no byte passes before it was looked at. */
+/* Reads the status of the server's answer, "HTTP/1.1 200", by MSG_PEEK. Returns false while nothing
+ * has come, so that no byte is passed on before. */
 static bool note_status(struct connection *connection)
 {
     char first[13] = "";
@@ -50,7 +50,7 @@ static void watch_both(struct connection *connection)
         (void) uv_poll_stop(&connection->outer->poll);
 }
 
-/* One direction, within what the channel may still pass. Returns false if that is used up. */
+/* Copies one direction, up to the channel's limit. Returns false if that is used up. */
 static bool pump(struct splice *flow, uint64_t *used, uint64_t max, uint64_t *counted)
 {
     uint64_t taken;
@@ -60,8 +60,8 @@ static bool pump(struct splice *flow, uint64_t *used, uint64_t max, uint64_t *co
     return *used < max || !splice_wants_read(flow);
 }
 
-/* A connection to a host lasts as long as its policy says. An exchange is one of few, which all
- * sandboxes share: it lasts as long as something passes. */
+/* A connection to a host may last as long as its policy says. Exchanges are few and shared by all
+ * sandboxes, so one ends when it has been idle. */
 static uint32_t patience_ms(const struct connection *connection)
 {
     const struct egress_endpoint *endpoint =
@@ -91,7 +91,7 @@ void connection_relayed_long_enough(struct connection *connection)
         connection_end(connection, EGRESS_IDLE);
 }
 
-/* Half a body gets no answer. A body that is malformed gets one, unless an answer has begun. */
+/* An incomplete body gets no answer. A malformed one gets one, unless an answer has begun. */
 static void break_off(struct connection *connection)
 {
     if (connection->up.is_cut)
@@ -134,7 +134,7 @@ void connection_relay(struct connection *connection)
         watch_both(connection);
 }
 
-/* What was read so far, before everything else: the head as it is, the body as its kind asks. */
+/* Sends what has been read so far: the head, and the first bytes of the body. */
 static int put_head(struct connection *connection, enum splice_body body, uint64_t left)
 {
     struct splice *up = &connection->up;

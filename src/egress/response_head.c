@@ -46,7 +46,7 @@ enum answer_verdict answer_head_take(struct answer_head *answer, const char *lin
         return ANSWER_BAD;
     bool is_length = http_text_is(field.name, "content-length");
     if (is_length && (answer->has_length || answer->has_coding))
-        return ANSWER_BAD; /* two lengths, or one with chunks: other parsers differ */
+        return ANSWER_BAD; /* two lengths, or a length and chunks: parsers differ in what counts */
     answer->has_length |= is_length;
     if (http_text_is(field.name, "transfer-encoding")) {
         answer->has_coding = true;
@@ -62,7 +62,7 @@ enum answer_verdict answer_head_take(struct answer_head *answer, const char *lin
     return ANSWER_MORE;
 }
 
-/* Where a redirect leads within the upstream: the path below the endpoint's. NULL elsewhere. */
+/* The path of a redirect that leads below the endpoint's path. NULL: it leads elsewhere. */
 static const char *within(const struct egress_endpoint *endpoint, const char *value, size_t size)
 {
     char origins[2][HOST_NAME_SIZE + 16];
@@ -98,14 +98,14 @@ size_t answer_head_write(const struct answer_head *answer, const struct egress_e
         if (http_field_read(line, size - 2, &field) < 0)
             continue; /* answer_head_take() has read it */
         if (endpoint->header_count > 0 && http_text_is(field.name, "set-cookie"))
-            continue; /* it is worth as much as the secret that it was given for */
+            continue; /* a cookie can be used like the secret that it was given for */
         if (endpoint->name[0] && http_text_is(field.name, "location")) {
             const char *path = within(endpoint, field.value.at, field.value.size);
             const char *to = path ? path : field.value.at;
-            int length = (int) (line + size - to); /* with its end of line */
+            int length = (int) (line + size - to); /* with its CRLF */
             if (path)
                 (void) fprintf(out, "Location: http://%s.endpoint%.*s", endpoint->name, length, to);
-            else if (*to == '/' && to[1] != '/') /* code would look for it below the endpoint */
+            else if (*to == '/' && to[1] != '/') /* clients would resolve it below the endpoint */
                 (void) fprintf(out, "Location: %s://%s:%u%.*s", endpoint->is_tls ? "https" : "http",
                                endpoint->host, endpoint->port, length, to);
             else

@@ -62,7 +62,7 @@ int rules_add(struct rules *rules, const struct egress_rule *rule, error *err)
     if ((rule->flags & EGRESS_AT_ENDPOINT) && rule->methods == 0)
         return fail(err, ERR_PROTOCOL, "rule %u has no methods", rule->label);
     if ((rule->flags & EGRESS_AT_ENDPOINT) && rule->endpoint >= rules->endpoint_count)
-        return 0; /* our predecessor had the endpoint when it ended: the counts will differ */
+        return 0; /* its endpoint went to an earlier glovebox-egress: EGRESS_OPEN will not match */
     rules->list[rules->count++] = *rule;
     return 0;
 }
@@ -124,14 +124,14 @@ struct decision rules_for_connection(const struct rules *rules, const char *name
     return rules_for_stream(rules, name, port);
 }
 
-/* What comes before a path must stay before it. */
+/* True if the rule checks or prefixes paths: a path that servers may normalize is then refused. */
 static bool path_matters(const struct rules *rules, const struct egress_rule *rule)
 {
     const struct egress_endpoint *endpoint = rules_endpoint(rules, rule);
     return rule->path[0] != '\0' || (endpoint && endpoint->path[0] != '\0');
 }
 
-/* The refusal that came closest is the one worth telling. */
+/* If all rules refuse, gives the reason of the rule that matched most. */
 struct decision rules_for_request(const struct rules *rules, const struct http_head *head,
                                   bool is_intercepted)
 {

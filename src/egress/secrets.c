@@ -11,9 +11,9 @@
 #include <string.h>
 #include <strings.h>
 
-enum { SECRET_MIN = 8 /* shorter ones could not be distinguished from ordinary text */ };
+enum { SECRET_MIN = 8 /* shorter ones are too likely to occur in ordinary text */ };
 
-/* What "Basic" hides may hold any byte. */
+/* Copies bytes, any of them, since decoded "Basic" credentials may hold NUL. */
 static char *keep(const char *text, size_t size)
 {
     char *kept = malloc(size + 1);
@@ -50,7 +50,7 @@ static bool add_basic(struct secret *secret, const char *text, size_t size)
     return size_of_password >= SECRET_MIN;
 }
 
-/* The value, and what comes after "Bearer " in it. False: that is too short to be found again. */
+/* Adds the value, and the part after "Bearer ". False: it is too short to be searched for. */
 static bool add_words(struct secret *secret, const char *value)
 {
     const char *blank = strchr(value, ' ');

@@ -1,5 +1,5 @@
-/* secrets.h - the file with what endpoints are shown and code never sees. Read once, before
- * glovebox-egress confines itself.
+/* secrets.h - the file of headers with secrets that endpoints get, and code never sees. Read once,
+ * before confine_outside().
  *
  *     github:
  *       url: https://api.github.example    # it is sent nowhere else
@@ -25,7 +25,7 @@ struct secret {
     unsigned header_count;
     struct secret_header headers[EGRESS_HEADERS_MAX];
     unsigned word_count;
-    struct redact_word words[REDACT_WORDS_MAX]; /* what answers must not hold */
+    struct redact_word words[REDACT_WORDS_MAX]; /* to be removed from answers */
 };
 
 struct secrets {
@@ -34,11 +34,11 @@ struct secrets {
 };
 
 /* Reads the open file; `label` is its path, for failures. It must belong to root or to this user,
- * and be closed to other users. Gives *ret_secrets, which lives as long as the program.
- * Fails  ERR_BAD_REQUEST  the cause and the fix, the file named. */
+ * without permissions for others. Gives *ret_secrets, which is never freed.
+ * Fails  ERR_BAD_REQUEST  with cause, fix and the file's path. */
 int secrets_read(int file, const char *label, struct secrets **ret_secrets, error *err);
 
-/* What belongs to this endpoint: the same name and upstream, and every header that it asks for.
+/* The secret of this endpoint: with the same name and upstream, and every header that it needs.
  * NULL if there is none. `secrets` may be NULL. */
 const struct secret *secrets_find(const struct secrets *secrets,
                                   const struct egress_endpoint *endpoint);

@@ -10,15 +10,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The kernel counts a user's pipes by their size and makes further ones tiny (pipe(7),
- * pipe-user-pages-soft): small ones are enough for 1,000 connections, and those that have much to
- * pass get wide ones, which take half the processor's time, as long as there are any left. */
+/* The kernel limits the total size of a user's pipes, and then makes further ones tiny (pipe(7),
+ * pipe-user-pages-soft). 1,000 connections fit with small pipes. Connections with much to pass get
+ * wide ones, which halve the processor time, while there are any left. */
 enum {
     SMALL_PIPE = 32 << 10,
     WIDE_PIPE = 256 << 10,
     WIDE_PIPES_MAX = 64,
     MUCH = 1 << 20, /* bytes that a flow has passed */
-    TURNS = 16      /* then others have their turn */
+    TURNS = 16      /* pieces before others get their turn */
 };
 
 static unsigned wide_pipes; /* one thread, one loop */
@@ -35,7 +35,7 @@ int splice_open(struct splice *flow, int from, int to)
 
 void splice_keeps_to_host(int socket)
 {
-    static const char plain[] = "reno"; /* what every kernel has and every user may choose */
+    static const char plain[] = "reno"; /* in every kernel, and allowed for every user */
     (void) setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, plain, sizeof plain - 1);
 }
 
@@ -69,7 +69,7 @@ int splice_put(struct splice *flow, const void *bytes, size_t size)
     return put == (ssize_t) size ? 0 : -1;
 }
 
-/* The last chunk of all goes on without the trailers that came with it. */
+/* Writes the last chunk, without the trailers that came with it. */
 static void put_end_of_chunks(struct splice *flow)
 {
     flow->is_ended = true;
@@ -77,7 +77,7 @@ static void put_end_of_chunks(struct splice *flow)
         flow->fails = true;
 }
 
-/* One piece of a chunked body, as a chunk of our own. Returns bytes taken. */
+/* Writes a piece of a chunked body as a new chunk. Returns bytes taken. */
 static size_t put_chunks(struct splice *flow, const char *bytes, size_t size)
 {
     size_t at = 0;
@@ -121,7 +121,7 @@ int splice_put_body(struct splice *flow, const char *bytes, size_t size)
 /* Returns bytes taken from the sender, 0 at its end, -1 when there is nothing now. */
 static ssize_t take_chunks(struct splice *flow, size_t max)
 {
-    char part[8192]; /* with the framing it fits into the empty pipe */
+    char part[8192]; /* with its framing, it fits into the empty pipe */
     ssize_t got = recv(flow->from, part, max < sizeof part ? max : sizeof part, MSG_DONTWAIT);
     if (got > 0)
         (void) put_chunks(flow, part, (size_t) got);
@@ -153,7 +153,7 @@ static bool pass_on(struct splice *flow)
             return false;
         if (put <= 0) {
             flow->fails = true;
-            /* one that reads no further may still answer; any other failure ends both ways */
+            /* a receiver that reads no more may still answer; other failures end both directions */
             flow->is_cut = errno != EPIPE && errno != ECONNRESET;
             return false;
         }
@@ -198,7 +198,7 @@ bool splice_wants_read(const struct splice *flow)
     return !flow->is_ended && !flow->fails && flow->held == 0;
 }
 
-/* An end that is not passed on yet waits like a byte: the last turn may have met it. */
+/* Also true if the sender's end has been read but not passed on. */
 bool splice_wants_write(const struct splice *flow)
 {
     return (flow->held > 0 || (flow->is_ended && !flow->is_done)) && !flow->fails;

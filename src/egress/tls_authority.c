@@ -1,6 +1,6 @@
-/* tls_authority.c - see tls_authority.h. EC P-256: a key costs some ten microseconds, and every
- * client that speaks TLS 1.2 knows it. All certificates of hosts share one key, which is no more
- * secret than each of theirs would be. */
+/* tls_authority.c - see tls_authority.h. EC P-256: a key takes some ten microseconds, and every
+ * client with TLS 1.2 supports it. All certificates of hosts share one key: separate keys would be
+ * in the same memory. */
 #include "egress/tls_authority.h"
 
 #include "base/cleanup.h"
@@ -16,8 +16,8 @@
 #include <string.h>
 
 enum {
-    BEFORE_S = 300, /* clocks that are set back a little */
-    VERSION_3 = 2,  /* as X.509 counts */
+    BEFORE_S = 300, /* valid from so long before, for clocks that are slow */
+    VERSION_3 = 2,  /* X.509 counts from 0 */
 };
 
 struct host {
@@ -34,7 +34,7 @@ struct tls_authority {
     char text[TLS_AUTHORITY_TEXT];
 };
 
-/* --- what both kinds of certificate have ------------------------------------------------------ */
+/* --- parts of both kinds of certificate ------------------------------------------------------- */
 
 struct extension {
     int kind;
@@ -62,7 +62,7 @@ static int set_number(X509 *certificate)
     unsigned char random[16];
     if (RAND_bytes(random, sizeof random) != 1)
         return -1;
-    random[0] = (unsigned char) ((random[0] & 0x7fU) | 0x40U); /* positive, and as long */
+    random[0] = (unsigned char) ((random[0] & 0x7fU) | 0x40U); /* positive, of fixed length */
     BIGNUM *number = BN_bin2bn(random, sizeof random, NULL);
     bool is_set = number && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate));
     BN_free(number);
@@ -77,7 +77,7 @@ static int add_word(X509_NAME *name, const char *kind, const char *word)
                : -1;
 }
 
-/* Unsigned, without extensions; NULL if there is no memory. */
+/* Makes a certificate, unsigned and without extensions; NULL if there is no memory. */
 static X509 *draft(EVP_PKEY *key, uint32_t life_s)
 {
     X509 *certificate = X509_new();
@@ -92,8 +92,8 @@ static X509 *draft(EVP_PKEY *key, uint32_t life_s)
 
 /* --- the authority ---------------------------------------------------------------------------- */
 
-/* "critical,permitted;DNS:api.example.org,…": no name but the policy's, and no address. A name
- * stands for those below it as well (RFC 5280 section 4.2.1.10); the rules are narrower. */
+/* "critical,permitted;DNS:api.example.org,…": only names of the policy, and no address. A name also
+ * permits its subdomains (RFC 5280 section 4.2.1.10); the rules are narrower. */
 static char *write_constraints(const struct rules *rules)
 {
     char *text = NULL;
@@ -126,7 +126,7 @@ static int certify_self(struct tls_authority *authority, const struct rules *rul
     if (!constraints || !certificate || RAND_bytes(random, sizeof random) != 1)
         return -1;
     size_t used = strlen(name);
-    for (size_t i = 0; i < sizeof random; i++) /* two of them are never taken for each other */
+    for (size_t i = 0; i < sizeof random; i++) /* so that no two authorities have the same name */
         (void) snprintf(name + used + 2 * i, 3, "%02x", random[i]);
     const struct extension extensions[] = {
         { NID_basic_constraints, "critical,CA:TRUE,pathlen:0" },
@@ -232,7 +232,7 @@ static X509 *find_or_certify(struct tls_authority *authority, const char *name)
     X509 *certificate = certify(authority, name);
     if (!certificate)
         return NULL;
-    X509_free(oldest->certificate); /* who shows it still holds it as well */
+    X509_free(oldest->certificate); /* connections that use it hold references */
     oldest->certificate = certificate;
     (void) snprintf(oldest->name, sizeof oldest->name, "%s", name);
     authority->made++;

@@ -1,8 +1,8 @@
-/* tls_connection.c - a connection whose TLS is intercepted: from here on it is one of plain HTTP,
- * which comes from a socket of ours, and its answers go through the TLS that code has begun. */
+/* tls_connection.c - begins the interception of TLS: from then on the connection is one of plain
+ * HTTP over a socket pair, whose other end is the client's TLS (tls_intercept.h). */
 #include "egress/connection.h"
 
-/* The accepted socket is the interception's from now on. */
+/* Replaces the accepted socket, which the interception now has, by the plain one. */
 static int change_sockets(struct connection *connection, int plain)
 {
     struct egress *egress = connection->channel->egress;

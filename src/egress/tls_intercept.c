@@ -16,9 +16,9 @@
 
 enum {
     PIECE = 16384, /* a record of TLS */
-    TURNS = 16,    /* pieces taken from a socket; then others have their turn */
+    TURNS = 16,    /* pieces taken from a socket before others get their turn */
     COST = 1000,
-    ALERTS = 1000, /* reasons of OpenSSL's that are alerts of the other side begin here */
+    ALERTS = 1000, /* reason codes of OpenSSL from here on are alerts of the other side */
 };
 
 struct interceptions {
@@ -27,10 +27,10 @@ struct interceptions {
     unsigned count;
 };
 
-/* Bytes on their way. */
+/* Bytes that wait to be written. */
 struct piece {
     size_t from, size;
-    bool is_ended; /* nothing more comes, and the end has been passed on */
+    bool is_ended; /* the sender has ended, and the end has been passed on */
     char bytes[PIECE];
 };
 
@@ -39,20 +39,20 @@ struct tls_intercept {
     struct handshakes *handshakes;
     char name[HOST_NAME_SIZE];
     SSL *ssl;
-    BIO *heard; /* what the client's socket gave: we read it, OpenSSL does not */
-    int outer;  /* the client's: TLS */
-    int inner;  /* the connection's: plain */
+    BIO *heard; /* bytes of the client's socket, which this file reads for OpenSSL */
+    int outer;  /* the client's socket: TLS */
+    int inner;  /* the connection's socket: plain */
     uv_poll_t outer_poll, inner_poll;
     unsigned handles;
     bool is_agreed; /* the handshake is over */
     bool waits_for_outer_room, is_dropped, has_moved, client_refuses;
-    unsigned turns; /* that are left; what a socket still holds wakes us again */
+    unsigned turns; /* left in this call; further bytes wake the loop again */
     struct piece up, down;
 };
 
-/* --- what all share --------------------------------------------------------------------------- */
+/* --- shared by all ---------------------------------------------------------------------------- */
 
-/* A client that offers protocols gets HTTP/1.1 or an alert: no other is read here. */
+/* A client with ALPN gets HTTP/1.1 or an alert: no other protocol is supported. */
 /* NOLINTNEXTLINE(readability-function-size): OpenSSL's parameters */
 static int choose_protocol(SSL *ssl, const unsigned char **ret_at, unsigned char *ret_size,
                            const unsigned char *offered, unsigned size, void *unused)
@@ -95,7 +95,7 @@ static bool would_wait(ssize_t result)
     return result < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-/* More of what the client sends, for OpenSSL to read. */
+/* Reads from the client, for OpenSSL. */
 static enum step hear(struct tls_intercept *tls_intercept)
 {
     char bytes[PIECE / 2];
@@ -110,7 +110,7 @@ static enum step hear(struct tls_intercept *tls_intercept)
     return STEP_DONE;
 }
 
-/* What OpenSSL asks for before it goes on with `result`. */
+/* Does what OpenSSL needs after `result` of one of its calls. */
 static enum step serve_ssl(struct tls_intercept *tls_intercept, int result)
 {
     switch (SSL_get_error(tls_intercept->ssl, result)) {
@@ -124,7 +124,8 @@ static enum step serve_ssl(struct tls_intercept *tls_intercept, int result)
     }
 }
 
-/* An alert, or the end, where its last word should have come: it has seen our certificate. */
+/* Did the client send an alert or end in place of its last handshake message? Then it has seen the
+ * certificate, and does not trust it. */
 static bool is_refusal(const struct tls_intercept *tls_intercept)
 {
     unsigned long cause = ERR_peek_last_error();
@@ -132,8 +133,8 @@ static bool is_refusal(const struct tls_intercept *tls_intercept)
                       : ERR_GET_REASON(cause) >= ALERTS;
 }
 
-/* Nothing of ours follows a client's last word of the handshake, and many clients wait for its
- * acknowledgement before they send their request (Nagle), which the kernel keeps back for 40 ms. */
+/* Sends the TCP acknowledgement of the client's last handshake message at once. The kernel would
+ * delay it by 40 ms, and many clients wait for it before they send their request (Nagle). */
 static void acknowledge(const struct tls_intercept *tls_intercept)
 {
     int one = 1;
@@ -160,14 +161,14 @@ static enum step agree(struct tls_intercept *tls_intercept)
     return STEP_DONE;
 }
 
-/* The other side has ended, or broken off: ends the receiver's direction. */
+/* The sender has ended or failed: ends the receiver's direction. */
 static void end_piece(struct piece *piece, int receiver)
 {
     piece->is_ended = true;
     (void) shutdown(receiver, SHUT_WR);
 }
 
-/* One step of what the client says. */
+/* One step of the data from the client. */
 static enum step pass_up(struct tls_intercept *tls_intercept)
 {
     struct piece *up = &tls_intercept->up;
@@ -247,7 +248,7 @@ static void watch(struct tls_intercept *tls_intercept)
     watch_one(&tls_intercept->inner_poll, inner, inner_is_ready);
 }
 
-/* Both ends see the end; the connection asks why, and drops us. */
+/* Both sides see the end; the connection then asks for the reason, and drops the interception. */
 static void break_off(struct tls_intercept *tls_intercept)
 {
     tls_intercept->up.is_ended = tls_intercept->down.is_ended = true;
@@ -277,7 +278,7 @@ static void go_on(struct tls_intercept *tls_intercept)
 static void outer_is_ready(uv_poll_t *poll, int status, int events)
 {
     struct tls_intercept *tls_intercept = poll->data;
-    (void) status; /* reading tells it */
+    (void) status; /* read(2) reports the error */
     (void) events;
     if (!tls_intercept->is_dropped)
         go_on(tls_intercept);
@@ -331,12 +332,12 @@ static struct tls_intercept *make(struct interceptions *interceptions,
         free_interception(tls_intercept);
         return NULL;
     }
-    (void) BIO_set_mem_eof_return(tls_intercept->heard, -1); /* empty is not the end */
+    (void) BIO_set_mem_eof_return(tls_intercept->heard, -1); /* empty does not mean the end */
     SSL_set_bio(tls_intercept->ssl, tls_intercept->heard, told);
     return tls_intercept;
 }
 
-/* Both sockets are watched from now on. */
+/* Begins to watch both sockets. */
 static int begin_to_watch(struct tls_intercept *tls_intercept, int outer, int inner)
 {
     uv_loop_t *loop = tls_intercept->interceptions->loop;
@@ -387,7 +388,7 @@ enum egress_reason tls_intercept_begin(struct interceptions *interceptions,
             free_interception(tls_intercept);
             return EGRESS_TOO_MANY;
         }
-        tls_intercept->outer = tls_intercept->inner = -1; /* the caller's, and closed */
+        tls_intercept->outer = tls_intercept->inner = -1; /* one is the caller's, one is closed */
         uv_close((uv_handle_t *) &tls_intercept->outer_poll, poll_closed);
         return EGRESS_TOO_MANY;
     }

@@ -1,4 +1,5 @@
-/* upstream_receive.c - what an upstream answers, read for secrets and passed on piece by piece. */
+/* upstream_receive.c - removes secrets from an upstream's answer, and passes it on piece by piece.
+ */
 #include "egress/upstream_request.h"
 
 #include "base/table.h"
@@ -31,7 +32,7 @@ static void put(struct exchange *exchange, const char *bytes, size_t size)
     exchange->out_size += size;
 }
 
-/* `size` clean bytes stand at out_size + FRAME; here they get their frame. */
+/* `size` clean bytes are at out_size + FRAME: adds the framing of a chunk. */
 static void add_piece(struct exchange *exchange, size_t size)
 {
     const char *piece = exchange->out + exchange->out_size + FRAME;
@@ -46,7 +47,7 @@ static void add_piece(struct exchange *exchange, size_t size)
         put(exchange, "\r\n", 2);
 }
 
-/* The head goes through a scrub of its own. Returns -1 if it does not pass. */
+/* Redacts and writes the head. Returns -1 if it does not fit, or if its body cannot be redacted. */
 static int put_head(struct exchange *exchange)
 {
     static char text[ANSWER_HEAD_MAX];
@@ -94,14 +95,14 @@ size_t exchange_body_came(char *bytes, size_t one, size_t size, void *context)
     return size;
 }
 
-/* What was kept back, and the end of all chunks. */
+/* Writes the bytes that were held back, and the last chunk. */
 void exchange_finish(struct exchange *exchange)
 {
     exchange_flush(exchange);
     if (exchange->is_ended || exchange->out_size > 0)
         return;
     if (exchange->answer.is_whole) {
-        exchange->answer.is_whole = false; /* once */
+        exchange->answer.is_whole = false; /* so that this is done once */
         add_piece(exchange, redact_end(&exchange->redact, exchange->out + FRAME));
         if (exchange->answer.is_chunked)
             put(exchange, "0\r\n\r\n", 5);
@@ -111,8 +112,8 @@ void exchange_finish(struct exchange *exchange)
         exchange_end(exchange, EGRESS_ALLOWED);
 }
 
-/* What is wrong with the upstream's certificate. libcurl looks at the name after all else, and says
- * nothing more of it than that something failed. */
+/* What is wrong with the upstream's certificate. libcurl checks the name last, and reports only
+ * that something failed. */
 static enum egress_reason distrust_of(CURL *easy)
 {
     long result = X509_V_OK;

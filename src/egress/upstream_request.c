@@ -1,8 +1,9 @@
-/* upstream_request.c - the beginning and the end of an exchange, and the loop's calls for it.
+/* upstream_request.c - the beginning and the end of an exchange, and its callbacks of the event
+ * loop.
  *
- * What code sent as a header of a secret's name is left out, the secret is put in, redirects come
- * back to code as they are (within the upstream: with the endpoint's own name), and no answer holds
- * the secret. At most one piece of the answer is held: what cannot be passed on is not read. */
+ * A header that code has sent under a secret's name is replaced by the secret. Redirects are passed
+ * to code (within the upstream with the endpoint's own name), and secrets are removed from answers.
+ * At most one piece of the answer is held: more is read when that was passed on. */
 #include "egress/upstream_request.h"
 
 #include "base/clock.h"
@@ -28,7 +29,7 @@ void exchange_watch(struct exchange *exchange)
         (void) uv_poll_stop(&exchange->poll);
 }
 
-/* The other end sees the end; connection.c asks why, and drops us. */
+/* The connection sees the end of its socket, asks for the reason, and drops the exchange. */
 void exchange_end(struct exchange *exchange, enum egress_reason failure)
 {
     if (exchange->is_ended)
@@ -90,7 +91,7 @@ static void socket_is_ready(uv_poll_t *poll, int status, int events)
     exchange_watch(exchange);
 }
 
-/* No sandbox has so many that others have none: docs/decisions/0063. */
+/* So that no sandbox can use up all exchanges: docs/decisions/0063. */
 static bool has_room(const struct upstreams *upstreams, unsigned of_channel)
 {
     unsigned max = of_channel < EXCHANGES_FEW ? EXCHANGES_MAX : EXCHANGES_MANY;

@@ -1,10 +1,10 @@
-/* upstream_request.h - one request to an endpoint, between the files that take it there and back.
+/* upstream_request.h - one request to an endpoint, and the files that handle it.
  *
  *     connection --socketpair--> exchange --libcurl--> the upstream
  *
- *  upstream_request.c  its beginning, its end and the loop's calls
- *  upstream_send.c     what code said, and the secret next to it
- *  upstream_receive.c  what came back, without the secret */
+ *  upstream_request.c  its beginning, its end and the callbacks of the event loop
+ *  upstream_send.c     sends the request, with the secret
+ *  upstream_receive.c  passes the answer on, without the secret */
 #pragma once
 
 #include "egress/response_head.h"
@@ -22,7 +22,7 @@ struct upstreams {
 
 enum {
     PIECE = CURL_MAX_WRITE_SIZE,
-    FRAME = 24, /* the size of a chunk before it, the end of it after it */
+    FRAME = 24, /* framing of a chunk: its size before it, CRLF after it */
     OUT_ROOM = ANSWER_HEAD_MAX + PIECE + REDACT_HOLD_MAX + 2 * FRAME,
 };
 
@@ -43,12 +43,12 @@ struct exchange {
     uint64_t body_left; /* of the request */
     bool body_is_over;
     bool waits_for_body, waits_for_room; /* libcurl is paused */
-    bool is_over;                        /* libcurl has nothing more for us */
+    bool is_over;                        /* libcurl has finished */
     bool is_ended;                       /* everything has been written, or it has failed */
     enum egress_reason failure;
     struct answer_head answer;
     struct redact redact;
-    uint64_t scrubbed; /* of what came before the body */
+    uint64_t scrubbed; /* secrets removed before the body */
     size_t in_size, in_from;
     size_t out_size, out_from;
     char in[HTTP_HEAD_MAX + 2048];
@@ -59,10 +59,10 @@ struct exchange {
 void exchange_watch(struct exchange *exchange);
 void exchange_end(struct exchange *exchange, enum egress_reason failure);
 
-/* upstream_send.c: the head has come, the request goes out. -1 if it cannot. */
+/* upstream_send.c: sends the request when its head has come. Returns -1 on failure. */
 int exchange_send_request(struct exchange *exchange);
 
-/* upstream_receive.c: libcurl's calls, and what is left to pass on. */
+/* upstream_receive.c: callbacks of libcurl, and the rest of the answer. */
 size_t exchange_field_came(char *bytes, size_t one, size_t size, void *context);
 size_t exchange_body_came(char *bytes, size_t one, size_t size, void *context);
 void exchange_flush(struct exchange *exchange);
@@ -71,6 +71,6 @@ void exchange_finish(struct exchange *exchange);
 /* Callback for the end of a transfer of libcurl. */
 void exchange_ended(void *context, CURLcode result);
 
-/* rate_limits.c: takes one request from what an endpoint's rate allows. False too if more endpoints
- * are asked at once than there is room for. */
+/* rate_limits.c: counts one request. False if the endpoint's rate does not allow it, or if too many
+ * endpoints are in use at once. */
 bool rate_allows(const struct egress_endpoint *endpoint, int64_t now_ms);

@@ -1,4 +1,4 @@
-/* upstream_send.c - what code asks of an endpoint, as libcurl asks it of the upstream. */
+/* upstream_send.c - sends a request to an endpoint on to the upstream by libcurl. */
 #include "egress/upstream_request.h"
 
 #include "base/cleanup.h"
@@ -9,7 +9,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-/* Bytes that have come and were not used yet. Returns 0 at the end, -1 while there are none. */
+/* Returns how many bytes have come and were not used yet; 0 at the end, -1 while there are none. */
 static ssize_t fill(struct exchange *exchange)
 {
     if (exchange->in_from < exchange->in_size)
@@ -48,7 +48,7 @@ static size_t take_chunked(struct exchange *exchange, char *room, size_t size)
         }
         exchange->in_from += used;
         if (verdict == CHUNK_BAD)
-            return CURL_READFUNC_ABORT; /* half a body is not sent as if it were whole */
+            return CURL_READFUNC_ABORT; /* an incomplete body must not look complete */
         exchange->body_is_over = verdict == CHUNK_END;
         if (exchange->body_is_over)
             break;
@@ -98,9 +98,8 @@ static bool is_secret(const struct exchange *exchange, const struct http_field *
     return false;
 }
 
-/* What the code does not say to an upstream: anything of a secret's name, and in which coding or in
- * which pieces the answer should come, for a secret in it is looked for in what is plain and whole.
- */
+/* Fields that are not sent to an upstream: those with a secret's name; and those that ask for a
+ * coding or a range of the answer, since secrets can only be found in plain and whole answers. */
 static bool is_left_out(const struct exchange *exchange, const struct http_field *field)
 {
     bool is_host = exchange->endpoint.name[0] == '\0'; /* nothing is looked for */
@@ -120,7 +119,7 @@ static void add_fields(struct exchange *exchange)
         add_field(exchange, field->name.at, field->name.size, field->value.at, field->value.size);
     }
     if (!says_what_it_accepts)
-        exchange->fields = curl_slist_append(exchange->fields, "Accept:"); /* leaves it out */
+        exchange->fields = curl_slist_append(exchange->fields, "Accept:"); /* sends none */
     exchange->fields = curl_slist_append(exchange->fields, "Expect:");
     if (exchange->endpoint.name[0])
         exchange->fields = curl_slist_append(exchange->fields, "Accept-Encoding: identity");
