@@ -8,7 +8,7 @@
 
 static const struct event_row {
     const char *kind;
-    const char *always, *optional; /* names of facts, with a blank between them */
+    const char *always, *optional; /* names of facts, separated by blanks */
 } rows[] = {
 #define AUDIT_EVENT(kind, always, optional, text) { kind, always, optional },
 #include "ledger/audit_events.def"

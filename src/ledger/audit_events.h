@@ -3,5 +3,5 @@
 
 #include "ledger/statement.h"
 
-/* Has the table this kind, and does it have these facts? Fails  ERR_INTERNAL. */
+/* Checks that the table has this kind of event, with these facts. Fails  ERR_INTERNAL. */
 int audit_event_check(const char *kind, const struct event_field *fields, error *err);

@@ -17,7 +17,7 @@ static const char file_name[] = "key.chain";
 static const char mark[] = "\"event\":\"" CHAIN_EVENT "\",\"facts\":{\"new_key\":\"";
 static const char between[] = "\",\"old_key\":\"";
 
-/* A key as it stands in canonical JSON, where nothing in it needs a backslash. */
+/* Reads a key from canonical JSON; no character of a key needs a backslash. */
 static bool take_key(const char **at, const char *end, struct public_key *ret_key)
 {
     char text[KEY_TEXT_SIZE];
@@ -113,7 +113,8 @@ static int read_old(int folder, char *text, size_t room, size_t *ret_size, error
     }
 }
 
-/* A whole new file takes the old one's place: a writer that is killed leaves one of both. */
+/* Replaces the file by a new one, by rename(2), so that a writer that is killed leaves one of both.
+ */
 int key_chain_add(int folder, const struct bytes *record, error *err)
 {
     static const char new_name[] = ".key.chain.new";
@@ -163,8 +164,8 @@ const struct public_key *key_chain_at(const struct key_chain *chain,
     return chain->count == 0 ? otherwise : key_chain_key(chain, key_chain_number_at(chain, index));
 }
 
-/* A checkpoint was signed by the key for the record that comes next; the one over a change of key
- * also by the key that went. */
+/* A checkpoint is signed by the key for the next record; one right after a change of key may also
+ * be signed by the old key. */
 int key_chain_checkpoint(const struct key_chain *chain, const struct public_key *otherwise,
                          const char *text, struct merkle_head *ret_head, error *err)
 {

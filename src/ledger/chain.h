@@ -1,7 +1,6 @@
-/* chain.h - the keys of a log one after another: each change is an event, signed by the key that
- * goes, which names the one that comes. The file `key.chain` in the log's folder has these records
- * once more, one a line, so that they outlive retention and a verifier with the first key finds the
- * others.
+/* chain.h - the sequence of keys of a log. Each change of key is an event that names the new key,
+ * signed by the old one. The file `key.chain` in the log's folder repeats these records, one in a
+ * line: they outlive retention, and a verifier with the first key finds all others.
  *
  *   Threads  none.   See  docs/decisions/0068, docs/receipts.md */
 #pragma once
@@ -22,8 +21,8 @@ struct chain_link {
     struct merkle_hash leaf; /* of the event */
 };
 
-/* Keys before number `least` are not believed by their own word: what they have signed counts only
- * where a later key has signed a checkpoint over it. */
+/* Signatures by keys before number `min` count only for records under a checkpoint that a later key
+ * has signed. */
 struct key_chain {
     size_t count, min;
     struct chain_link links[CHAIN_MAX];
@@ -33,13 +32,13 @@ struct key_chain {
  * Fails  ERR_POLICY  a line is not signed by the key before it, or out of order. */
 int key_chain_read(int folder, struct key_chain *ret_chain, error *err);
 
-/* Is it an event that changes the key? Gives  *ret_link, its signature checked. */
+/* Is the record a change of key, with a valid signature? Gives  *ret_link. */
 bool key_chain_take(const char *record, size_t size, struct chain_link *ret_link);
 
-/* Adds a record's line to the file, on disk when it returns. */
+/* Adds the line of a record to the file, and waits until it is on disk. */
 int key_chain_add(int folder, const struct bytes *record, error *err);
 
-/* The number of a key, by its id: 0 for the first. -1: none of this log's. */
+/* The number of a key, by its id: 0 for the first. -1: not a key of this log. */
 int key_chain_number(const struct key_chain *chain, const char *id);
 const struct public_key *key_chain_key(const struct key_chain *chain, size_t number);
 
@@ -49,7 +48,7 @@ size_t key_chain_number_at(const struct key_chain *chain, uint64_t index);
 const struct public_key *key_chain_at(const struct key_chain *chain,
                                       const struct public_key *otherwise, uint64_t index);
 
-/* As checkpoint_read(), by whichever key was in force when so many records were there, from `least`
- * on. */
+/* As checkpoint_read(), with the key that was valid at that number of records; keys before `min`
+ * are refused. */
 int key_chain_checkpoint(const struct key_chain *chain, const struct public_key *otherwise,
                          const char *text, struct merkle_head *ret_head, error *err);

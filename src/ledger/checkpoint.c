@@ -1,4 +1,4 @@
-/* checkpoint.c - written in one spelling; read as any signed note with a checkpoint in it. */
+/* checkpoint.c - writes checkpoints in one form; reads any signed note that holds a checkpoint. */
 #include "ledger/checkpoint.h"
 
 #include <inttypes.h>
@@ -43,7 +43,7 @@ void checkpoint_print(const struct signing_key *key, const struct merkle_head *h
                     base64);
 }
 
-/* sodium_base642bin() 1.0.18 takes some bytes above 0x7F for digits. */
+/* sodium_base642bin() 1.0.18 accepts some bytes above 0x7F as digits. */
 static bool decode(const char *text, size_t size, unsigned char *into, size_t room,
                    size_t *ret_size)
 {
@@ -56,7 +56,7 @@ static bool decode(const char *text, size_t size, unsigned char *into, size_t ro
            end == text + size;
 }
 
-/* Origin, size, root; lines that follow are extensions. */
+/* Origin, size and root; further lines are extensions. */
 struct body {
     const char *origin;
     size_t origin_size, size;
@@ -81,7 +81,7 @@ static bool read_body(const char *text, size_t body_size, struct body *ret)
 
 enum { SIGNATURE_IS_OTHERS, SIGNATURE_IS_GOOD, SIGNATURE_IS_WRONG, SIGNATURE_IS_NONE };
 
-/* One line: DASH, name, base64 of four bytes that name the key, and the signature. */
+/* Reads a line: DASH, name, base64 of four bytes that identify the key, and the signature. */
 static int read_signature(const char *line, size_t size, const char *text, const struct body *body,
                           const struct public_key *key)
 {

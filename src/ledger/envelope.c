@@ -71,7 +71,7 @@ static bool skip(struct reading *reading, const char *text)
     return true;
 }
 
-/* What stands before the next quote, which is left where it is. */
+/* Gives the text up to the next quote, which is not consumed. */
 static bool span(struct reading *reading, const char **ret_text, size_t *ret_size)
 {
     const char *quote = memchr(reading->at, '"', (size_t) (reading->end - reading->at));
@@ -83,7 +83,7 @@ static bool span(struct reading *reading, const char **ret_text, size_t *ret_siz
     return true;
 }
 
-/* sodium_base642bin() 1.0.18 takes some bytes above 0x7F for digits. */
+/* sodium_base642bin() 1.0.18 accepts some bytes above 0x7F as digits. */
 static bool is_ascii(const char *text, size_t size)
 {
     unsigned char all = 0;

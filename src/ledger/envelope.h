@@ -1,9 +1,9 @@
-/* envelope.h - a signed statement on its own: DSSE, in the one spelling that we write.
+/* envelope.h - a signed statement as a DSSE envelope, in one exact form.
  *
  *     {"payload":"BASE64","payloadType":"TYPE","signatures":[{"keyid":"HEX","sig":"BASE64"}]}
  *
- * What is signed is the pre-authentication encoding of type and payload, so any DSSE library can
- * check it. We accept no other spelling than our own: then no byte of it can change unseen.
+ * The signature covers the pre-authentication encoding of type and payload, so any DSSE library can
+ * check it. Only the form above is accepted, so that no byte can be changed without notice.
  *
  *   See  https://github.com/secure-systems-lab/dsse/blob/master/protocol.md */
 #pragma once
@@ -27,8 +27,8 @@ struct envelope {
 int envelope_write(const struct signing_key *key, const char *type, const struct bytes *payload,
                    struct bytes *out, error *err);
 
-/* Reads an envelope; one newline may follow it. Gives *ret_envelope, ended with envelope_done().
- * Fails  ERR_BAD_REQUEST  saying where it is not one. */
+/* Reads an envelope; one newline may follow it. Gives *ret_envelope, freed with envelope_done().
+ * Fails  ERR_BAD_REQUEST  with the position of the first wrong byte. */
 int envelope_read(const char *text, size_t size, struct envelope *ret_envelope, error *err);
 void envelope_done(struct envelope *envelope);
 

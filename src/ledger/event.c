@@ -1,4 +1,4 @@
-/* event.c - opens the log, as each of its writers does, writes, and signs a checkpoint. */
+/* event.c - opens the log, writes one record, and signs a checkpoint. */
 #include "ledger/event.h"
 
 #include "base/cleanup.h"

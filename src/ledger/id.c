@@ -9,7 +9,7 @@
 
 enum { INDEX_DIGITS = 12, CHANCE_BYTES = 10, CHANCES = 64 };
 
-/* The kernel is asked for the chance of many ids at once. */
+/* Random bytes for many ids are read from the kernel at once. */
 void receipt_make_id(uint64_t index, char ret_id[RECEIPT_ID_SIZE])
 {
     static unsigned char chances[CHANCES][CHANCE_BYTES];

@@ -1,4 +1,4 @@
-/* intents.c - slots in a file; recovery asks the log whether a receipt was written in time. */
+/* intents.c - open executions are slots of a file. Recovery searches the log for their receipts. */
 #include "ledger/intents.h"
 
 #include "base/cleanup.h"
@@ -27,12 +27,13 @@ enum { SLOTS_MAX = 65536, SLOTS_SEEN = 256, INTENT_ID_SIZE = 64 };
 enum { SLOT_OPEN = 1, SLOT_LEFT = 2, SETTLE_MS = 1000 };
 enum { XFS_MAGIC = 0x58465342 }; /* not in the kernel's list */
 
-/* One slot. `check` covers what follows it: a note that was torn is none, its run had not begun. */
+/* One slot. `check` covers the members after it: an incomplete note does not count, since its run
+ * had not begun. */
 struct slot {
-    uint32_t is_open; /* SLOT_OPEN, SLOT_LEFT; 0: it is not */
+    uint32_t is_open; /* SLOT_OPEN, SLOT_LEFT; 0: free */
     uint32_t size;    /* of text */
     unsigned char check[8];
-    uint64_t log_size; /* records there were: its receipt, if any, stands from there on */
+    uint64_t log_size; /* records in the log: its receipt, if any, is not before them */
     char id[INTENT_ID_SIZE];
     char text[INTENT_MAX];
 };
@@ -40,10 +41,10 @@ struct slot {
 struct intents {
     struct ledger *ledger; /* borrowed */
     int folder, file;
-    struct slot *seen; /* the first SLOTS_SEEN as memory of the file; NULL: they are written */
+    struct slot *seen; /* mapping of the first SLOTS_SEEN; NULL: write(2) is used for them */
     char name[40];
     unsigned slot_count, open_count, left_count;
-    deadline next_settle; /* of what was left */
+    deadline next_settle; /* when to try intents_settle() again */
     unsigned *free_slots, free_count, free_room;
 };
 
@@ -60,7 +61,8 @@ static int open_folder(int folder, int *ret_folder, error *err)
 {
     static const int how = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
     *ret_folder = openat(folder, "open", how);
-    if (*ret_folder < 0 && errno == ENOENT) { /* a daemon that serves makes no folders */
+    if (*ret_folder < 0 &&
+        errno == ENOENT) { /* a serving daemon may not make folders, so only if needed */
         if (mkdirat(folder, "open", 0700) < 0 && errno != EEXIST)
             return fail_os(err, "make the log's folder 'open'");
         *ret_folder = openat(folder, "open", how);
@@ -68,9 +70,9 @@ static int open_folder(int folder, int *ret_folder, error *err)
     return *ret_folder < 0 ? fail_os(err, "open the log's folder 'open'") : 0;
 }
 
-/* What is stored there is the kernel's as what is written is, and costs no call: a tenth of the
- * time. Only where the room is surely there, since a full disk would be a signal: allocated, on a
- * file system that writes in place. */
+/* Maps the first slots of the file: a store takes a tenth of the time of write(2), and is as safe
+ * if this process dies. On a full disk a store would raise SIGBUS, so the blocks must be allocated,
+ * on a file system that writes in place. */
 static struct slot *see_slots(int file)
 {
     static const off_t size = (off_t) SLOTS_SEEN * (off_t) sizeof(struct slot);
@@ -99,7 +101,7 @@ int intents_open(int folder, struct ledger *ledger, struct intents **ret_intents
     if (result == 0) {
         intents->file = openat(intents->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
         (void) snprintf(path, sizeof path, "/proc/self/fd/%d", intents->file);
-        /* Locked before it has a name: it is never taken for a dead daemon's. */
+        /* Locked before it has a name, so that it is never mistaken for that of a dead daemon. */
         if (intents->file < 0 || flock(intents->file, LOCK_EX | LOCK_NB) < 0 ||
             linkat(AT_FDCWD, path, intents->folder, intents->name, AT_SYMLINK_FOLLOW) < 0)
             result = fail_os(err, "make the list of open runs");
@@ -137,7 +139,7 @@ static int take_slot(struct intents *intents, unsigned *ret_slot, error *err)
     }
     if (intents->slot_count == SLOTS_MAX)
         return fail(err, ERR_BUSY, "%d executions are open at once", SLOTS_MAX);
-    if (intents->free_room == intents->slot_count) { /* room to put every slot back */
+    if (intents->free_room == intents->slot_count) { /* the free list must fit every slot */
         unsigned room = intents->free_room ? 2 * intents->free_room : 64;
         unsigned *more = reallocarray(intents->free_slots, room, sizeof *more);
         if (!more)
@@ -149,7 +151,7 @@ static int take_slot(struct intents *intents, unsigned *ret_slot, error *err)
     return 0;
 }
 
-/* The word that it is open comes last: who is killed before it has noted nothing. */
+/* `is_open` is stored last: if the process is killed before that, the slot is still free. */
 static void store_slot(struct slot *seen, const struct slot *slot)
 {
     memcpy((char *) seen + sizeof seen->is_open, (const char *) slot + sizeof slot->is_open,
@@ -169,7 +171,7 @@ static int put_slot(const struct intents *intents, unsigned number, const struct
         (!is_durable || fdatasync(intents->file) == 0))
         return 0;
     if (errno == 0)
-        errno = ENOSPC; /* a short write says no more */
+        errno = ENOSPC; /* a short write sets no errno */
     return fail_os(err, "note an open run");
 }
 
@@ -189,7 +191,7 @@ int intents_note(struct intents *intents, const struct intent *intent, unsigned 
         return -1;
     intents->open_count++;
     if (put_slot(intents, number, &slot, intent->is_durable, err) < 0) {
-        intents_strike(intents, number); /* of what may have come there */
+        intents_strike(intents, number); /* a part may have been written */
         return -1;
     }
     *ret_slot = number;
@@ -220,7 +222,7 @@ void intents_strike(struct intents *intents, unsigned slot)
 /* An execution that a slot holds open. */
 struct open_run {
     unsigned slot;
-    bool is_told; /* by a record of the log */
+    bool is_told; /* the log has a record of it */
     uint64_t log_size;
     char id[INTENT_ID_SIZE];
 };
@@ -235,7 +237,7 @@ static void open_runs_done(struct open_runs *runs)
     free(runs->list);
 }
 
-/* Returns  1, or 0 behind the last one. A file that cannot be read is not one without any. */
+/* Returns  1, or 0 after the last one. A read error is a failure, and does not mean the end. */
 static int read_slot(int file, unsigned number, struct slot *slot, error *err)
 {
     ssize_t got = read_at(file, slot, sizeof *slot, (off_t) (number * sizeof *slot));
@@ -259,7 +261,7 @@ static int compare_runs(const void *one, const void *other)
     return order ? order : (a->log_size > b->log_size) - (a->log_size < b->log_size);
 }
 
-/* Of the slots of a file; with `left_only` those that intents_leave() has marked. */
+/* Lists open runs of a file; with `left_only` those that intents_leave() has marked. */
 static int list_open(int file, bool left_only, struct open_runs *runs, error *err)
 {
     struct slot slot;
@@ -281,9 +283,9 @@ static int list_open(int file, bool left_only, struct open_runs *runs, error *er
         *run = (struct open_run){ .slot = number, .log_size = slot.log_size };
         memcpy(run->id, slot.id, sizeof run->id);
     }
-    if (runs->count > 0) /* qsort() takes no NULL */
+    if (runs->count > 0) /* qsort(3) must not get NULL */
         qsort(runs->list, runs->count, sizeof *runs->list, compare_runs);
-    for (size_t i = 1; i < runs->count; i++) /* an id that two slots hold has one receipt */
+    for (size_t i = 1; i < runs->count; i++) /* an id in two slots gets one receipt */
         runs->list[i].is_told = strcmp(runs->list[i].id, runs->list[i - 1].id) == 0;
     return 0;
 }
@@ -299,7 +301,7 @@ static void mark_told(struct open_runs *runs, uint64_t index, const struct bytes
     }
 }
 
-/* Which of them have a record? The log is read once for all of them. */
+/* Marks those that have a record. The log is read once for all of them. */
 static int search_log(struct ledger *ledger, struct open_runs *runs, error *err)
 {
     uint64_t index = ledger_size(ledger);
@@ -343,8 +345,7 @@ static int write_lost_run(struct ledger *ledger, int file, const struct open_run
     return write_lost(ledger, &slot, err);
 }
 
-/* The file tells which ones: where it cannot be written, a slot that was left may look open, and is
- * told after a death. */
+/* Reads the marked slots from the file. If marking failed, the next daemon records them as lost. */
 int intents_settle(struct intents *intents, error *err)
 {
     __attribute__((cleanup(open_runs_done))) struct open_runs runs = { 0 };
@@ -360,7 +361,7 @@ int intents_settle(struct intents *intents, error *err)
     for (size_t i = 0; i < runs.count; i++)
         if (write_lost_run(intents->ledger, intents->file, &runs.list[i], err) < 0)
             return -1;
-    /* A record that was found may be one whose sync has failed: it is on no disk yet. */
+    /* The sync of a record that was found may have failed: it may not be on disk yet. */
     if (ledger_sync(intents->ledger, err) < 0)
         return -1;
     for (size_t i = 0; i < runs.count; i++)
@@ -375,7 +376,7 @@ static int recover_file(int folder, const char *name, struct ledger *ledger, uns
     auto_fd file = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     __attribute__((cleanup(open_runs_done))) struct open_runs runs = { 0 };
     if (file < 0 || flock(file, LOCK_EX | LOCK_NB) < 0)
-        return 0; /* its daemon is alive, or another start is at it */
+        return 0; /* its daemon runs, or another one is recovering it */
     if (list_open(file, false, &runs, err) < 0 || search_log(ledger, &runs, err) < 0)
         return under(err, "find the runs that were lost");
     for (size_t i = 0; i < runs.count; i++) {
@@ -383,7 +384,7 @@ static int recover_file(int folder, const char *name, struct ledger *ledger, uns
             return under(err, "write the receipts of lost runs");
         *lost += !runs.list[i].is_told;
     }
-    /* What a record tells may be on its way to the disk only: this file goes after it. */
+    /* Remove this file only when the records are on disk. */
     if (runs.count > 0 && ledger_sync(ledger, err) < 0)
         return under(err, "bring the receipts of lost runs to disk");
     (void) unlinkat(folder, name, 0);

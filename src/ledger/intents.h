@@ -1,9 +1,9 @@
-/* intents.h - executions that have begun: noted before they begin, struck out when their receipt is
- * written. What a dead daemon has left here becomes `lost` receipts at the next start of any.
+/* intents.h - the list of open executions: noted before they begin, removed when their receipt is
+ * written. What is left after a crash becomes `lost` receipts when the next daemon starts.
  *
- * Each daemon has one file in LOG/open, which it keeps locked for as long as it lives; the kernel
- * unlocks it with the last breath. A note lies in a slot of fixed size, so a run costs one write at
- * its beginning and one of a few bytes at its end. */
+ * Each daemon has one file in LOG/open, which it keeps locked while it runs; the kernel drops the
+ * lock when it ends. A note is a slot of fixed size, so that a run takes one write at its beginning
+ * and one of a few bytes at its end. */
 #pragma once
 
 #include "ledger/ledger.h"
@@ -12,7 +12,7 @@ struct intents;
 
 enum { INTENT_MAX = 1000 }; /* bytes of a note */
 
-/* Makes this daemon's file in `folder`, that of the log. */
+/* Makes this daemon's file. `folder` is the log's folder. */
 int intents_open(int folder, struct ledger *ledger, struct intents **ret_intents, error *err);
 void intents_close(struct intents *intents); /* removes the file if nothing is open */
 
@@ -30,8 +30,8 @@ void intents_strike(struct intents *intents, unsigned slot);
 /* Its receipt could not be written: intents_settle() or the next daemon records it as lost. */
 void intents_leave(struct intents *intents, unsigned slot);
 
-/* Writes `lost` receipts for what was left. Fails  the log does not take them yet. */
+/* Writes `lost` receipts for those that were left. Fails  while the log cannot be written. */
 int intents_settle(struct intents *intents, error *err);
 
-/* Writes `lost` receipts for what dead daemons have left open. Gives *ret_lost, how many. */
+/* Writes `lost` receipts for open executions of dead daemons. Gives *ret_lost, how many. */
 int intents_recover(int folder, struct ledger *ledger, unsigned *ret_lost, error *err);

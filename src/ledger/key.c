@@ -1,4 +1,4 @@
-/* key.c - one line of hex for the secret; everything else follows from it. */
+/* key.c - the key file has one line of hex, the secret; everything else is derived from it. */
 #include "ledger/key.h"
 
 #include "base/cleanup.h"
@@ -16,7 +16,7 @@
 
 enum { SEED_SIZE = 32, SEED_TEXT_SIZE = 2 * SEED_SIZE + 1, ED25519_NOTE = 1 };
 
-/* SubjectPublicKeyInfo of an Ed25519 key up to its 32 bytes: RFC 8410, section 4. */
+/* SubjectPublicKeyInfo of an Ed25519 key, without its last 32 bytes: RFC 8410, section 4. */
 static const unsigned char pem_head[] = { 0x30, 0x2A, 0x30, 0x05, 0x06, 0x03,
                                           0x2B, 0x65, 0x70, 0x03, 0x21, 0x00 };
 static const char pem_begin[] = "-----BEGIN PUBLIC KEY-----\n";
@@ -64,7 +64,7 @@ void public_key_print_pem(const struct public_key *key, char ret_text[KEY_TEXT_S
     (void) snprintf(ret_text, KEY_TEXT_SIZE, "%s%s%s", pem_begin, base64, pem_end);
 }
 
-/* What may name a key in a signed note. */
+/* Is this a valid name of a key in a signed note? */
 static bool is_name(const char *name)
 {
     static const char prefix[] = "glovebox/";
@@ -72,8 +72,8 @@ static bool is_name(const char *name)
            strspn(name + sizeof prefix - 1, "0123456789abcdef") == KEY_NAME_SIZE - sizeof prefix;
 }
 
-/* Both spellings hold the key in base64 behind a fixed number of bytes. Whatever is read must print
- * as it was written: so no byte of it can differ unseen. */
+/* Both formats have the key in base64 after a fixed number of bytes. Printing the key must give the
+ * same text again, so that no byte can be changed without notice. */
 int public_key_read(const char *text, struct public_key *ret_key, error *err)
 {
     unsigned char decoded[64];
@@ -157,7 +157,7 @@ static int read_seed(int file, unsigned char seed[SEED_SIZE], error *err)
     return 0;
 }
 
-/* The log's origin as key.pub has it, and if that is lost, as the log tells of its keys. */
+/* The log's origin from key.pub; if that is lost, from key.chain. */
 static void find_name(int folder, const struct public_key *key, char ret_name[KEY_NAME_SIZE])
 {
     char text[KEY_TEXT_SIZE + 1] = "";

@@ -1,9 +1,9 @@
 /* key.h - the key that signs receipts, audit records and checkpoints (Ed25519), and its public
  * half.
  *
- * The secret lies in a file of mode 0600 that belongs to gloveboxd's user, and nowhere else. The
- * public half is given as a verifier key of the C2SP signed-note format, NAME+HASH+BASE64, and as
- * PEM for other tools.
+ * The secret is stored only in a file of mode 0600 that belongs to gloveboxd's user. The public
+ * half is printed as a verifier key of the C2SP signed-note format, NAME+HASH+BASE64, and as PEM
+ * for other tools.
  *
  *   See  https://c2sp.org/signed-note, RFC 8032, RFC 8410 */
 #pragma once
@@ -28,8 +28,8 @@ struct public_key {
     char id[KEY_ID_SIZE];
     char label[KEY_LABEL_SIZE]; /* for people: "key", and the beginning of the id */
     char name[KEY_NAME_SIZE];   /* origin of the log: the same for all its keys */
-    bool is_bare;               /* read from PEM, which has no name */
-    unsigned char note_hash[4]; /* names it in a signed note */
+    bool is_bare;               /* read from PEM, so it has no name */
+    unsigned char note_hash[4]; /* identifies it in a signed note */
 };
 
 struct signing_key {
@@ -37,12 +37,11 @@ struct signing_key {
     struct public_key public;
 };
 
-/* Reads the key in `folder`, or makes it (the caller keeps others out meanwhile): `key`, 0600,
- * and `key.pub`. Fails  ERR_UNAVAILABLE  for a key that others may read, or that is damaged. */
+/* Reads the key in `folder`, or makes it (the caller holds the lock): `key`, 0600, and `key.pub`.
+ * Fails  ERR_UNAVAILABLE  for a key that others may read, or that is damaged. */
 int key_open(int folder, struct signing_key *ret_key, error *err);
-/* The key that comes after it lies in `key.next` until the log tells of it: a process that dies in
- * between leaves a log that goes on with the one or the other. key_find_next() gives 1 if there is
- * one. */
+/* The next key is stored in `key.next` until the log has recorded the change: if the process dies
+ * meanwhile, the log goes on with one of the two. key_find_next() returns 1 if there is one. */
 int key_make_next(int folder, struct signing_key *ret_key, error *err);
 int key_find_next(int folder, struct signing_key *ret_key, error *err);
 int key_take_next(int folder, const struct public_key *key, error *err);
@@ -50,7 +49,7 @@ void key_drop_next(int folder);
 
 void key_forget(struct signing_key *key); /* overwrites it */
 
-/* Derives the rest from the bytes and the name; NULL: that of a log whose first key it is. */
+/* Derives the rest from the bytes and the name; NULL: the name of a log with this as first key. */
 void public_key_fill(struct public_key *key, const char *name);
 
 /* Reads a verifier key or PEM. Fails  ERR_BAD_REQUEST. */

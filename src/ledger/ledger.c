@@ -1,6 +1,6 @@
-/* ledger.c - the writer. Its order is what makes it safe: first the record, then its hashes; first
- * the disk, then the checkpoint. So a checkpoint never covers what can be lost, and whatever lies
- * beyond it is read again, hashed again, and cut off where it is torn. */
+/* ledger.c - the writer of the log. It writes a record, then its hashes; it syncs them to disk,
+ * then writes the checkpoint. So a checkpoint only covers what cannot be lost. Records after it are
+ * read and hashed again at the next start, and an incomplete one at the end is cut off. */
 #include "ledger/ledger_internal.h"
 
 #include "base/cleanup.h"
@@ -37,8 +37,8 @@ static int read_hash(void *context, uint64_t position, struct merkle_hash *ret, 
 
 /* --- one writer at a time --------------------------------------------------------------------- */
 
-/* A writer holds it for less than a millisecond, or as long as a busy machine keeps it from its
- * processor. One that was stopped must not stop us: it is waited for once, then a tenth of that. */
+/* A writer holds the lock for less than a millisecond, or longer if it gets no processor time. One
+ * that is stopped must not block others: they wait for the full time once, then a tenth of that. */
 int ledger_lock(struct ledger *ledger, error *err)
 {
     deadline end = { 0 };
@@ -94,7 +94,7 @@ static void fill_reserve(struct ledger *ledger)
     struct stat status;
     if (ledger->reserve < 0)
         ledger->reserve = openat(ledger->folder, "reserve", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    /* A file system without fallocate() keeps no reserve, and is not short of it. */
+    /* Without fallocate(2) there is no reserve, which does not count as short. */
     ledger->is_short = ledger->reserve < 0 || fstat(ledger->reserve, &status) < 0 ||
                        ((uint64_t) status.st_blocks * 512 < size &&
                         fallocate(ledger->reserve, 0, 0, (off_t) size) < 0 &&
@@ -102,8 +102,8 @@ static void fill_reserve(struct ledger *ledger)
     ledger->next_look = deadline_in(ROOM_LOOK_MS);
 }
 
-/* A file system may be full of files before it is full of bytes: the next segment is one, and so is
- * whatever a run leaves there. */
+/* Inodes may be used up before bytes: the next segment needs one, and so do files that runs leave
+ * there. */
 static bool has_place(const struct ledger *ledger)
 {
     struct statvfs system;
@@ -117,7 +117,7 @@ uint64_t ledger_free_bytes(const struct ledger *ledger)
     return fstatvfs(ledger->folder, &system) < 0 ? 0 : (uint64_t) system.f_bavail * system.f_frsize;
 }
 
-/* Over what is there already, which takes no room. */
+/* Writes over existing bytes, which needs no space. */
 int ledger_probe(const struct ledger *ledger, error *err)
 {
     if (pwrite(ledger->lock, "", 1, 0) == 1 || errno == ENOSPC || errno == EDQUOT)
@@ -147,7 +147,8 @@ static bool use_reserve(struct ledger *ledger)
 
 /* --- a record --------------------------------------------------------------------------------- */
 
-/* All of the old segment is on disk before the new one begins: only the newest is ever torn. */
+/* The old segment is on disk before the new one begins, so that only the newest can be incomplete.
+ */
 static int rotate(struct ledger *ledger, error *err)
 {
     return ledger_sync_locked(ledger, err) < 0
@@ -187,7 +188,7 @@ static int write_record(struct ledger *ledger, const unsigned char frame[FRAME_S
         if (wrote == size)
             return 0;
         if (wrote >= 0 && errno == 0)
-            errno = ENOSPC; /* a short write says no more */
+            errno = ENOSPC; /* a short write sets no errno */
         bool again = errno == EINTR || use_reserve(ledger);
         if (again)
             continue;
@@ -227,7 +228,7 @@ void ledger_presign(struct ledger *ledger, const char *type, const struct bytes 
     ahead->is_there = true;
 }
 
-/* The same bytes, signed by the same key, are the same record. */
+/* Is this the record that ledger_presign() has signed, with the same key? */
 static bool is_foreseen(const struct ledger *ledger, const char *type, const struct bytes *payload)
 {
     const struct signed_record *ahead = &ledger->ahead;
@@ -318,7 +319,7 @@ int ledger_open(int folder, const struct ledger_settings *settings, struct ledge
     if (!ledger)
         return fail(err, ERR_SYSTEM, "no memory for the log");
     ledger->settings = *settings;
-    ledger->settings.lock_max_ms = 0; /* opening waits for writers that begin and end */
+    ledger->settings.lock_max_ms = 0; /* opening waits for the default time */
     ledger->folder = ledger->lock = ledger->tree_file = -1;
     ledger->reserve = ledger->segment = -1;
     ledger->tree = (struct merkle_tree){ .read = read_hash, .context = ledger };
@@ -342,7 +343,7 @@ void ledger_close(struct ledger *ledger)
     error unused;
     if (!ledger)
         return;
-    (void) ledger_sync(ledger, &unused); /* if it fails, the next to open it does it */
+    (void) ledger_sync(ledger, &unused); /* if it fails, the next ledger_open() does it */
     release(ledger);
 }
 

@@ -1,5 +1,5 @@
-/* ledger_end.c - where the log ends: from the last checkpoint over what other writers, or one that
- * was killed, have added, to the last whole record. What is torn behind it is cut off. */
+/* ledger_end.c - finds the end of the log: reads the records after the last checkpoint, also those
+ * of other writers, up to the last complete one. An incomplete record after it is cut off. */
 #include "ledger/ledger_internal.h"
 
 #include "base/cleanup.h"
@@ -42,21 +42,21 @@ int ledger_grow(struct ledger *ledger, const struct merkle_hash *leaf, error *er
     return 0;
 }
 
-/* What another writer has written, or we before a sync failed, may be held in memory as if it were
- * on disk. Written again, it is what the next sync speaks of. */
+/* After a failed sync, of this or another writer, the kernel may treat data as written although it
+ * is not on disk. Written again, it is covered by the next sync. */
 static int write_again(const struct ledger *ledger, const struct segment *segment,
                        const struct record *record, error *err)
 {
     ssize_t size = (ssize_t) (FRAME_SIZE + record->size);
-    errno = ENOSPC; /* a short write says no more */
+    errno = ENOSPC; /* a short write sets no errno */
     return pwrite(ledger->segment, segment->data + record->offset, (size_t) size,
                   (off_t) record->offset) == size
                ? 0
                : fail_os(err, "write the log's last records again");
 }
 
-/* Walks over the newest segment from where we are. Records below `known` are in the tree and only
- * stepped over; those from there on are hashed and added to it. */
+/* Reads the newest segment from the current position on. Records before `known` are in the tree,
+ * and are skipped; later ones are hashed and added to it. */
 static int walk(struct ledger *ledger, uint64_t index, uint64_t known, error *err)
 {
     struct segment segment;
@@ -102,7 +102,7 @@ uint64_t ledger_rotates_at(const struct ledger *ledger)
     return ledger->settings.segment_max ? ledger->settings.segment_max : segment_max;
 }
 
-/* Takes in what other writers have added. `known`: so many records are in our tree already. */
+/* Reads what other writers have added. `known`: the number of records in our tree. */
 int ledger_catch_up(struct ledger *ledger, uint64_t known, error *err)
 {
     for (;;) {
@@ -124,7 +124,7 @@ int ledger_catch_up(struct ledger *ledger, uint64_t known, error *err)
         error none;
         if (ledger_open_segment(ledger, ledger->edge.size, 0, &none) < 0) {
             *err = none;
-            return none.os == ENOENT ? 0 : -1; /* it was not begun yet */
+            return none.os == ENOENT ? 0 : -1; /* the next segment does not exist yet */
         }
         known = ledger->edge.size;
     }
@@ -146,7 +146,7 @@ int ledger_read_checkpoint(struct ledger *ledger, char text[CHECKPOINT_SIZE], er
         return -1;
     if (checkpoint_read(text, &ledger->key.public, &ledger->covered, err) == 0)
         return 0;
-    /* By the key before, if the rotation came no further. */
+    /* Signed by the old key, if a rotation was interrupted. */
     struct key_chain *chain = malloc(sizeof *chain);
     error unused;
     bool is_good =
@@ -157,7 +157,7 @@ int ledger_read_checkpoint(struct ledger *ledger, char text[CHECKPOINT_SIZE], er
     return is_good ? 0 : -1;
 }
 
-/* The edge of the tree where the checkpoint stands, which must have the root that was signed. */
+/* Loads the edge of the tree at the checkpoint; its root must be the signed one. */
 int ledger_load_edge(struct ledger *ledger, error *err)
 {
     struct merkle_hash root;
@@ -170,7 +170,7 @@ int ledger_load_edge(struct ledger *ledger, error *err)
     return 0;
 }
 
-/* From the segment in which the checkpoint's last record lies to the newest. */
+/* Reads from the segment with the checkpoint's last record to the newest. */
 int ledger_find_end(struct ledger *ledger, error *err)
 {
     uint64_t *firsts = NULL;

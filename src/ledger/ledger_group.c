@@ -1,5 +1,5 @@
-/* ledger_group.c - a checkpoint over a group of records: first the disk, then the signature that
- * covers what is there, under its name in one step. */
+/* ledger_group.c - a checkpoint over a group of records: syncs them to disk, then publishes the
+ * signed checkpoint by rename(2). */
 #include "ledger/ledger_internal.h"
 
 #include "base/cleanup.h"
@@ -41,7 +41,7 @@ void ledger_group_done(struct ledger_group *group)
     close_fd(&group->note);
 }
 
-/* Gives the checkpoint its name, in one step. */
+/* Gives the checkpoint its name, by rename(2). */
 static int publish(struct ledger *ledger, const struct ledger_group *group, error *err)
 {
     char path[64];
@@ -70,8 +70,8 @@ int ledger_group_end(struct ledger *ledger, const struct ledger_group *group, er
     return result;
 }
 
-/* After a failed sync: from the last checkpoint on all is read again, is compared with what we
- * remember, and is written again. Fails  ERR_UNAVAILABLE  it is not what it was. */
+/* After a failed sync: reads everything after the last checkpoint, compares its root with that in
+ * memory, and writes it again. Fails  ERR_UNAVAILABLE  it has changed. */
 static int ledger_write_again(struct ledger *ledger, error *err)
 {
     char text[CHECKPOINT_SIZE];
@@ -137,7 +137,7 @@ int ledger_sync_locked(struct ledger *ledger, error *err)
     return ledger->edge.size == ledger->covered.size ? 0 : ledger_sign_checkpoint(ledger, err);
 }
 
-/* The disk is waited for with the lock let go of: other writers answer callers meanwhile. */
+/* Waits for the disk without the lock, so that other writers can go on. */
 int ledger_sync(struct ledger *ledger, error *err)
 {
     struct ledger_group group = { 0 };

@@ -1,5 +1,5 @@
-/* ledger_key.c - the key that signs, and its change: the log tells of the next one before it comes
- * into force, so that a process that dies in between leaves a log with the one or the other. */
+/* ledger_key.c - the signing key, and its change. The log records the next key before that becomes
+ * valid, so that if the process dies meanwhile, one of the two is. */
 #include "ledger/ledger_internal.h"
 
 #include "ledger/chain.h"
@@ -27,7 +27,7 @@ int ledger_refresh_key(struct ledger *ledger, error *err)
     return 0;
 }
 
-/* The log has recorded the next key: it comes into force, and signs what is there. */
+/* The log has recorded the next key: it becomes the key, and signs a checkpoint. */
 static int take_next_key(struct ledger *ledger, const struct bytes *record,
                          const struct signing_key *next, error *err)
 {
@@ -45,8 +45,8 @@ static int take_next_key(struct ledger *ledger, const struct bytes *record,
     return ledger_sign_checkpoint(ledger, err);
 }
 
-/* A process died while it changed the key. What the log tells of it counts: its last record, since
- * no process writes before this was looked at. */
+/* If a process died while it changed the key, the last record of the log says whether the change
+ * counts: every writer checks that before its first record. */
 int ledger_settle_next_key(struct ledger *ledger, error *err)
 {
     if (faccessat(ledger->folder, "key.next", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
@@ -57,7 +57,7 @@ int ledger_settle_next_key(struct ledger *ledger, error *err)
     int found = key_find_next(ledger->folder, &next, err);
     if (found <= 0)
         return found;
-    /* What cannot be read at this moment is no reason to drop a key that the log may tell of. */
+    /* If the record cannot be read now, keep the next key, which the log may have recorded. */
     int result = ledger->edge.size > 0
                      ? segments_read(ledger->folder, ledger->edge.size - 1, &record, err)
                      : 0;
@@ -74,7 +74,7 @@ int ledger_settle_next_key(struct ledger *ledger, error *err)
     return result;
 }
 
-/* A key change that the log has recorded cannot be undone: check the room before. */
+/* A recorded change of key cannot be undone, so this checks for space before. */
 static int check_room_for_key(struct ledger *ledger, error *err)
 {
     struct key_chain *chain = malloc(sizeof *chain);
@@ -104,7 +104,7 @@ int ledger_rotate_key(struct ledger *ledger, ledger_tell_rotation *tell, error *
     if (result == 0)
         result = ledger_commit_locked(ledger, TYPE_EVENT, &payload, err);
     if (result == 0)
-        result = ledger_sync_locked(ledger, err); /* it is on disk, as the old key has signed it */
+        result = ledger_sync_locked(ledger, err); /* to disk, with a checkpoint by the old key */
     if (result == 0)
         result = segments_read(ledger->folder, head.size, &record, err);
     if (result == 0)

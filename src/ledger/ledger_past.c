@@ -1,4 +1,4 @@
-/* ledger_past.c - what was written before: reading it, and letting go of the oldest segments. */
+/* ledger_past.c - reads old records, and deletes the oldest segments. */
 #include "ledger/ledger_internal.h"
 
 #include "ledger/segment.h"
@@ -40,7 +40,7 @@ bool ledger_retention(struct ledger *ledger, uint64_t *ret_first)
         segments_list(ledger->folder, &firsts, &count, &unused) < 0)
         return false;
     size_t from = count;
-    while (from > 0) { /* the newest stays whatever its size */
+    while (from > 0) { /* the newest is always kept */
         char name[SEGMENT_NAME_SIZE];
         struct stat status;
         segment_name(firsts[from - 1], name);

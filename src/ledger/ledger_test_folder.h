@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* In memory: what is tested is what is written, and a disk would be waited for at every sync. */
+/* In memory, since each sync to a disk would wait. */
 static inline int make_folder(void)
 {
     char path[] = "/dev/shm/glovebox-ledger-XXXXXX";

@@ -1,4 +1,4 @@
-/* list.c - a row is written where it belongs, and taken away again if it is one too many. */
+/* list.c - a row is written in place, and removed again if the list is too long with it. */
 #include "ledger/list.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
-/* list.h - lists in a receipt that a program or a caller can make long: the first rows, as long as
- * they are at most LIST_BYTES_MAX bytes; of a list that is longer also how many rows the whole has
- * and its SHA-256, so that a record is never larger than the log takes.
+/* list.h - lists in a receipt that a program or a caller can make long: the first rows, up to
+ * LIST_BYTES_MAX bytes; for a longer list also its number of rows and its SHA-256. So a record
+ * never exceeds the log's limit.
  *
  *   See  docs/receipts.md, "Long lists" */
 #pragma once
@@ -12,10 +12,10 @@
 
 enum { LIST_BYTES_MAX = 32 * 1024, LISTS_MAX = 12 };
 
-/* A list that is not whole in the receipt. */
+/* A list that is not complete in the receipt. */
 struct list_rest {
     const char *name;
-    uint64_t count;                /* rows of the whole */
+    uint64_t count;                /* rows of the complete list */
     char sha256[SHA256_TEXT_SIZE]; /* "": its rows are not known any more */
 };
 
@@ -27,7 +27,7 @@ struct lists {
     struct list_rest cut[LISTS_MAX];
 };
 
-/* One that is being written. */
+/* The list that is being written. */
 struct list {
     struct lists *lists;
     const char *name;
@@ -37,12 +37,12 @@ struct list {
     struct sha256 hash;
 };
 
-/* `name` is the list's in the member `shortened`, `key` that of the list itself. */
+/* `name` is its name in the member `shortened`, `key` the key of the list itself. */
 void list_begin(struct lists *lists, const char *name, const char *key, struct list *ret_list);
 void list_row(struct list *list); /* a row has been written as the next value */
-void list_end(struct list *list); /* Gives  list->listed, the rows that stand there */
+void list_end(struct list *list); /* Gives  list->listed, the rows in the receipt */
 
-/* A list of so many rows, of which none is known any more. */
+/* A list of `count` rows that are not known any more. */
 void list_unknown(struct lists *lists, const char *name, const char *key, uint64_t count);
 
 /* The member `shortened`. */

@@ -1,5 +1,5 @@
-/* merkle.c - a range of leaves is one stored subtree, or the two halves that the RFC splits it
- * into. */
+/* merkle.c - the hash of a range of leaves is that of a stored subtree, or is made of the two parts
+ * into which the RFC splits the range. */
 #include "ledger/merkle.h"
 
 #include "ledger/sha256.h"
@@ -32,7 +32,7 @@ bool merkle_equal(const struct merkle_hash *left, const struct merkle_hash *righ
     return memcmp(left->bytes, right->bytes, MERKLE_HASH_SIZE) == 0;
 }
 
-/* A subtree is stored behind the leaf that completes it, behind its lower levels. */
+/* A subtree is stored after the leaf that completes it, and after its lower levels. */
 uint64_t merkle_position(unsigned level, uint64_t number)
 {
     uint64_t last_leaf = ((number + 1) << level) - 1;
@@ -64,7 +64,7 @@ int merkle_edge_load(const struct merkle_tree *tree, uint64_t size, struct merkl
 void merkle_edge_root(const struct merkle_edge *edge, struct merkle_hash *ret)
 {
     bool has_any = false;
-    sha256_of(NULL, 0, ret->bytes); /* of no leaves */
+    sha256_of(NULL, 0, ret->bytes); /* the root of an empty tree */
     for (unsigned level = 0; level < 64; level++) {
         if (!(edge->size >> level & 1))
             continue;
@@ -95,8 +95,9 @@ static uint64_t split(uint64_t size)
     return UINT64_C(1) << (63 - __builtin_clzll(size - 1));
 }
 
-/* Leaves from `first` on; `first` is a multiple of the power of two that `size` does not exceed.
- * For each bit of `size` a subtree is stored, the largest first; joined from the last on. */
+/* Hashes `size` leaves from `first` on, a multiple of a power of two that `size` does not exceed.
+ * For each bit of `size` a subtree is stored, the largest first; they are joined from the last on.
+ */
 static int hash_range(const struct merkle_tree *tree, uint64_t first, uint64_t size,
                       struct merkle_hash *ret, error *err)
 {
@@ -158,11 +159,11 @@ int merkle_inclusion(const struct merkle_tree *tree, uint64_t index, uint64_t si
         first = is_left ? first : first + half;
         size = is_left ? half : size - half;
     }
-    reverse(ret); /* found from the root down, told from the leaf up */
+    reverse(ret); /* collected from the root down; a proof goes from the leaf up */
     return 0;
 }
 
-/* SUBPROOF of the RFC: down the path on which the old tree ends. */
+/* SUBPROOF of the RFC: follows the path to the end of the old tree. */
 int merkle_consistency(const struct merkle_tree *tree, uint64_t from, uint64_t to,
                        struct merkle_proof *ret, error *err)
 {

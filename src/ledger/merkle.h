@@ -1,8 +1,8 @@
-/* merkle.h - a Merkle tree over a growing list, hashed as RFC 9162 (and RFC 6962) say.
+/* merkle.h - a Merkle tree over a growing list, hashed as in RFC 9162 (and RFC 6962).
  *
- * Every hash that can never change again is stored once, in the order in which it becomes known: a
- * leaf, then each subtree that it completes. A root or a proof reads a few of them (2 * log2(n)).
- * No file here: the owner of the hashes passes a reader.
+ * Every final hash is stored once, in the order in which it becomes known: a leaf, then each
+ * subtree that it completes. A root or a proof reads a few of them (2 * log2(n)). The caller stores
+ * the hashes, and passes a function that reads them.
  *
  *   See  RFC 9162, section 2.1 */
 #pragma once
@@ -36,11 +36,12 @@ void merkle_leaf(const void *data, size_t size, struct merkle_hash *ret);
 void merkle_node(const struct merkle_hash *left, const struct merkle_hash *right,
                  struct merkle_hash *ret);
 
-/* Where the `number`th subtree of 2^level leaves is stored, and how many are for `size` leaves. */
+/* The position of the `number`th subtree of 2^level leaves, and the number of hashes that are
+ * stored for `size` leaves. */
 uint64_t merkle_position(unsigned level, uint64_t number);
 uint64_t merkle_stored(uint64_t size);
 
-/* The right edge of a tree: what it takes to let it grow and to know its root, without reading. */
+/* The right edge of a tree: enough to add leaves and to compute the root, without reading. */
 struct merkle_edge {
     uint64_t size;
     struct merkle_hash subtrees[64]; /* of 2^i leaves, where bit i of `size` is set */
@@ -50,13 +51,13 @@ int merkle_edge_load(const struct merkle_tree *tree, uint64_t size, struct merkl
                      error *err);
 void merkle_edge_root(const struct merkle_edge *edge, struct merkle_hash *ret);
 
-/* Adds a leaf. Gives  ret_hashes, to be stored at merkle_stored(size before) on, the leaf first.
- * Returns how many. */
+/* Adds a leaf. Gives  ret_hashes, the leaf first, which the caller stores from position
+ * merkle_stored(old size) on. Returns how many. */
 enum { MERKLE_GROWTH_MAX = 65 };
 size_t merkle_edge_add(struct merkle_edge *edge, const struct merkle_hash *leaf,
                        struct merkle_hash ret_hashes[MERKLE_GROWTH_MAX]);
 
-/* The root of the first `size` leaves; of none: the hash of nothing. */
+/* The root of the first `size` leaves; for 0, the hash of an empty string. */
 int merkle_root(const struct merkle_tree *tree, uint64_t size, struct merkle_hash *ret, error *err);
 
 /* Fails  ERR_NOT_FOUND  if index >= size, or from > to. */
@@ -65,7 +66,7 @@ int merkle_inclusion(const struct merkle_tree *tree, uint64_t index, uint64_t si
 int merkle_consistency(const struct merkle_tree *tree, uint64_t from, uint64_t to,
                        struct merkle_proof *ret, error *err);
 
-/* A list of so many leaves with this root. */
+/* The number of leaves of a tree, and its root. */
 struct merkle_head {
     uint64_t size;
     struct merkle_hash root;

@@ -19,7 +19,8 @@ _Static_assert(crypto_secretbox_KEYBYTES == OPENING_KEY_SIZE &&
 
 /* --- the secret ------------------------------------------------------------------------------- */
 
-/* Under its name in one step: of two daemons that begin at once both have the same. */
+/* Makes the file by link(2), so that two daemons that start at the same time use the same secret.
+ */
 static int make_secret(int folder, error *err)
 {
     struct opening_key secret;
@@ -96,11 +97,11 @@ void opening_mask(const struct opening_key *item, const char *hex, char ret_hex[
     (void) sodium_bin2hex(ret_hex, OPENING_HEX_SIZE, hash, sizeof hash);
 }
 
-/* --- what is sealed --------------------------------------------------------------------------- */
+/* --- sealed texts ----------------------------------------------------------------------------- */
 
 enum { BOX_SIZE = SEALED_SIZE + crypto_secretbox_MACBYTES, LENGTH_SIZE = 4 };
 
-/* The key is used once, so that the nonce of the cipher need not change. */
+/* Each key is used once, so the nonce of the cipher can be constant. */
 static const unsigned char no_nonce[crypto_secretbox_NONCEBYTES];
 
 int opening_seal(const struct opening_key *nonce, const struct bytes *text, struct bytes *out,

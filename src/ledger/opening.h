@@ -1,13 +1,13 @@
-/* opening.h - what keeps short inputs and outputs from being guessed by those who have the log: it
- * holds commitments to them, and no hashes.
+/* opening.h - commitments to inputs and outputs. The log holds these instead of hashes, so that its
+ * readers cannot guess short contents.
  *
  *     nonce       MAC(secret, id of the execution)         MAC: keyed BLAKE2b, 32 bytes
  *     key of item MAC(nonce, "outputs/stdout")
  *     commitment  MAC(key of item, "commitment") XOR SHA-256(content)
  *
- * The secret lies in a file of mode 0600 next to the log, and never in it or in a copy of it. A key
- * of one item opens that item and no other, to its hash: no other key that opens it can be found
- * to the hash of something else.
+ * The secret is in a file of mode 0600 next to the log, and never in the log or in a copy of it.
+ * The key of an item opens only that item, to its hash. No other key can be found that opens it to
+ * the hash of something else.
  *
  *   See  docs/receipts.md, docs/decisions/0096 */
 #pragma once
@@ -17,14 +17,14 @@
 enum {
     OPENING_KEY_SIZE = 32,
     OPENING_HEX_SIZE = 65,
-    SEALED_SIZE = 16 * 1024, /* of every sealed text, whatever its length */
+    SEALED_SIZE = 16 * 1024, /* every sealed text is padded to this size */
 };
 
 struct opening_key {
     unsigned char bytes[OPENING_KEY_SIZE];
 };
 
-/* Reads the secret in `folder`, or makes it. Fails  ERR_UNAVAILABLE  it is open to others, or
+/* Reads the secret in `folder`, or makes it. Fails  ERR_UNAVAILABLE  others can read it, or it is
  * damaged. */
 int opening_secret_read(int folder, struct opening_key *ret_secret, error *err);
 
@@ -35,7 +35,7 @@ void opening_nonce(const struct opening_key *secret, const char *execution,
 void opening_item(const struct opening_key *nonce, const char *group, const char *name,
                   struct opening_key *ret_key);
 
-/* From the hash of the content to the commitment, in hex, and from that to the hash. */
+/* Converts the hash of the content to the commitment, in hex, and back. */
 void opening_mask(const struct opening_key *item, const char *hex, char ret_hex[OPENING_HEX_SIZE]);
 
 /* Adds base64 of the text, padded and encrypted (XSalsa20-Poly1305) with the key of "sealed".

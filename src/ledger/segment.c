@@ -1,4 +1,4 @@
-/* segment.c - frames, and where they lie. */
+/* segment.c - reads and writes frames, and finds segments. */
 #include "ledger/segment.h"
 
 #include "base/cleanup.h"
@@ -22,7 +22,7 @@ struct frame {
     unsigned char check[8];
 };
 
-_Static_assert(sizeof(struct frame) == FRAME_SIZE, "a frame has no holes");
+_Static_assert(sizeof(struct frame) == FRAME_SIZE, "a frame has no padding");
 
 void frame_write(uint64_t index, size_t size, const struct merkle_hash *leaf,
                  unsigned char ret_frame[FRAME_SIZE])

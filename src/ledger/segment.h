@@ -1,10 +1,10 @@
-/* segment.h - a file of the log: records one behind another, each in a frame.
+/* segment.h - a file of the log: a sequence of records, each with a frame before it.
  *
  *     magic u32 | size u32 | index u64 | check u8[8] | size bytes        (little endian)
  *
- * The index counts through all segments without a gap; a segment is named by its first. The check
- * is the beginning of the record's leaf hash: it tells a torn record from a whole one, and costs
- * nothing that the tree does not need anyway. */
+ * The index counts through all segments without a gap; a segment is named by its first index. The
+ * check is the beginning of the record's leaf hash, which the tree needs anyway: it shows whether a
+ * record is complete. */
 #pragma once
 
 #include "base/bytes.h"
@@ -26,7 +26,7 @@ void frame_write(uint64_t index, size_t size, const struct merkle_hash *leaf,
 /* "00000000000000000042.log" */
 void segment_name(uint64_t first, char ret_name[SEGMENT_NAME_SIZE]);
 
-/* A segment, mapped to be read. */
+/* A segment, mapped for reading. */
 struct segment {
     const char *data;
     size_t size;
@@ -38,8 +38,8 @@ void segment_unmap(struct segment *segment);
 enum { SEGMENT_RECORD = 0, SEGMENT_END = 1, SEGMENT_TORN = 2 };
 
 /* Reads the frame at `offset`; its record must have this index. The check is not compared.
- * Returns SEGMENT_RECORD, SEGMENT_END (nothing more), SEGMENT_TORN (what is there is no whole frame
- * of that index). */
+ * Returns SEGMENT_RECORD, SEGMENT_END (the end of the segment), SEGMENT_TORN (there is no complete
+ * frame with that index). */
 int segment_next(const struct segment *segment, uint64_t offset, uint64_t index,
                  struct record *ret_record);
 
@@ -49,11 +49,12 @@ bool record_is_whole(const struct record *record, struct merkle_hash *ret_leaf);
 /* Lists the segments of a log's folder, sorted. Gives *ret_firsts, which the caller frees. */
 int segments_list(int folder, uint64_t **ret_firsts, size_t *ret_count, error *err);
 
-/* Adds record `index` to `out`. Fails  ERR_NOT_FOUND  it does not exist, or retention took it. */
+/* Adds record `index` to `out`. Fails  ERR_NOT_FOUND  it does not exist, or retention deleted it.
+ */
 int segments_read(int folder, uint64_t index, struct bytes *out, error *err);
 
-/* Calls `each` with every record from `from` on, in order; it returns 0 to go on, else what is
- * returned. Ends at the first frame that is torn. */
+/* Calls `each` with every record from `from` on, in order, until it returns other than 0, which is
+ * returned. Ends at the first incomplete frame. */
 int segments_each(int folder, uint64_t from,
                   int (*each)(void *context, const struct record *record, error *err),
                   void *context, error *err);

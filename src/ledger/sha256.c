@@ -10,7 +10,7 @@ void sha256_begin(struct sha256 *sha)
 
 void sha256_add(struct sha256 *sha, const void *data, size_t size)
 {
-    if (size > 0) /* nettle copies, and data may be NULL */
+    if (size > 0) /* data may be NULL, which nettle's memcpy() must not get */
         nettle_sha256_update(&sha->state, size, data);
 }
 

@@ -1,7 +1,7 @@
-/* sha256.h - SHA-256 by the processor's own instructions, where it has them.
+/* sha256.h - SHA-256 by processor instructions, where they exist.
  *
- * nettle chooses when the program starts, also on arm64; elsewhere its tables of assembler or its C
- * do. libsodium's SHA-256 is portable C everywhere, and was half of the work of a large result. */
+ * nettle selects them when the program starts, also on arm64; elsewhere it uses its assembler or C
+ * code. libsodium's SHA-256 is always portable C, and took half of the time of a large result. */
 #pragma once
 
 #include <nettle/sha2.h>
@@ -16,7 +16,7 @@ struct sha256 {
 void sha256_begin(struct sha256 *sha);
 void sha256_add(struct sha256 *sha, const void *data, size_t size);
 
-/* Either ends it: what is added afterwards belongs to a new one. */
+/* Both finish the hash, and begin a new one. */
 void sha256_end(struct sha256 *sha, unsigned char ret_hash[SHA256_SIZE]);
 void sha256_end_text(struct sha256 *sha, char ret_hex[SHA256_TEXT_SIZE]);
 

@@ -1,4 +1,4 @@
-/* statement.c - each part of a receipt is a function; canonical_writer.h sorts the members. */
+/* statement.c - writes receipts: a function for each part; canonical_writer.h sorts the members. */
 #include "ledger/statement.h"
 
 #include "base/table.h"
@@ -11,13 +11,14 @@
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
-/* What is left of a list when its receipt must be short, or memory for its rows was missing. */
+/* True if only the number of rows is written: the receipt must be short, or the rows are missing.
+ */
 static bool is_unknown(const struct receipt_facts *facts, const void *rows, size_t count)
 {
     return facts->is_minimal || (!rows && count > 0);
 }
 
-/* Gives  how many of them are listed. */
+/* Returns  how many of them are listed. */
 static size_t write_files(struct lists *lists, const struct receipt_facts *facts, const char *key,
                           const struct fact_file *files, size_t count)
 {
@@ -76,7 +77,7 @@ static void write_outputs(struct jcs *json, const struct receipt_facts *facts)
     jcs_close(json, '}');
 }
 
-/* A value that is the same for one execution after another is kept as it was written. */
+/* Keeps the JSON of a value that is mostly the same for the next execution. */
 static void keep_value(struct bytes *kept, const struct jcs *json, size_t start)
 {
     kept->size = 0;
@@ -94,7 +95,7 @@ static void write_granted(struct jcs *json, const struct limits *granted,
     }
     size_t start = json->out.size;
     jcs_open(json, '{');
-    for (enum limit_id id = 0; id < LIMITS; id++) /* processors in thousandths: no fractions here */
+    for (enum limit_id id = 0; id < LIMITS; id++) /* processors in thousandths: no fractions */
         jcs_count_field(json, limit_rows[id].name, limit_get(granted, id));
     jcs_close(json, '}');
     if (memory && !json->out.failed) {
@@ -362,7 +363,8 @@ static void write_subject(struct jcs *json, const struct receipt_facts *facts, c
     part_subject(json, name, &what);
 }
 
-/* Those of artifacts are numbers: of rows in predicate.artifacts, where the name stands. */
+/* Subjects of artifacts are named by their row in predicate.artifacts, which has the file's name.
+ */
 static void write_subjects(struct jcs *json, const struct receipt_facts *facts, size_t artifacts)
 {
     char name[32];
@@ -389,7 +391,7 @@ void statement_memory_done(struct statement_memory *memory)
     bytes_done(&memory->granted);
 }
 
-/* --- wholes ----------------------------------------------------------------------------------- */
+/* --- the receipt ------------------------------------------------------------------------------ */
 
 static size_t write_predicate(struct lists *lists, const struct receipt_facts *facts,
                               const struct fact_place *machine, const struct statement_place *place)

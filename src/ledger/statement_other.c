@@ -1,5 +1,5 @@
-/* statement_other.c - what is not a receipt of something that has ended: the note of what begins,
- * the receipt of what was lost, events. */
+/* statement_other.c - other statements: the note about an execution that begins, the receipt of a
+ * lost one, events. */
 #include "ledger/statement_parts.h"
 
 #include "ledger/sha256.h"
@@ -13,7 +13,7 @@ int statement_write_opened(const struct receipt_facts *facts, struct bytes *out,
     jcs_open_field(&json, "inputs", '[');
     if (facts->inputs && facts->input_count > 0)
         part_file(&json, facts->nonce, "inputs",
-                  &facts->inputs[0]); /* the code, or the command: a note has no room for more */
+                  &facts->inputs[0]); /* the code or the command: a note has no space for more */
     jcs_close(&json, ']');
     part_named(&json, "policy", &facts->policy);
     part_moment(&json, "submitted_ms", facts->submitted_ms);

@@ -37,8 +37,8 @@ void part_execution(struct jcs *json, const struct receipt_facts *facts)
     jcs_close(json, '}');
 }
 
-/* Which log, where in it, and the root of all records before: so every receipt vouches for the
- * history that it stands on. */
+/* The log, the position in it, and the root of all earlier records: so the signature of a receipt
+ * also covers the history before it. */
 void part_place(struct jcs *json, const struct statement_place *place)
 {
     char root[SHA256_TEXT_SIZE];

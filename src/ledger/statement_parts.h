@@ -1,5 +1,5 @@
-/* statement_parts.h - pieces that statements of every kind have in common, as members of the object
- * that is open. */
+/* statement_parts.h - parts that all kinds of statements share. Each function writes members of the
+ * JSON object that is open. */
 #pragma once
 
 #include "ledger/opening.h"
@@ -22,7 +22,7 @@ static inline void part_moment(struct jcs *json, const char *key, int64_t at_ms)
 void part_caller(struct jcs *json, const struct receipt_facts *facts);
 void part_execution(struct jcs *json, const struct receipt_facts *facts);
 void part_place(struct jcs *json, const struct statement_place *place);
-/* What a hash is committed to: `group` and `name` say of what it is. */
+/* A commitment to a hash; `group` and `name` say what was hashed. */
 struct part_commitment {
     const struct opening_key *nonce;
     const char *group, *name, *sha256;

@@ -1,5 +1,5 @@
-/* verify.c - first where the records lie, then (side by side, in processes) what they hash to
- * (verify_records.c), then the tree over them. */
+/* verify.c - verifies a log: finds its records, hashes them in parallel processes
+ * (verify_records.c), then checks the tree over them. */
 #include "ledger/verify_internal.h"
 
 #include "base/cleanup.h"
@@ -68,7 +68,7 @@ static void tell_findings(const struct checking *checking, const struct record *
     }
 }
 
-/* The hashes that the log stores must be those of its records: the leaf, and what it completes. */
+/* The stored hashes must be those of the records: the leaf, and each subtree that it completes. */
 static void compare_stored(struct checking *checking, const struct merkle_edge *before,
                            const struct merkle_hash *hashes, size_t count, uint64_t index)
 {
@@ -83,7 +83,7 @@ static void compare_stored(struct checking *checking, const struct merkle_edge *
         if (is_missing ? index >= checking->head.size : merkle_equal(&stored, &hashes[i]))
             continue;
         checking_problem(checking, what, is_missing ? "is missing" : "is not that of the records");
-        checking->tree_is_told = !checking->is_quiet; /* one wrong leaf makes many wrong hashes */
+        checking->tree_is_told = !checking->is_quiet; /* since one wrong leaf changes many hashes */
     }
 }
 
@@ -133,7 +133,7 @@ static void compare_ends(struct checking *checking)
         checking_problem(checking, "tree", "holds hashes of records that are not there");
 }
 
-/* --- the whole -------------------------------------------------------------------------------- */
+/* --- the whole log ---------------------------------------------------------------------------- */
 
 static void read_heads(struct checking *checking)
 {
@@ -147,7 +147,7 @@ static void read_heads(struct checking *checking)
         checking_problem(checking, "checkpoint", "is missing");
     else if (key_chain_checkpoint(checking->chain, order->key, text, &checking->head, &err) < 0)
         checking_problem(checking, "checkpoint", err.text);
-    if (checking->head.size > 0) /* it vouches for the changes of key that it covers */
+    if (checking->head.size > 0) /* its signature covers earlier changes of key */
         checking->chain->min = 0;
     if (order->kept &&
         key_chain_checkpoint(checking->chain, order->key, order->kept, &checking->kept, &err) < 0) {
@@ -167,7 +167,7 @@ static int map_tree(struct checking *checking, error *err)
     return 0;
 }
 
-/* The keys of the log, as far as the one that was given leads to them. */
+/* The keys of the log, from the given one on. */
 static void read_keys(struct checking *checking)
 {
     struct key_chain *chain = checking->chain;
@@ -184,13 +184,13 @@ static void read_keys(struct checking *checking)
     chain->min = number > 0 ? (size_t) number : 0;
 }
 
-/* What the file says stands in the log as well. */
+/* Every change of key in the file key.chain must also be in the log. */
 static void compare_links(const struct checking *checking)
 {
     const struct key_chain *chain = checking->chain;
     for (size_t i = 0; i < chain->count; i++) {
         const struct chain_link *link = &chain->links[i];
-        bool is_there = link->index < checking->report->first; /* retention took it */
+        bool is_there = link->index < checking->report->first; /* retention deleted it */
         for (size_t at = 0; !is_there && at < checking->record_count; at++)
             is_there = checking->records[at].index == link->index &&
                        merkle_equal(&checking->findings[at].leaf, &link->leaf);
@@ -200,7 +200,7 @@ static void compare_links(const struct checking *checking)
     }
 }
 
-/* Every checkpoint that a witness has seen is one of this log. */
+/* Every checkpoint that a witness has must be one of this log. */
 static void compare_witness(struct checking *checking)
 {
     struct merkle_tree tree = { .read = read_tree, .context = &checking->tree };

@@ -1,4 +1,4 @@
-/* verify_records.c - where the records of a log lie, and what each hashes to. */
+/* verify_records.c - finds the records of a log, and hashes each. */
 #include "ledger/verify_internal.h"
 
 #include "base/cleanup.h"
@@ -42,7 +42,7 @@ void checking_range_problem(const struct checking *checking, uint64_t first, uin
     checking_problem(checking, what, why);
 }
 
-/* --- where the records lie -------------------------------------------------------------------- */
+/* --- finding records -------------------------------------------------------------------------- */
 
 static int add_record(struct checking *checking, const struct record *record, error *err)
 {
@@ -58,8 +58,8 @@ static int add_record(struct checking *checking, const struct record *record, er
     return 0;
 }
 
-/* A frame that says another index than it should is believed if what follows it counts on, or, at
- * the end, if the checkpoint knows so many: else its index is what was damaged. */
+/* Is the unexpected index of a frame right? Yes if the next frame has the index after it, or, at
+ * the end, if the checkpoint covers that many records. Else the index itself is damaged. */
 static bool is_believed(const struct checking *checking, const struct segment *segment, uint64_t at,
                         uint64_t index)
 {
@@ -72,7 +72,7 @@ static bool is_believed(const struct checking *checking, const struct segment *s
     return found == SEGMENT_RECORD || (found == SEGMENT_END && index < checking->head.size);
 }
 
-/* Finds the next frame behind damage, so that what follows is looked at too. */
+/* Finds the next frame after a damaged part, so that later records are checked too. */
 static bool find_frame(const struct checking *checking, const struct segment *segment,
                        uint64_t *offset, uint64_t *index)
 {
@@ -157,7 +157,7 @@ int verify_walk_segments(struct checking *checking, error *err)
     return result;
 }
 
-/* --- what they hash to ------------------------------------------------------------------------ */
+/* --- hashing records -------------------------------------------------------------------------- */
 
 static bool after(const char **at, const char *end, const char *words)
 {
@@ -168,8 +168,8 @@ static bool after(const char **at, const char *end, const char *words)
     return found;
 }
 
-/* Canonical JSON: a quote inside of a text has a backslash before it, so these words stand only
- * where the member itself stands. */
+/* In canonical JSON a quote within a string has a backslash before it, so these words can only be
+ * the member itself. */
 bool payload_place(const struct bytes *payload, struct signed_place *ret_place)
 {
     if (!payload->data)
@@ -188,7 +188,7 @@ bool payload_place(const struct bytes *payload, struct signed_place *ret_place)
            size == MERKLE_HASH_SIZE;
 }
 
-/* The first record that is kept, if this tells of older ones that are not; else `otherwise`. */
+/* The first kept record, if this is the event of a retention; else `otherwise`. */
 static uint64_t payload_trim(const struct bytes *payload, uint64_t otherwise)
 {
     if (!payload->data)
@@ -222,8 +222,7 @@ static void look_at(const struct checking *checking, size_t number, bool every_s
     const struct record *record = &checking->records[number];
     struct finding *finding = &checking->findings[number];
     finding->is_changed = !record_is_whole(record, &finding->leaf);
-    /* Retention is recorded behind the newest segment's beginning: events are short; all are read.
-     */
+    /* All events are read, since one may record a retention; they are short. */
     bool is_event = record->size < 1536;
     if (every_signature || record->index >= checking->head.size ||
         (is_event && checking->report->first > 0))

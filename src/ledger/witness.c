@@ -1,4 +1,4 @@
-/* witness.c - read line by line, so that a torn line costs one checkpoint and not the file. */
+/* witness.c - reads line by line, so that a damaged line loses one checkpoint and not the file. */
 #include "ledger/witness.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@ struct line {
     size_t size; /* without the newline */
 };
 
-/* A whole line; one that is not ended was torn. */
+/* Reads a line; one without a newline is incomplete. */
 static bool next_line(const char **at, const char *end, struct line *ret)
 {
     const char *newline = memchr(*at, '\n', (size_t) (end - *at));
@@ -43,7 +43,7 @@ static bool is_origin(const struct witness_order *order, const struct line *line
     return false;
 }
 
-/* Dash, name, base64: with anything behind, it was torn and something else written after it. */
+/* Dash, name, base64. If more follows, the line was incomplete, and something else was added. */
 static bool is_signature(const struct line *line)
 {
     size_t head = sizeof dash - 1;
@@ -62,7 +62,7 @@ static bool is_number(const struct line *line)
     return line->size > 0 && line->size <= 20;
 }
 
-/* What follows on the line of an origin: size, root, extensions, an empty line, signatures. */
+/* Reads the rest after the origin: size, root, extensions, an empty line, signatures. */
 static bool take_note(const char **at, const char *end, struct witness_note *note)
 {
     struct line line;
