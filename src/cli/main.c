@@ -28,7 +28,7 @@ static void print_usage(FILE *out)
                  "  glovebox run script.py                       run a script\n"
                  "  glovebox run -c \"print('hello sandbox')\"     run a line of code\n"
                  "  glovebox run --file data.csv --out out plot.py\n"
-                 "                                               give a file, keep what is made\n"
+                 "                                               send a file, save what is made\n"
                  "  glovebox exec -- ls -l                       run a command\n"
                  "\n"
                  "Usage: glovebox VERB [OPTIONS] …\n",

@@ -136,7 +136,7 @@ const struct option_table *run_option_table(void)
                     "  glovebox run -c \"print(6 * 7)\"        run a line of code\n"
                     "  echo 'print(1)' | glovebox run -      run code from stdin\n"
                     "  glovebox run --file data.csv --out out plot.py\n"
-                    "                                        give a file, keep what is made\n"
+                    "                                        send a file, save what is made\n"
                     "  glovebox run --file data.csv:/workspace/in/x.csv:ro plot.py\n"
                     "  glovebox run --wall 1s --memory 64MiB --cpus 0.5 script.py\n"
                     "  cat data | glovebox run --stdin script.py\n"
