@@ -1,4 +1,6 @@
-/* address.c - see address.h. The table beats all rules but one that opens a network by number. */
+/* address.c - see address.h. The table overrides all rules but those that allow a network by
+ * number.
+ */
 #include "policy/address.h"
 
 #include "base/table.h"
@@ -93,7 +95,7 @@ bool address_is_special(const struct in6_addr *address)
         if (inet_pton(AF_INET6, row->network, network) == 1 &&
             bits_agree(address->s6_addr, network, row->prefix))
             return true;
-    return (address->s6_addr[0] & 0xe0) != 0x20; /* only 2000::/3 has been given out */
+    return (address->s6_addr[0] & 0xe0) != 0x20; /* only 2000::/3 is in use on the internet */
 }
 
 int network_read(const char *text, unsigned char ret_network[16], unsigned *ret_prefix)

@@ -20,9 +20,8 @@ bool address_is_within(const struct in6_addr *address, const unsigned char netwo
 
 void address_map(const struct in_addr *from, struct in6_addr *ret_mapped);
 
-/* Reads "10.0.0.0/8" or "2001:db8::/32" as a policy may write it; a bare address is a network of
- * one. Only the canonical spellings of inet_pton(3); host bits must be zero. Returns -1 if it is
- * none. */
+/* Reads "10.0.0.0/8" or "2001:db8::/32" of a policy; an address alone is a network of one. Only the
+ * spellings of inet_pton(3); host bits must be zero. Returns -1 if it is invalid. */
 int network_read(const char *text, unsigned char ret_network[16], unsigned *ret_prefix);
 
 enum { ADDRESS_TEXT = 46 };

@@ -1,5 +1,5 @@
 /* approval_file.c - reads `approval: {when: [network], by: out_of_band, scopes: [once], expires:
- * 15m}`, and knows the words in it. */
+ * 15m}`, and has the names of its values. */
 #include "policy/approval_file.h"
 
 #include "base/table.h"
@@ -77,7 +77,7 @@ void approval_print_scopes(uint32_t bits, char *text, size_t size)
     list_words(scopes, bits, text, size);
 }
 
-/* A list of words, each of which is a bit. */
+/* Reads a list of words, each of which is a bit. */
 static int read_words(const struct yaml *yaml, const struct yaml_node *value,
                       const struct word words[4], uint32_t *ret_bits, error *err)
 {

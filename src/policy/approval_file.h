@@ -4,7 +4,7 @@
 #include "policy/policy_origins.h"
 #include "policy/yaml.h"
 
-/* Where each part is said; 0: nowhere. */
+/* The line of each part; 0: it is missing. */
 struct approval_lines {
     int parts[APPROVAL_PARTS];
 };

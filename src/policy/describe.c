@@ -42,7 +42,7 @@ static void write_languages(const struct policy *policy, struct json_object *man
     bytes_add_text(out, ".\n");
 }
 
-/* What of Python is there; distributions are named as `import` mostly knows them. */
+/* The Python packages, by the names that are mostly those for `import`. */
 static void write_packages(struct json_object *manifest, bool has_network, struct bytes *out)
 {
     struct json_object *text = NULL, *packages = NULL;
@@ -124,7 +124,7 @@ static void write_limits(const struct policy *policy, struct bytes *out)
     }
 }
 
-/* Rules and modules of one decision, in one line. */
+/* Writes the rules and modules of one decision in one line. */
 static void write_decision(const struct precheck *precheck, enum check_decision decision,
                            const char *head, struct bytes *out)
 {
@@ -173,7 +173,7 @@ static bool asks_in_checks(const struct precheck *precheck)
     return precheck->is_on && asks;
 }
 
-/* That a person decides, when, and what to do meanwhile. */
+/* Writes when a person is asked, and what to do meanwhile. */
 static void write_approval(const struct policy *policy, struct bytes *out)
 {
     static const struct {

@@ -1,5 +1,4 @@
-/* describe.h - what a model should know before it writes code: made of the policy and the template
- * that hold it. */
+/* describe.h - the prompt that tells a model about its sandbox, made of policy and template. */
 #pragma once
 
 #include "base/bytes.h"

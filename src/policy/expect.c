@@ -17,7 +17,7 @@ const char *expectation_text(struct json_object *value)
     return strlen(text) == (size_t) json_object_get_string_len(value) ? text : "";
 }
 
-/* One thing of which something is expected: stdout, the result, an artifact. */
+/* The expectation of one output: stdout, the result, or an artifact. */
 struct wish {
     const char *at; /* "expect.stdout" */
     const char *name, *pattern, *type;
@@ -71,7 +71,7 @@ static int take_max(struct wish *wish, struct json_object *value, error *err)
     return take_size(wish, "max_bytes", value, &wish->max, err);
 }
 
-/* As the paths of artifacts are written: what has another form would never be met. */
+/* Has the path the form of artifact paths? Any other form could never match. */
 static bool is_beneath(const char *path)
 {
     for (const char *part = path;; part++) {

@@ -5,8 +5,8 @@
  *       stdout: {schema: {type: object}, max_bytes: 4096}
  *       secrets: forbid
  *
- * The YAML becomes the JSON that a request would have, so that one reader judges both, and a
- * complaint about a place in that JSON gets the line of the YAML again. */
+ * The YAML is converted to the JSON that a request would have, so that one function checks both.
+ * The position in an error is converted back to the line of the YAML. */
 #include "policy/expect_file.h"
 
 #include "base/cleanup.h"
@@ -31,7 +31,7 @@ const char *policy_on_fault_name(enum policy_on_fault on_fault)
 
 /* --- YAML as JSON ----------------------------------------------------------------------------- */
 
-/* As RFC 8259 has it: what YAML alone takes for a number or a truth stays a text. */
+/* Is it a number of JSON (RFC 8259)? Other numbers and booleans of YAML stay strings. */
 static bool is_number(const char *text)
 {
     static const char digits[] = "0123456789";
@@ -56,7 +56,8 @@ static bool is_number(const char *text)
     return *text == '\0';
 }
 
-/* A word without quotes means what it means in JSON, every other one itself. NULL is `null` too. */
+/* An unquoted number, true, false or null becomes that of JSON, every other text a string. NULL is
+ * also the value for `null`. */
 static struct json_object *json_of_text(const struct yaml_node *node, bool *ret_failed)
 {
     bool is_null = !node->quoted && strcmp(node->text, "null") == 0;
@@ -72,12 +73,12 @@ static struct json_object *json_of_text(const struct yaml_node *node, bool *ret_
     return value;
 }
 
-/* The nodes of a tree lie one behind the other, each behind the one that it lies in. */
+/* The nodes of a tree are in an array, each after its parent. */
 struct conversion {
     const struct yaml *yaml;
     const struct yaml_node *root;
     unsigned from, end;              /* of its nodes */
-    struct json_object **values;     /* of each node, until another one has it */
+    struct json_object **values;     /* of each node, until its parent's value has it */
     const struct yaml_node **sorted; /* keys of one mapping */
     bool failed;                     /* there was no memory */
 };
@@ -101,7 +102,7 @@ static struct json_object *take_value(const struct conversion *conversion,
     return value;
 }
 
-/* In the order of its keys, so that the same words have the same digest. */
+/* Adds members sorted by key, so that the same expectation always has the same digest. */
 static int convert_mapping(struct conversion *conversion, const struct yaml_node *node,
                            struct json_object *object, error *err)
 {
@@ -165,7 +166,7 @@ static int convert_node(struct conversion *conversion, const struct yaml_node *n
     return result;
 }
 
-/* From the innermost outwards. Gives  *ret_json, which the caller puts. */
+/* Converts from the innermost node outwards. Gives  *ret_json, which the caller puts. */
 static int convert(const struct yaml *yaml, const struct yaml_node *value,
                    struct json_object **ret_json, error *err)
 {
@@ -192,7 +193,7 @@ static int convert(const struct yaml *yaml, const struct yaml_node *value,
     return result;
 }
 
-/* --- complaints ------------------------------------------------------------------------------- */
+/* --- positions of errors ---------------------------------------------------------------------- */
 
 static const struct yaml_node *step_into(const struct yaml *yaml, const struct yaml_node *at,
                                          const char *name, size_t length)
@@ -210,8 +211,7 @@ static const struct yaml_node *step_into(const struct yaml *yaml, const struct y
     return child ? yaml_next(yaml, child) : NULL;
 }
 
-/* The innermost node that a complaint names, such as "expect.artifacts[0].schema/properties/x: …".
- */
+/* The innermost node that an error names, such as "expect.artifacts[0].schema/properties/x: …". */
 static const struct yaml_node *node_of(const struct yaml *yaml, const struct yaml_node *value,
                                        const char *complaint)
 {
@@ -309,7 +309,7 @@ int expect_merge(struct policy_expect *expect, const struct policy_expect *over,
                     "extends; make them smaller",
                     sizeof expect->text - 1);
     if (used > 0)
-        expect->text[used - 1] = ','; /* for the bracket of the list before */
+        expect->text[used - 1] = ','; /* replaces the closing bracket */
     (void) snprintf(expect->text + used, sizeof expect->text - used, "%s", over->text + (used > 0));
     expect->needs.contents |= over->needs.contents;
     expect->needs.result |= over->needs.result;

@@ -1,10 +1,10 @@
-/* expect_needs.h - what of a run has to be there to find out whether its output is as expected. */
+/* expect_needs.h - what is needed of a run to check its output. */
 #pragma once
 
 #include <stdbool.h>
 
 struct expect_needs {
     bool contents;  /* of its artifacts */
-    bool result;    /* it shows values: a cell */
-    bool artifacts; /* it is one that leaves some: no cell of a session */
+    bool result;    /* a value: only cells have one */
+    bool artifacts; /* artifacts: cells of a session have none */
 };

@@ -1,7 +1,6 @@
-/* expect_pattern.c - one pass over a regular expression: what is understood stands here, everything
- * else is refused. So it means the same in JSON Schema (ECMA-262) and in the
- * program that uses it (Python's re). How long it takes to match is not bounded here but by the
- * processor time of that program's sandbox. */
+/* expect_pattern.c - one pass over a regular expression: what is not listed here is refused, so
+ * that it means the same in JSON Schema (ECMA-262) and in the checker, which uses Python's re. The
+ * time that it takes to match is bounded by the processor time of the checker's sandbox. */
 #include "policy/expect.h"
 
 #include <string.h>
@@ -11,8 +10,8 @@ enum { GROUPS_MAX = 20, REPEAT_MAX = 1000 };
 struct scan {
     const char *text;
     size_t size, at;
-    unsigned groups; /* that are open */
-    bool may_repeat; /* a quantifier may stand here */
+    unsigned groups; /* open groups */
+    bool may_repeat; /* a quantifier may follow */
     const char *mistake;
 };
 
@@ -22,7 +21,8 @@ static bool wrong(struct scan *scan, const char *mistake)
     return false;
 }
 
-/* Past its backslash: a class of characters, a control character, a code, or a sign as it is. */
+/* Reads an escape after its backslash: a character class, a control character, a code, or a literal
+ * character. */
 static bool take_escape(struct scan *scan, bool is_in_class)
 {
     static const char hex[] = "0123456789abcdefABCDEF";
@@ -120,7 +120,7 @@ static bool take_quantifier(struct scan *scan)
     else if (!take_count(scan))
         return false;
     if (scan->at < scan->size && scan->text[scan->at] == '?')
-        scan->at++; /* the shortest */
+        scan->at++; /* non-greedy */
     return true;
 }
 

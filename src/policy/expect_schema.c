@@ -1,5 +1,5 @@
-/* expect_schema.c - is this a schema of which we understand every word? One row a keyword
- * (schema_keywords.def), one function a shape. */
+/* expect_schema.c - checks that a schema has only supported keywords: a row of schema_keywords.def
+ * for each, and a function for each shape of value. */
 #include "policy/expect.h"
 
 #include "base/table.h"
@@ -16,7 +16,7 @@ enum { DEPTH_MAX = 32, SCHEMAS_MAX = 5000, PLACE_MAX = 120 };
 struct walk {
     struct json_object *root;
     unsigned schemas;
-    char place[PLACE_MAX + 64]; /* "expect.stdout.schema/properties/x": its end is cut if need be */
+    char place[PLACE_MAX + 64]; /* "expect.stdout.schema/properties/x", cut if it is too long */
     error *err;
 };
 
@@ -27,7 +27,7 @@ static int wrong(const struct walk *walk, const char *why)
 
 static int check(struct walk *walk, struct json_object *schema, unsigned depth);
 
-/* Adds a part to the place; gives what restores it. */
+/* Adds a part to the place; returns the value for leave(). */
 static size_t enter(struct walk *walk, const char *part)
 {
     size_t before = strlen(walk->place);
@@ -45,7 +45,7 @@ static void leave(struct walk *walk, size_t before)
 
 static bool is_number(struct json_object *value)
 {
-    if (json_object_is_type(value, json_type_int)) { /* larger ones are cut by json-c */
+    if (json_object_is_type(value, json_type_int)) { /* json-c limits larger ones */
         int64_t number = json_object_get_int64(value);
         return number <= (int64_t) NUMBER_MAX && number >= -(int64_t) NUMBER_MAX;
     }
@@ -187,7 +187,7 @@ static int take_pattern(struct walk *walk, struct json_object *value)
                              (size_t) json_object_get_string_len(value));
 }
 
-/* To the whole, or to one of its own definitions: nothing is ever fetched. */
+/* A reference to the whole schema, or to one of its own definitions: nothing is ever fetched. */
 static int take_reference(struct walk *walk, struct json_object *value)
 {
     static const char prefix[] = "#/$defs/";
@@ -238,7 +238,7 @@ static int take_named(struct walk *walk, struct json_object *value, bool are_pat
     return 0;
 }
 
-/* Those before SHAPE_PLAIN have nothing below them. */
+/* Shapes before SHAPE_PLAIN contain no schemas. */
 enum shape {
     /* clang-format off */
     SHAPE_DRAFT, SHAPE_REFERENCE, SHAPE_NOTE, SHAPE_TYPES, SHAPE_VALUES, SHAPE_ANY, SHAPE_WORDS, SHAPE_LISTS,

@@ -104,7 +104,7 @@ static void explain_approval(const struct explainer *explainer)
     explain_one(explainer, "approval.expires", text, origins[APPROVAL_EXPIRES]);
 }
 
-/* Each key of each expectation, as JSON, with the line of its file. */
+/* Explains each key of each expectation, as JSON, with the line of its file. */
 static void explain_expect(const struct explainer *explainer)
 {
     const struct policy_expect *expect = &explainer->policy->expect;

@@ -1,4 +1,4 @@
-/* explain.h - what a policy says, statement by statement, and which line of which file says it. */
+/* explain.h - lists the statements of a policy, each with the file and line that it comes from. */
 #pragma once
 
 #include "policy/policy_origins.h"
@@ -13,18 +13,18 @@ void policy_each_statement(const struct policy *policy, const struct policy_orig
                            void (*each)(void *context, const struct policy_statement *statement),
                            void *context);
 
-/* What the pre-check found, as results name it. */
+/* A finding of the pre-check, as in results. */
 struct policy_finding {
     const char *rule, *decision, *subject;
 };
 
-/* Which line decides about a finding: of the list that names the module, of the rule, or of
+/* The line that decides about a finding: of the list with the module, of the rule, or of
  * modules.others. */
 struct policy_origin policy_origin_of_finding(const struct policy *policy,
                                               const struct policy_origins *origins,
                                               const struct policy_finding *finding);
 
-/* "careful.yaml:4", or that it is so by itself. */
+/* "careful.yaml:4"; "by itself" if no file says it. */
 enum { POLICY_ORIGIN_SIZE = POLICY_LABEL_SIZE + 16 };
 void policy_origin_print(const struct policy_origins *origins, struct policy_origin origin,
                          char ret_text[POLICY_ORIGIN_SIZE]);

@@ -1,5 +1,5 @@
-/* network_endpoints.c - see network_endpoints.h. What requests to an endpoint may be are rules like
- * others, for the host NAME.endpoint. */
+/* network_endpoints.c - see network_endpoints.h. The methods and paths of an endpoint become
+ * ordinary rules, for the host NAME.endpoint. */
 #include "policy/network_endpoints.h"
 
 #include "base/http_method.h"

@@ -4,7 +4,7 @@
 #include "policy/network_policy.h"
 #include "policy/yaml.h"
 
-/* Each endpoint, and the rules that lead to it, are added to `policy`.
+/* Adds each endpoint, and its rules, to `policy`.
  * Fails  ERR_BAD_REQUEST  with the place, the cause and the fix. */
 int network_endpoints_read(const struct yaml *yaml, const struct yaml_node *value,
                            struct network_policy *policy, error *err);

@@ -1,5 +1,6 @@
-/* network_file.c - see network_file.h. A rule that could not be kept is refused here, so that no
- * file promises what glovebox-egress does not hold. */
+/* network_file.c - see network_file.h. A rule that glovebox-egress could not enforce is refused
+ * here.
+ */
 #include "policy/network_file.h"
 
 #include "base/table.h"
@@ -160,7 +161,7 @@ static int check_ports(const struct yaml *yaml, const struct yaml_node *value,
     return 0;
 }
 
-/* Names only: their files are opened with the policy's other folders (policy/network_set.h). */
+/* Reads only the names; policy_load.c loads the sets (policy/network_set.h). */
 static int read_sets(const struct yaml *yaml, const struct yaml_node *value,
                      struct network_policy *policy, error *err)
 {
@@ -226,7 +227,7 @@ static int read_keys(const struct yaml *yaml, const struct yaml_node *value,
                 return yaml_fail(yaml, key, err, "'%s' is there twice; remove one", key->text);
         if (read_key(yaml, key, part, ret_policy, err) < 0)
             return -1;
-        seen[seen_count++] = key->text; /* one of the six: read_key() knows no other */
+        seen[seen_count++] = key->text; /* at most six, since read_key() accepts no other */
         key = yaml_next(yaml, part);
     }
     return check_ports(yaml, value, ret_policy, err);

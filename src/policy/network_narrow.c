@@ -1,5 +1,5 @@
-/* network_narrow.c - see network_narrow.h. Each rule that is asked for is cut with each rule of the
- * policy; what is left of all cuts must be the whole of what was asked for. */
+/* network_narrow.c - see network_narrow.h. Each rule of the request is intersected with each rule
+ * of the policy; the union of the intersections must cover the rule of the request. */
 #include "policy/network_narrow.h"
 
 #include "policy/address.h"
@@ -25,7 +25,7 @@ int network_wish_read(const char *text, size_t length, struct network_wish *ret_
     return result;
 }
 
-/* How far the wish has been met, and by what. */
+/* How much of a rule of the request is covered, and by what. */
 struct cut {
     uint32_t ports; /* a bit for each of the wish's ports */
     uint32_t methods;
@@ -46,7 +46,7 @@ static bool network_lies_within(const struct network_rule *wish, const struct ne
 {
     struct in6_addr network;
     if (!wish->has_network)
-        return true; /* the policy's, if it has one */
+        return true; /* the policy's network, if it has one */
     memcpy(&network, wish->network, sizeof network);
     return rule->has_network && wish->prefix >= rule->prefix &&
            address_is_within(&network, rule->network, rule->prefix);
@@ -59,7 +59,7 @@ static bool path_begins_with(const char *path, const char *prefix)
                                                   path[length] == '\0' || path[length] == '/');
 }
 
-/* Which part of the path holds: the longer one, if one lies below the other. */
+/* The intersection of two path prefixes: the longer one, if it begins with the other. */
 static const char *cut_path(const char *wish, const char *rule)
 {
     if (path_begins_with(wish, rule))
@@ -80,7 +80,7 @@ static void cut_ports(const struct network_rule *wish, const struct network_rule
             }
 }
 
-/* Returns false if nothing is left of it. */
+/* Intersects two rules. Returns false if nothing is left. */
 static bool cut_rule(const struct network_rule *wish, const struct network_rule *rule,
                      struct network_rule *both, struct cut *cut)
 {
@@ -121,7 +121,7 @@ static int refuse(const struct policy *policy, const struct network_rule *missin
                 policy->name, text, policy->name);
 }
 
-/* The wish, without what has been met. */
+/* The rule of the request, without what is covered. */
 static struct network_rule missing_of(const struct network_rule *wish, const struct cut *cut)
 {
     struct network_rule missing = *wish;

@@ -1,13 +1,13 @@
-/* network_narrow.h - what a request asks of the network: never more than its policy allows. */
+/* network_narrow.h - narrows the network of a policy to what a request asks for. */
 #pragma once
 
 #include "policy/network_policy.h"
 #include "policy/policy.h"
 
-/* Zero-filled it asks for nothing: the policy's own. */
+/* Zero-filled: the request does not ask, and gets the network of the policy. */
 struct network_wish {
     bool is_given;
-    struct network_policy rules; /* no rule: none of the network */
+    struct network_policy rules; /* without rules: no network */
 };
 
 /* Reads "none", or {allow: [...], bytes, received, connections} as a policy file has it, where
@@ -15,7 +15,7 @@ struct network_wish {
  * Fails  ERR_BAD_REQUEST  with the place, the cause and the fix. */
 int network_wish_read(const char *text, size_t length, struct network_wish *ret_wish, error *err);
 
-/* What is left of the policy's rules. What the wish leaves out (methods, paths, amounts) is the
- * policy's. Fails  ERR_POLICY  naming what was asked for and no rule allows. */
+/* Gives the narrowed rules. What the request does not say (methods, paths, amounts) is the
+ * policy's. Fails  ERR_POLICY  naming what no rule of the policy allows. */
 int network_narrow(const struct policy *policy, const struct network_wish *wish,
                    struct network_policy *ret_narrowed, error *err);

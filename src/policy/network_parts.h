@@ -1,11 +1,11 @@
-/* network_parts.h - what rules and endpoints of a policy file have in common. All fail with the
+/* network_parts.h - shared by rules and endpoints of a policy file. All functions fail with the
  * place, the cause and the fix. */
 #pragma once
 
 #include "policy/network_policy.h"
 #include "policy/yaml.h"
 
-/* What one item of `allow` or one endpoint says; each of its paths becomes a rule of its own. */
+/* One item of `allow`, or one endpoint. Each of its paths becomes a rule of its own. */
 struct network_item {
     struct network_rule rule;
     struct network_endpoint endpoint;
@@ -23,10 +23,10 @@ struct network_keys {
         network_read_key *read;
     } * list;
     unsigned count;
-    const char *names; /* of all, for people */
+    const char *names; /* of all, for messages */
 };
 
-/* Reads a mapping, each of its keys once. */
+/* Reads a mapping; no key may be there twice. */
 int network_read_item(const struct yaml *yaml, const struct yaml_node *value,
                       const struct network_keys *keys, struct network_item *item, error *err);
 
@@ -37,6 +37,6 @@ network_read_key network_read_paths;
 int network_read_number(const struct yaml *yaml, const struct yaml_node *value, unsigned long max,
                         unsigned long *ret_number, error *err);
 
-/* One rule, or one for each path. */
+/* Adds one rule, or one for each path. */
 int network_add_rules(const struct yaml *yaml, const struct yaml_node *value,
                       const struct network_item *item, struct network_policy *policy, error *err);

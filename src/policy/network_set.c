@@ -56,7 +56,7 @@ static int read_key(const struct yaml *yaml, const struct yaml_node *key,
 static int read_set(const struct yaml *yaml, const char *name, struct network_set *set, error *err)
 {
     const struct yaml_node *root = &yaml->nodes[0];
-    memset(set, 0, sizeof *set); /* a literal would take a stack's room */
+    memset(set, 0, sizeof *set); /* a compound literal would be too large for the stack */
     if (root->kind != YAML_MAPPING)
         return yaml_fail(yaml, root, err, "a set is a mapping; write name: %s", name);
     for (const struct yaml_node *key = yaml_first(yaml, root); key;) {

@@ -1,5 +1,5 @@
-/* network_set.h - a named part of what policies allow, in a file that every user can read:
- * sets/NAME.yaml in a folder of the search path of policies.
+/* network_set.h - a named set of network rules for policies, in a file sets/NAME.yaml in a folder
+ * of the search path of policies.
  *
  *     name: pip
  *     description: what pip of this host asks
@@ -22,7 +22,7 @@ struct network_set {
  *        ERR_BAD_REQUEST  ".../sets/pip.yaml:3:5: cause; fix" */
 int network_set_load(const char *path, const char *name, struct network_set *ret_set, error *err);
 
-/* Adds the rules of the set, as those of number `index` among the policy's sets.
+/* Adds the rules of the set, which is number `index` of the policy's sets.
  * Fails  ERR_BAD_REQUEST  there are too many rules or ports */
 int network_set_add(const struct network_set *set, unsigned index, struct network_policy *policy,
                     error *err);

@@ -1,5 +1,4 @@
-/* policy.c - questions to a policy: names, what it grants, how it is written down and named by
- * digest. */
+/* policy.c - checks names and variables, grants limits, and writes a policy in canonical form. */
 #include "policy/policy.h"
 
 #include "base/table.h"
@@ -226,8 +225,8 @@ static void write_expect(struct bytes *out, const struct policy_expect *expect)
     json_close(out, '}');
 }
 
-/* Its keys are sorted, and no text in it has a control character but tab and line feed: this is the
- * canonical form, of which the digest is taken. */
+/* Writes the canonical form, from which the digest is computed: keys are sorted, and texts have no
+ * control characters but tab and line feed. */
 static void write_policy(struct bytes *out, const struct policy *policy)
 {
     json_open(out, '{');

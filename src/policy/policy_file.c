@@ -1,5 +1,4 @@
-/* policy_file.c - the keys of a policy file as a table; what is not in it is refused with its
- * place. */
+/* policy_file.c - the keys of a policy file, as a table. Other keys are refused. */
 #include "policy/policy_file.h"
 
 #include "base/table.h"
@@ -36,7 +35,7 @@ static const struct key {
     [POLICY_KEY_ENV] = { "env", read_env },
 };
 
-/* Reads a text of at most size - 1 bytes that is really written there. */
+/* Reads a text of at most size - 1 bytes; a key without a value is refused. */
 static int read_text(const struct yaml *yaml, const struct yaml_node *value, char *text,
                      size_t size, error *err)
 {
@@ -106,7 +105,7 @@ static int read_languages(const struct yaml *yaml, const struct yaml_node *value
         if (!policy_name_is_valid(language))
             return yaml_fail(yaml, item, err,
                              "'%s' is no language; use small letters, digits and dashes", language);
-        /* By the name that templates have for it, which is not longer than its others. */
+        /* The name that templates use; it is not longer than the others of a language. */
         const char *usual = language_name(language);
         if (usual != language)
             (void) snprintf(language, POLICY_LANGUAGE_SIZE, "%s", usual);
@@ -118,7 +117,7 @@ static int read_languages(const struct yaml *yaml, const struct yaml_node *value
     return 0;
 }
 
-/* Finds a limit by its policy key alone: flags and JSON names are other spellings of the same. */
+/* Finds a limit by its policy key; not by its flag or JSON name, which are spelled otherwise. */
 static enum limit_id find_limit(const char *name)
 {
     for_each(row, limit_rows)
@@ -185,7 +184,7 @@ static int read_maximum(const struct yaml *yaml, const struct yaml_node *value,
     return read_limit_table(yaml, value, &file->maximum, err);
 }
 
-/* A rule that this build cannot keep must not look as if it were kept. */
+/* Reads none, loopback, or a mapping; anything else is refused. */
 static int read_network(const struct yaml *yaml, const struct yaml_node *value,
                         struct policy_file *file, error *err)
 {
@@ -208,7 +207,7 @@ static int read_network(const struct yaml *yaml, const struct yaml_node *value,
                      "network has a wrong value; write network: none, loopback or {allow: [...]}");
 }
 
-/* A row for each bound; it is written as the limit of the same kind is. */
+/* A row for each bound; its value is written like that of a limit of the same kind. */
 static const struct session_bound {
     const char *name;
     enum limit_id written_as;

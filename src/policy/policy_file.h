@@ -1,5 +1,5 @@
-/* policy_file.h - what one policy file says, before it is merged over what it extends. For
- * policy_load.c and policy_merge.c; other files want policy.h. */
+/* policy_file.h - the contents of one policy file, before it is merged over those that it extends.
+ * For policy_load.c and policy_merge.c; other files use policy.h. */
 #pragma once
 
 #include "policy/approval_file.h"
@@ -13,7 +13,7 @@ struct place {
     int line, column;
 };
 
-/* Limits as a file gives them, each with its place for later complaints. */
+/* The limits of a file, each with its position for later errors. */
 struct stated_limits {
     uint64_t given; /* bits of enum limit_id */
     struct limits values;
@@ -23,7 +23,7 @@ struct stated_limits {
 struct policy_file {
     char name[POLICY_NAME_SIZE];
     char extends[POLICY_NAME_SIZE];
-    char description[POLICY_DESCRIPTION_SIZE]; /* this and the following: "" or 0 = not said */
+    char description[POLICY_DESCRIPTION_SIZE]; /* this and the following: "" or 0 = not given */
     char template[POLICY_NAME_SIZE];
     enum policy_network network;
     struct policy_sessions sessions;
@@ -36,7 +36,7 @@ struct policy_file {
     struct approval_lines approval_lines;
     struct policy_expect expect;
     struct place expect_place;
-    int on_fault_line; /* 0: not said */
+    int on_fault_line; /* 0: not given */
     size_t language_count;
     char languages[POLICY_LANGUAGES_MAX][POLICY_LANGUAGE_SIZE];
     struct stated_limits limits;

@@ -1,5 +1,5 @@
-/* policy_load.c - finds policy files, follows `extends`, and merges the chain from its far end:
- * policy_merge.c. */
+/* policy_load.c - finds policy files, follows `extends`, and merges the chain from its farthest
+ * policy on (policy_merge.c). */
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -59,7 +59,7 @@ static int add_named(struct chain *chain, const char *path, const char *name, er
     return 0;
 }
 
-/* Adds what the last link extends, and so on, until one stands alone. */
+/* Adds the policy that the last link extends, and so on, until one extends none. */
 static int follow(struct chain *chain, const char *path, error *err)
 {
     for (;;) {
@@ -78,7 +78,7 @@ static int follow(struct chain *chain, const char *path, error *err)
         error cause = { 0 };
         if (add_named(chain, path, name, &cause) == 0)
             continue;
-        /* A fault inside the parent has a place of its own. */
+        /* An error inside the parent has its own position. */
         *err = cause;
         if (cause.code != ERR_NOT_FOUND)
             return -1;
@@ -89,10 +89,10 @@ static int follow(struct chain *chain, const char *path, error *err)
 
 static int by_name(const void *left, const void *right)
 {
-    return strcmp(left, right); /* a policy_variable begins with its name; so does a name */
+    return strcmp(left, right); /* of policy_variables, whose first member is the name, or names */
 }
 
-/* What a set says of the environment, unless the policy says it itself. */
+/* Adds the variables of a set, unless the policy has one of the same name. */
 static void add_variables(struct policy *policy, const struct network_set *set)
 {
     for (size_t i = 0; i < set->variable_count; i++) {
@@ -105,8 +105,7 @@ static void add_variables(struct policy *policy, const struct network_set *set)
     }
 }
 
-/* Opens the sets that the policy names, or it cannot be used: a word that means nothing would be a
- * rule that is not kept. */
+/* Loads the sets that the policy names. Without one of them the policy cannot be used. */
 static int add_sets(const struct chain *chain, const char *path, struct policy *policy, error *err)
 {
     static struct network_set set; /* too large for a stack */
@@ -146,7 +145,7 @@ static void note(struct policy_origin *origin, size_t file, int line)
         *origin = (struct policy_origin){ (unsigned) file, line };
 }
 
-/* Where each module of the whole list is spoken of last. */
+/* Notes the last file that names each module. */
 static void note_modules(const struct precheck *whole, const struct policy_file *file, size_t index,
                          struct policy_origins *origins)
 {
@@ -156,7 +155,7 @@ static void note_modules(const struct precheck *whole, const struct policy_file 
                 note(&origins->modules[i], index, file->precheck_lines.modules[k]);
 }
 
-/* A policy that is overruled, by a shorter time or a stricter `by` below, is not its origin. */
+/* A file is the origin only if its value was not replaced by a shorter time or a stricter `by`. */
 static void note_approval(const struct policy_approval *whole, const struct policy_file *file,
                           size_t index, struct policy_origins *origins)
 {
@@ -170,7 +169,7 @@ static void note_approval(const struct policy_approval *whole, const struct poli
     }
 }
 
-/* The far end first, as files are merged: who speaks later has the last word. */
+/* The farthest policy first, as files are merged: later files replace origins of earlier ones. */
 static void gather_origins(const struct chain *chain, const struct policy *policy,
                            struct policy_origins *ret_origins)
 {
@@ -199,7 +198,7 @@ static void gather_origins(const struct chain *chain, const struct policy *polic
     }
 }
 
-/* Completes a chain that holds its first link, and merges it. `ret_origins` may be NULL. */
+/* Completes a chain from its first link, and merges it. `ret_origins` may be NULL. */
 static int complete(struct chain *chain, const char *path, struct policy *ret_policy,
                     struct policy_origins *ret_origins, error *err)
 {
@@ -295,7 +294,7 @@ static void close_directory(DIR **directory)
         (void) closedir(*directory);
 }
 
-/* Adds the names of one directory to those found before. */
+/* Adds the names of one directory to the list. */
 static int list_directory(const char *path, char names[POLICY_LIST_MAX][POLICY_NAME_SIZE],
                           size_t *count, error *err)
 {

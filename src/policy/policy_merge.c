@@ -1,5 +1,4 @@
-/* policy_merge.c - one policy file over those that it extends: it may ask for less than they give,
- * and for no more. */
+/* policy_merge.c - merges a policy file over those that it extends: it may only be stricter. */
 #include "policy/policy_merge.h"
 
 #include "base/table.h"
@@ -14,7 +13,7 @@ int policy_fail_at(const struct policy_link *link, struct place place, error *er
     return yaml_fail(&yaml, &node, err, "%s", text);
 }
 
-/* Refuses a value that gives more than the policy that is extended states as its maximum. */
+/* Refuses a value above the maximum that an extended policy states. */
 static int check_stated(const struct policy_link *link, const struct policy *parent,
                         const struct stated_limits *limits, const char *what, error *err)
 {
@@ -35,8 +34,9 @@ static int check_stated(const struct policy_link *link, const struct policy *par
     return 0;
 }
 
-/* Merges limits and maxima. A maximum binds where it is stated, in this file or in one it extends;
- * elsewhere a request gets what `limits` says and no more, and an extending policy is free. */
+/* Merges limits and maxima. A maximum that is stated in this file or in one that it extends is
+ * binding. Without one, requests get the value of `limits` and no more, and an extending policy may
+ * set any value. */
 static int merge_limits(const struct policy_link *link, struct policy *policy, error *err)
 {
     const struct policy_file *file = &link->file;
@@ -90,7 +90,7 @@ static int merge_variables(const struct policy_link *link, struct policy *policy
     return 0;
 }
 
-/* A policy keeps to the bounds of what it extends. */
+/* A policy cannot exceed the bounds of those that it extends. */
 static int merge_sessions(const struct policy_link *link, struct policy *policy, error *err)
 {
     const struct policy_sessions *said = &link->file.sessions;
@@ -124,8 +124,8 @@ static int merge_expect(const struct policy_link *link, struct policy *policy, e
     return policy_fail_at(link, link->file.expect_place, err, cause.text);
 }
 
-/* A policy that extends another one is asked about no less, and approved of no further: what the
- * one below leaves out is what is usual, and binds as if it were said. */
+/* A policy that extends another needs approval in at least as many cases, and its approvals cover
+ * no more. Defaults of the extended policy bind like stated values. */
 static void merge_approval(const struct policy_approval *said, struct policy_approval *approval)
 {
     bool binds = approval->when != 0;
@@ -138,8 +138,8 @@ static void merge_approval(const struct policy_approval *said, struct policy_app
     approval->is_out_of_band |= said->is_out_of_band;
 }
 
-/* True if what the one below says of itself need not be true of this one: its network, template or
- * languages are others. */
+/* True if the description of the extended policy may be wrong for this one, which has another
+ * network, template or languages. */
 static bool needs_own_description(const struct policy_file *file, const struct policy *policy)
 {
     bool has_network = file->network != POLICY_NETWORK_UNSAID &&
@@ -152,7 +152,7 @@ static bool needs_own_description(const struct policy_file *file, const struct p
     return has_network || has_template || has_languages;
 }
 
-/* Lays one file over what those that it extends have given. */
+/* Merges one file over the result of those that it extends. */
 int policy_merge(const struct policy_link *link, struct policy *policy, error *err)
 {
     const struct policy_file *file = &link->file;

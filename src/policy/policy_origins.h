@@ -1,11 +1,11 @@
-/* policy_origins.h - which line of which file says what a policy says, for those who explain it. */
+/* policy_origins.h - the file and line from which each statement of a policy comes (explain.h). */
 #pragma once
 
 #include "policy/policy.h"
 
 enum { POLICY_FILES_MAX = POLICY_PARENTS_MAX + 1, POLICY_LABEL_SIZE = 256 };
 
-/* The keys of a policy file, in the order in which a person writes them. */
+/* The keys of a policy file, in their usual order. */
 enum policy_key {
     /* clang-format off */
     POLICY_KEY_NAME, POLICY_KEY_EXTENDS, POLICY_KEY_DESCRIPTION, POLICY_KEY_TEMPLATE, POLICY_KEY_LANGUAGES,
@@ -14,7 +14,7 @@ enum policy_key {
     /* clang-format on */
 };
 
-/* What `approval` says, and of `when` each trigger. */
+/* The parts of `approval`, with each trigger of `when`. */
 enum approval_part {
     APPROVAL_WHEN, /* and the next three: bits 0 to 3 of policy_asks */
     APPROVAL_BY = 4,
@@ -23,7 +23,7 @@ enum approval_part {
     APPROVAL_PARTS
 };
 
-/* line 0: no file says it, it is so by itself. */
+/* line 0: no file says it; it is a default. */
 struct policy_origin {
     unsigned file; /* index into policy_origins.files */
     int line;

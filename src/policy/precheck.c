@@ -1,4 +1,4 @@
-/* precheck.c - the rules of precheck_rules.def, and what happens to a finding. */
+/* precheck.c - the rules of precheck_rules.def, and decisions about findings. */
 #include "policy/precheck.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ void precheck_init(struct precheck *precheck)
 
 static int by_name(const void *left, const void *right)
 {
-    return strcmp(left, right); /* a module begins with its name */
+    return strcmp(left, right); /* the first member of a module is its name */
 }
 
 static struct precheck_module *find(struct precheck *precheck, const char *name)
@@ -64,7 +64,7 @@ int precheck_add_module(struct precheck *precheck, const char *name, enum check_
     return 0;
 }
 
-/* The longest name that it lies in: "os.path" is nearer to "os.path.join" than "os" is. */
+/* Finds the longest listed name that contains it: "os.path" before "os" for "os.path.join". */
 const struct precheck_module *precheck_module(const struct precheck *precheck, const char *name)
 {
     const struct precheck_module *nearest = NULL;
@@ -90,7 +90,7 @@ enum check_decision precheck_decide(const struct precheck *precheck, enum check_
     if (listed && (!(listed->bound & (1U << rule)) || decision < listed->decision))
         decision = listed->decision;
     else if (module && !listed && decision < precheck->rules[CHECK_module])
-        decision = precheck->rules[CHECK_module]; /* not listed: what is said of all others */
+        decision = precheck->rules[CHECK_module]; /* not listed: modules.others */
     return (enum check_decision) decision;
 }
 

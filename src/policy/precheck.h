@@ -1,6 +1,5 @@
-/* precheck.h - what a policy makes of the findings of a look at code before it runs, as plain
- * values. The look is a lint: it sees what code says openly and nothing else. The sandbox is the
- * boundary. */
+/* precheck.h - a policy's decisions about findings of the check of code before it runs, as plain
+ * values. The check is a lint: it only sees what code says openly. The sandbox is the boundary. */
 #pragma once
 
 #include "base/error.h"
@@ -9,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* From lax to strict: of several decisions the largest counts. */
+/* From lax to strict: of several decisions, the largest is used. */
 enum check_decision { CHECK_ALLOW, CHECK_WARN, CHECK_ASK, CHECK_DENY, CHECK_DECISIONS };
 
 enum check_rule {
@@ -21,18 +20,18 @@ enum check_rule {
 enum { PRECHECK_MODULES_MAX = 64, PRECHECK_MODULE_SIZE = 48 };
 
 struct precheck_module {
-    char name[PRECHECK_MODULE_SIZE]; /* "os" stands for "os.path" too */
+    char name[PRECHECK_MODULE_SIZE]; /* "os" also covers "os.path" */
     unsigned char decision;          /* enum check_decision */
-    uint32_t bound; /* bits of enum check_rule: stated in files that this one's extends, so that
-                       being listed makes nothing laxer than they say */
+    uint32_t bound; /* bits of enum check_rule: rules stated in extended files, which the list must
+                       not make laxer */
 };
 
 struct precheck {
-    bool is_on;                       /* a file has the key, with or without content */
-    uint32_t stated;                  /* bits of enum check_rule: a file says its decision */
+    bool is_on;                       /* a file has the key, also an empty one */
+    uint32_t stated;                  /* bits of enum check_rule: a file has this rule */
     unsigned char rules[CHECK_RULES]; /* enum check_decision */
     size_t module_count;
-    struct precheck_module modules[PRECHECK_MODULES_MAX]; /* that are listed, sorted by name */
+    struct precheck_module modules[PRECHECK_MODULES_MAX]; /* the listed ones, sorted by name */
 };
 
 struct check_row {
@@ -44,24 +43,24 @@ extern const struct check_row check_rows[CHECK_RULES];
 
 const char *check_decision_name(enum check_decision decision); /* "allow", "deny" */
 
-/* The decision or rule of a word; CHECK_DECISIONS or CHECK_RULES if there is none. */
+/* The decision or rule of this name; CHECK_DECISIONS or CHECK_RULES if there is none. */
 enum check_decision check_decision_find(const char *word);
 enum check_rule check_rule_find(const char *word);
 
-/* On, with every rule's own decision. */
+/* Sets it to on, with the default decision of every rule. */
 void precheck_init(struct precheck *precheck);
 
-/* Adds a module, or gives -1 if it is there with another decision or there is no room. */
+/* Adds a module. Returns -1 if it has another decision already, or if there is no room. */
 int precheck_add_module(struct precheck *precheck, const char *name, enum check_decision decision);
 
-/* What is said of a module by its own name or one that it lies in; NULL: it is not listed. */
+/* Finds a module by its own name or by one that contains it; NULL: it is not listed. */
 const struct precheck_module *precheck_module(const struct precheck *precheck, const char *name);
 
-/* What happens to a finding. An import of a listed module is decided by the list, whatever the
- * rule; `module` is NULL for a finding that is no import. */
+/* The decision about a finding. For an import of a listed module the list decides, not the rule;
+ * `module` is NULL for other findings. */
 enum check_decision precheck_decide(const struct precheck *precheck, enum check_rule rule,
                                     const char *module);
 
-/* Lays `over` over `precheck`, which it may make stricter and never laxer than what is stated
- * there. Fails  ERR_BAD_REQUEST  naming the key, for the caller to put the place before it. */
+/* Merges `over` over `precheck`, which it may make stricter, but not laxer than what is stated
+ * there. Fails  ERR_BAD_REQUEST  naming the key; the caller adds the position. */
 int precheck_merge(struct precheck *precheck, const struct precheck *over, error *err);

@@ -18,7 +18,7 @@ struct reading {
     struct {
         char name[PRECHECK_MODULE_SIZE];
         int line;
-    } modules[PRECHECK_MODULES_MAX]; /* as they come */
+    } modules[PRECHECK_MODULES_MAX]; /* in the order of the file */
 };
 
 static int read_decision(const struct reading *reading, const struct yaml_node *value,
@@ -42,7 +42,7 @@ static int state(struct reading *reading, const struct yaml_node *key, enum chec
     return 0;
 }
 
-/* "numpy", "os.path", "node:fs", "@scope/name": what an import may name, in ASCII. */
+/* Is it a possible name in an import, in ASCII: "numpy", "os.path", "node:fs", "@scope/name"? */
 static bool is_module(const char *name)
 {
     static const char marks[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -130,7 +130,7 @@ static int read_key(struct reading *reading, const struct yaml_node *key,
     return state(reading, key, rule, decision, err);
 }
 
-/* The list of modules has been sorted since. */
+/* Finds the lines of modules again, since their list has been sorted. */
 static void place_modules(const struct reading *reading)
 {
     for (size_t i = 0; i < reading->precheck->module_count; i++)

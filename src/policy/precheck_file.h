@@ -4,7 +4,7 @@
 #include "policy/precheck.h"
 #include "policy/yaml.h"
 
-/* Where a file says what: for those who explain it. 0: it does not. */
+/* The line of each statement, for explain.h; 0: none. */
 struct precheck_lines {
     int rules[CHECK_RULES];
     int modules[PRECHECK_MODULES_MAX]; /* in the order of precheck.modules */

@@ -1,4 +1,5 @@
-/* search_path.h - files by name in folders with ':' between them; the first that has it wins. */
+/* search_path.h - finds files by name in folders separated by ':'; the first folder that has it is
+ * used. */
 #pragma once
 
 #include "base/error.h"
@@ -6,10 +7,10 @@
 #include <limits.h>
 #include <stddef.h>
 
-/* The next folder of a search path into `directory`. Returns what is behind it, NULL at the end. */
+/* Gives the next folder of a search path. Returns the rest of the path, NULL at the end. */
 const char *search_path_next(const char *path, char directory[static PATH_MAX]);
 
-/* Opens DIRECTORY/NAME.yaml in the first directory that has it; `what` it is stands in failures.
+/* Opens DIRECTORY/NAME.yaml in the first directory that has it. `what` is its kind, for failures.
  * Returns  the descriptor, -1 with *err. Gives  its path in `label`.
  * Fails  ERR_NOT_FOUND  no directory has it */
 int search_path_open(const char *path, const char *name, const char *what,

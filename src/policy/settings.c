@@ -1,4 +1,4 @@
-/* settings.c - the table, and values held against it. */
+/* settings.c - the table of settings, and checks of their values. */
 #include "policy/settings.h"
 
 #include "base/text.h"
@@ -23,7 +23,7 @@ const struct setting_row setting_rows[SETTINGS] = {
 #include "policy/settings.def"
 };
 
-/* Words that a type takes; a word's place is its number. */
+/* The words of each type; a word's index is its number. */
 static const char *const words[][6] = {
     [SETTING_FLAG] = { "false", "true", NULL },
     [SETTING_LEVEL] = { "error", "warning", "notice", "info", "debug", NULL },
@@ -86,7 +86,8 @@ static int read_count(const struct setting_row *row, const char *value, uint64_t
     return 0;
 }
 
-/* Names, or origins as browsers send them (RFC 6454, 6.2): what would silently match nothing. */
+/* Checks a list of host names, or of origins as browsers send them (RFC 6454, 6.2). Others would
+ * match nothing, without an error. */
 static int check_list(const char *key, const char *list, bool has_scheme, error *err)
 {
     while (*(list += strspn(list, ", "))) {
@@ -100,7 +101,7 @@ static int check_list(const char *key, const char *list, bool has_scheme, error 
     return 0;
 }
 
-/* To this machine, or encrypted. */
+/* Is it a URL of this machine, or encrypted? */
 static bool is_safe_url(const char *text, const char *without)
 {
     bool is_local =

@@ -1,4 +1,4 @@
-/* settings.h - what an operator has set, each value with where it comes from. */
+/* settings.h - the settings of an operator, each with its origin. */
 #pragma once
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Before the cause, where settings are sent and could not be read. */
+/* Sent instead of settings that could not be read, followed by the cause. */
 #define SETTINGS_REFUSED "!"
 
 enum { SETTING_SIZE = 256, SETTING_ORIGIN_SIZE = 160, SETTINGS_TEXT_MAX = 4096 };
@@ -36,7 +36,7 @@ struct setting_row {
     enum setting_type type;
     const char *start;
     uint64_t min, max;
-    bool reloads; /* a running daemon takes a change */
+    bool reloads; /* a running daemon applies a change */
     unsigned programs;
     const char *text;
 };
@@ -46,7 +46,7 @@ extern const struct setting_row setting_rows[SETTINGS];
 struct settings {
     struct setting_value {
         char text[SETTING_SIZE];
-        uint64_t number; /* of a COUNT, a FLAG; of a word its place among its likes */
+        uint64_t number; /* of a COUNT or FLAG; of a word its index among the words of its type */
         char origin[SETTING_ORIGIN_SIZE]; /* "default", "glovebox.yaml:3:8", "GLOVEBOX_SLOTS",
                                              "--slots" */
     } list[SETTINGS];
@@ -58,19 +58,19 @@ void settings_init(struct settings *settings); /* nothing is set */
 int settings_set(struct settings *settings, enum setting_id id, const char *value,
                  const char *origin, error *err);
 
-/* What holds of several together, and of URLs. */
+/* Checks settings that depend on each other, and URLs. */
 int settings_check(const struct settings *settings, error *err);
 
-/* NULL if it is empty, or without settings. */
+/* The text of a setting; NULL if it is empty, or if `settings` is NULL. */
 const char *settings_text(const struct settings *settings, enum setting_id id);
 
 /* True if it is a URL, and not a file or a word. */
 bool setting_is_url(const char *value);
 
-/* By its key; SETTINGS if there is none. */
+/* Finds a setting by its key; SETTINGS if there is none. */
 enum setting_id setting_find(const char *key);
 
-/* What differs: "queue 256 -> 512, slots 64 -> 8". `reloads`: only those that a running daemon
- * takes, or only the others. Returns how many. */
+/* Writes what differs: "queue 256 -> 512, slots 64 -> 8". `reloads`: only those that a running
+ * daemon applies; false: only the others. Returns how many. */
 unsigned settings_differ(const struct settings *before, const struct settings *after, bool reloads,
                          char *text, size_t size);

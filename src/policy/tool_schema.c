@@ -26,7 +26,7 @@ static struct json_object *typed(const char *type, const char *description)
     return schema;
 }
 
-/* A number as requests give it: processors in whole ones. */
+/* A number in the unit of requests: processors, not thousandths. */
 static struct json_object *amount(enum limit_id id, uint64_t value)
 {
     return limit_rows[id].unit == UNIT_MILLI ? json_object_new_double((double) value / 1000)
@@ -146,7 +146,7 @@ static struct json_object *content_of(struct json_object *schema)
     return root;
 }
 
-/* The whole interface is in /openapi.json of the daemon; this is what a model needs of it. */
+/* Only the part that a model needs; /openapi.json of the daemon has the whole interface. */
 static struct json_object *for_openapi(const struct policy *policy, const char *description)
 {
     struct json_object *root = json_object_new_object(), *info = json_object_new_object();

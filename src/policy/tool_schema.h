@@ -1,5 +1,5 @@
-/* tool_schema.h - the tool that runs code, as the interfaces of models want it described, with what
- * a policy allows as constraints of its JSON Schema. */
+/* tool_schema.h - describes the tool that runs code in the formats of model interfaces, with the
+ * limits of a policy as constraints of its JSON Schema. */
 #pragma once
 
 #include "base/bytes.h"

@@ -1,5 +1,4 @@
-/* yaml.c - turns libfyaml's events into the table of nodes; everything is counted before it is
- * kept. */
+/* yaml.c - converts libfyaml's events to the table of nodes, with a limit for everything. */
 #include "policy/yaml.h"
 
 #include "base/table.h"
@@ -14,8 +13,8 @@
 enum {
     LABEL_MAX = 96,
     LABEL_MIN = 16,
-    PLACE_SIZE = 24,               /* "...", line, column and what stands between them */
-    ENDS_MAX = 2 * YAML_NODES_MAX, /* bytes that end texts: NUL, after a block a line feed too */
+    PLACE_SIZE = 24,               /* "...", line, column and separators */
+    ENDS_MAX = 2 * YAML_NODES_MAX, /* bytes at the end of texts: NUL, and a line feed for a block */
 };
 
 struct builder {
@@ -23,16 +22,15 @@ struct builder {
     struct fy_parser *parser;
     const char *text; /* the file */
     size_t length;
-    size_t
-        text_used; /* of yaml->texts, which has room for all of the file and an end for each node */
+    size_t text_used; /* of yaml->texts, which has room for the whole file and ENDS_MAX */
     unsigned open[YAML_DEPTH_MAX];       /* the mappings and sequences around the next node */
     unsigned last_child[YAML_DEPTH_MAX]; /* of each of them */
     int depth;
-    int line, column; /* of the event at hand */
+    int line, column; /* of the current event */
     bool has_root;
 };
 
-/* The end of a long label says more than its beginning, and what to do more than either. */
+/* A long label is cut at its beginning, so that its end and the message fit. */
 static int fail_at(const char *label, int line, int column, error *err, const char *text)
 {
     size_t length = strlen(label), needed = strlen(text) + PLACE_SIZE;
@@ -67,7 +65,7 @@ static int refuse(const struct builder *builder, error *err, const char *text)
     return fail_at(builder->yaml->label, builder->line, builder->column, err, text);
 }
 
-/* Refuses what is no text before the parser sees it. */
+/* Refuses bytes that are not text, before the parser gets them. */
 static int check_text(const char *label, const char *text, size_t length, error *err)
 {
     size_t unclean = text_find_unclean(text, length);
@@ -83,7 +81,7 @@ static int check_text(const char *label, const char *text, size_t length, error 
                                          : "not UTF-8 text or a control character; remove it");
 }
 
-/* Adds a node under the innermost open one. Nodes and texts were allocated for the worst case. */
+/* Adds a node to the innermost open one. Nodes and texts are allocated for the worst case. */
 static int add_node(struct builder *builder, enum yaml_kind kind, error *err)
 {
     struct yaml *yaml = builder->yaml;
@@ -122,7 +120,7 @@ static int open_node(struct builder *builder, enum yaml_kind kind, error *err)
     return 0;
 }
 
-/* The character that an escape in a "text" stands for, 0 if it is not one of ours. */
+/* The character of an escape in a "text", 0 if it is not supported. */
 static char escaped(char letter)
 {
     static const struct {
@@ -134,9 +132,8 @@ static char escaped(char letter)
     return 0;
 }
 
-/* Takes a text out of the file as it is written there. libfyaml's own way of doing it leaks memory
- * and grows the stack on odd texts (its issues 233 and 315), so texts of several lines are not
- * read. */
+/* Decodes a text from the bytes of the file. libfyaml's own function leaks memory and grows the
+ * stack on odd texts (its issues 233 and 315); so texts of several lines are not supported. */
 static int decode(struct builder *builder, enum fy_scalar_style style, const char *text,
                   size_t length, error *err)
 {
@@ -147,7 +144,7 @@ static int decode(struct builder *builder, enum fy_scalar_style style, const cha
     for (size_t i = 0; i < length; i++) {
         char letter = text[i];
         if (style == FYSS_SINGLE_QUOTED && letter == '\'')
-            i++; /* it is there twice */
+            i++; /* a doubled quote */
         if (style == FYSS_DOUBLE_QUOTED && letter == '\\') {
             if (++i < length)
                 letter = escaped(text[i]);
@@ -166,8 +163,8 @@ static int decode(struct builder *builder, enum fy_scalar_style style, const cha
     return 0;
 }
 
-/* Takes a block ("|") out of the file: its lines without the blanks that the first of them begins
- * with, and one line feed at the end. */
+/* Decodes a block ("|"): its lines without the indentation of the first, and one line feed at the
+ * end. */
 static int decode_block(struct builder *builder, const char *text, size_t length, error *err)
 {
     if (text == builder->text || text[-1] != '\n' || text - builder->text < 2 || text[-2] != '|')
@@ -210,7 +207,7 @@ static int add_text(struct builder *builder, struct fy_token *token, error *err)
     if (!start || !end)
         return decode(builder, FYSS_PLAIN, "", 0, err);
     enum fy_scalar_style style = fy_token_scalar_style(token);
-    /* Texts do not overlap, so that they always have room; this does not rely on it. */
+    /* Texts do not overlap, so they always fit; this check does not rely on that. */
     size_t room = builder->length + ENDS_MAX - builder->text_used;
     if (start->input_pos > end->input_pos || end->input_pos > builder->length ||
         end->input_pos - start->input_pos + 2 > room)
@@ -223,12 +220,12 @@ static int add_text(struct builder *builder, struct fy_token *token, error *err)
     return decode(builder, style, builder->text + start->input_pos, length, err);
 }
 
-/* The marks of libfyaml lie behind the sign that begins a quoted text, an anchor or an alias. */
+/* libfyaml's marks are after the character that begins a quoted text, an anchor or an alias. */
 static void set_place(struct builder *builder, struct fy_token *token, bool behind_sign)
 {
     const struct fy_mark *mark = token ? fy_token_start_mark(token) : NULL;
     if (!mark)
-        return; /* something that is not written stands where the event before it stood */
+        return; /* an implicit value has the position of the previous event */
     builder->line = mark->line + 1;
     builder->column = mark->column + (behind_sign ? 0 : 1);
 }
@@ -239,7 +236,7 @@ static bool is_quoted(struct fy_token *token)
     return style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED;
 }
 
-/* One event. What carries an anchor or a tag is refused, whatever it is. */
+/* Handles one event. Anything with an anchor or a tag is refused. */
 static int take_event(struct builder *builder, struct fy_event *event, error *err)
 {
     struct fy_token *place = NULL, *anchor = NULL, *tag = NULL;
@@ -286,7 +283,7 @@ static int take_event(struct builder *builder, struct fy_event *event, error *er
                      err);
 }
 
-/* The parser's own complaint, with its place. */
+/* Fails with the parser's own message and its position. */
 static int syntax_error(struct builder *builder, struct fy_diag *diag, error *err)
 {
     void *previous = NULL;
@@ -299,7 +296,7 @@ static int syntax_error(struct builder *builder, struct fy_diag *diag, error *er
     (void) snprintf(text, sizeof text, "no valid YAML: %s",
                     first && first->msg ? first->msg : "it cannot be parsed");
     size_t unclean = text_find_unclean(text, strlen(text));
-    text[unclean] = '\0'; /* the message quotes the file and may be cut inside a character */
+    text[unclean] = '\0'; /* it quotes the file, and may be cut inside a character */
     return refuse(builder, err, text);
 }
 

@@ -1,8 +1,8 @@
-/* yaml.h - a small YAML file as a table of nodes, each with its place.
+/* yaml.h - a small YAML file as a table of nodes, each with its position.
  *
  * Only what a settings file needs: mappings, sequences, texts of one line and blocks ("|").
- * Anchors, aliases, tags, further documents and deep nesting are refused, so that a file never
- * means more than it shows. */
+ * Anchors, aliases, tags, further documents and deep nesting are refused, so that a file has no
+ * hidden contents. */
 #pragma once
 
 #include "base/error.h"
@@ -19,15 +19,15 @@ struct yaml_node {
     int line, column; /* from 1 */
     const char *text; /* of a YAML_TEXT, ended by NUL */
     size_t length;    /* of the text */
-    bool empty;       /* nothing is written: "key:" */
-    bool quoted;      /* it stands in quotes or in a block: a text, whatever it looks like */
-    size_t children;  /* direct ones; in a mapping keys and values count each */
+    bool empty;       /* a key without a value: "key:" */
+    bool quoted;      /* in quotes or a block: always a text */
+    size_t children;  /* direct ones; a mapping has two for each key */
     unsigned first;   /* index of the first child */
     unsigned next;    /* index of the next sibling; 0: none */
 };
 
 struct yaml {
-    const char *label; /* stands for the file in failures; borrowed */
+    const char *label; /* the name of the file in failures; borrowed */
     unsigned count;
     struct yaml_node *nodes; /* nodes[0] is the root */
     char *texts;
@@ -39,13 +39,13 @@ int yaml_init(struct yaml *ret_yaml, const char *label, const char *text, size_t
               error *err);
 void yaml_done(struct yaml *yaml);
 
-/* A child, or the one after it; NULL after the last. */
+/* The first child, or the next one; NULL after the last. */
 const struct yaml_node *yaml_first(const struct yaml *yaml, const struct yaml_node *parent);
 const struct yaml_node *yaml_next(const struct yaml *yaml, const struct yaml_node *node);
 
-/* Fails with the node's place before the text. Gives -1. */
+/* Fails with the node's position before the text. Returns -1. */
 int yaml_fail(const struct yaml *yaml, const struct yaml_node *node, error *err, const char *format,
               ...) PRINTF(4, 5);
 
-/* Puts the node's place before a failure that is there already. Gives -1. */
+/* Puts the node's position before an existing failure. Returns -1. */
 int yaml_under(const struct yaml *yaml, const struct yaml_node *node, error *err);
