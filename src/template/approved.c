@@ -1,5 +1,5 @@
-/* approved.c - the file of approved packages, written and read. Every text in it is quoted as in
- * JSON, which YAML reads as it is. */
+/* approved.c - reads and writes the file of approved packages. Every text in it is quoted as in
+ * JSON, which is valid YAML. */
 #include "template/approved.h"
 
 #include "base/cleanup.h"
@@ -39,7 +39,7 @@ static bool is_package(const char *text)
     return is_name(text) || recipe_is_npm_name(text);
 }
 
-/* "left", "left/node_modules/@scope/pad": below a folder of packages, and nowhere else. */
+/* Is it a path of packages only: "left", "left/node_modules/@scope/pad"? */
 static bool is_place(const char *text)
 {
     static const char between[] = "/node_modules/";

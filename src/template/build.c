@@ -66,7 +66,8 @@ static int by_package_name(const void *left, const void *right)
                   json_object_get_string(json_object_object_get(*pair[1], "name")));
 }
 
-/* Pins what is inside: dpkg's list is read before it is stripped. A host copy brings its own. */
+/* Lists Debian's packages for the manifest, before dpkg's list is removed. A host copy makes its
+ * own list. */
 static int list_packages(struct build *build, error *err)
 {
     auto_text text = NULL;
@@ -89,7 +90,7 @@ static int list_packages(struct build *build, error *err)
     return check_approved(build, err);
 }
 
-/* In this order: nothing is run in the tree before it is stripped, and its times are set last. */
+/* In this order: no program runs in the tree before it is stripped, and times are set last. */
 static const struct step {
     const char *name;
     int (*take)(struct build *, error *);
@@ -100,7 +101,7 @@ static const struct step {
     { "list packages", list_packages },
     { "strip", strip_tree },
     { "furnish", furnish_tree },
-    { "hand over", hand_over_tree }, /* from here on code of packages runs in it */
+    { "hand over", hand_over_tree }, /* code of packages runs in the tree from here on */
     { "fetch wheels", fetch_wheels },
     { "unpack wheels", unpack_wheels },
     { "fetch npm's packages", fetch_npm },
@@ -137,7 +138,7 @@ static struct json_object *make_manifest(const struct build *build)
     char created[TIMESTAMP_SIZE];
     const struct {
         const char *key;
-        struct json_object *value; /* NULL: as the recipe has it */
+        struct json_object *value; /* NULL: that of the recipe */
     } rows[] = {
         { "name", NULL },
         { "digest", json_object_new_string(build->digest) },
@@ -222,7 +223,7 @@ int template_build(const struct build_request *request, struct json_object **ret
     int result = place < 0 ? -1 : build_in_place(&build, ret_manifest, err);
     if (build.root >= 0)
         (void) close(build.root);
-    error ignored; /* if this fails too, the next sweep finds it */
+    error ignored; /* if this fails too, the next sweep removes it */
     if (result < 0 && place >= 0)
         (void) tree_remove(store, build.place_name, &ignored);
     (void) json_object_put(build.packages);

@@ -1,9 +1,9 @@
-/* debian.c - a new root from Debian packages: fetched with the host's own apt, installed behind
- * walls.
+/* debian.c - makes a new root from Debian packages: fetched with the host's own apt, installed
+ * behind walls.
  *
- * No mirror is named here: what works for apt on this machine works for a template. apt fetches,
- * checks signatures and says the order; nothing of a package runs before it has no network and no
- * host any more, since a maintainer script may do what it likes. */
+ * The mirrors are those of apt on this machine. apt fetches packages, checks signatures and gives
+ * the order of installation. Maintainer scripts may do anything, so no code of a package runs
+ * before it is cut off from the network and the host. */
 #include "template/build.h"
 
 #include "base/cleanup.h"
@@ -57,8 +57,8 @@ static void add_argument(struct line *line, const char *format, ...)
     va_end(values);
 }
 
-/* The host's apt with its sources, keys, proxies and passwords, and with lists, archives and a list
- * of installed packages, which is empty, of the build's own. */
+/* Begins a command line of the host's apt, with its sources, keys, proxies and passwords, but with
+ * the build's own lists, archives and list of installed packages, which is empty. */
 static void begin_apt(struct line *line, const struct build *build, const char *architecture)
 {
     static const char *const options[] = {
@@ -66,10 +66,10 @@ static void begin_apt(struct line *line, const struct build *build, const char *
         "Acquire::http::Timeout=20", "Acquire::https::Timeout=20", "APT::Sandbox::User=root",
         "Dir::State=state", "Dir::State::status=status", "Dir::Cache=cache",
         "Dir::Cache::archives=archives",
-        /* Images of containers turn these off: each call would parse all lists anew. */
+        /* Container images disable these caches, and then each call would parse all lists again. */
         "Dir::Cache::pkgcache=pkgcache.bin", "Dir::Cache::srcpkgcache=srcpkgcache.bin",
         "Acquire::GzipIndexes=false", "Debug::NoLocking=true", "APT::Get::Assume-Yes=true",
-        "pkgCacheGen::ForceEssential=,", /* apt takes itself for essential */
+        "pkgCacheGen::ForceEssential=,", /* apt is not essential in a template */
     };
     add_argument(line, "apt-get");
     add_argument(line, "-qq");
@@ -104,7 +104,7 @@ static bool says_any(const char *text, const char *const *words, size_t count)
     return false;
 }
 
-/* Gives the first line of what was said that has one of these words in it, from "E: " on. */
+/* Finds the first line of the output that has one of these words; gives it from "E: " on. */
 static bool find_line(const char *said, const char *const *words, size_t count, char *text,
                       size_t size)
 {
@@ -122,7 +122,7 @@ static bool find_line(const char *said, const char *const *words, size_t count, 
     return false;
 }
 
-/* What apt or dpkg said becomes a cause and a fix. */
+/* Makes a cause and a fix from the output of apt or dpkg. */
 static int explain(const char *program, struct tool *tool, error *err)
 {
     static const char *const network[] = {
@@ -158,14 +158,15 @@ static int run_line(struct build *build, struct line *line, char **ret_text, err
     return tool_interrupted || !*tool.tail ? -1 : explain(line->arguments[0], &tool, err);
 }
 
-/* The name behind "Inst " or "Conf ", without an architecture. */
+/* The length of the name after "Inst " or "Conf ", without an architecture. */
 static int name_length(const char *line)
 {
     return (int) strcspn(line, " :");
 }
 
-/* What essential packages come with is named: a package of the recipe may stand in for one of them
- * (gawk for mawk), which is then not fetched, and is unpacked before dpkg runs. */
+/* Adds all packages of the recipe, and the essential ones with what they need. These are named,
+ * since a package of the recipe may otherwise replace one (gawk for mawk), which would then be
+ * missing when it is unpacked before dpkg runs. */
 static void add_all(struct line *line, const struct build *build, const char *essential)
 {
     for (const char *at = essential; (at = strstr(at, "Inst ")); at += 5)
@@ -173,8 +174,8 @@ static void add_all(struct line *line, const struct build *build, const char *es
     add_packages(line, build);
 }
 
-/* All in the order in which apt would install it: "Inst NAME (…", "Conf NAME (…". Without
- * `essential`: only the packages that are essential, and what these need. */
+/* Reads the order in which apt would install all packages: "Inst NAME (…", "Conf NAME (…". Without
+ * `essential`: only the essential packages and what they need. */
 static int read_order(struct build *build, const char *architecture, const char *essential,
                       char **ret_text, error *err)
 {
@@ -226,8 +227,8 @@ static bool has_name(const char *order, const char *name, int length)
     return false;
 }
 
-/* The essential packages are unpacked with the host's programs first: without them nothing runs in
- * the new root. dpkg installs them all the same, and the others behind them. */
+/* The essential packages are first unpacked with the host's programs, since nothing runs in the new
+ * root without them. dpkg then installs these and the others. */
 static void write_begin(FILE *out, const char *essential)
 {
     (void) fputs(SCRIPT_START "cd /tmp/tree\n"
@@ -247,10 +248,11 @@ static void write_begin(FILE *out, const char *essential)
                  out);
 }
 
-/* Documentation is left in its packages; strip_tree() removes whatever comes all the same.
- * Packages would compile their Python files for this machine's clock; prepare.c does it anew. Their
- * scripts look whether the compiler is there. What strip_tree() would remove need not be written
- * first; dpkg's '*' also stands for '/', so only plain paths are passed on. */
+/* dpkg leaves out documentation; strip_tree() removes the rest of it. It also leaves out
+ * py3compile: scripts of packages compile Python files if it exists, but prepare.c does that
+ * without the current time. Of the recipe's `leave_out`, only plain paths are passed on, since
+ * dpkg's '*' also matches
+ * '/'; strip_tree() removes the others. */
 static void write_options(FILE *out, const struct build *build)
 {
     static const char *const excluded[] = { "usr/share/doc/*", "usr/share/man/*",
@@ -293,8 +295,8 @@ static void write_install(FILE *out, const char *essential, const char *order)
     (void) fputs("\ndpkg --configure --pending\nrm -f /usr/sbin/policy-rc.d\n", out);
 }
 
-/* Runs a script behind the walls. The tree is its root, or lies in /tmp/tree before the host's
- * programs; the archives lie in /tmp/archives. */
+/* Runs a script behind the walls. The tree is its root, or, with the host's programs, /tmp/tree;
+ * the archives are in /tmp/archives. */
 static int run_script(struct build *build, char *script, bool in_tree, error *err)
 {
     static char *const variables[] = { NULL };
@@ -344,8 +346,8 @@ static int install(struct build *build, const char *essential, const char *order
     return run_script(build, begin, false, err) < 0 ? -1 : run_script(build, rest, true, err);
 }
 
-/* An ordinary user can neither read nor remove what belongs to other ids of the range in
- * subuid(5): all is given to the user first, whatever has happened before. */
+/* An ordinary user can neither read nor remove files of other ids of the range in subuid(5): all
+ * files are given to the user, also after a failure. */
 static int take_back(struct build *build, error *err)
 {
     char script[] = SCRIPT_START "chown -R -h 0:0 /tmp/tree; chmod -R u+rwX /tmp/tree\n";

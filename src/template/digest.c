@@ -1,9 +1,9 @@
-/* digest.c - what a template is, as one number: sha256 over a canonical listing of its tree.
+/* digest.c - the digest of a template: sha256 over a canonical listing of its tree.
  *
- * One line an entry, in the order of a walk that takes the names of each directory by their bytes:
+ * One line for each entry, in the order of a walk with the names of each directory sorted by bytes:
  *     PATH NUL d|f|l MODE NUL LINK-TARGET or CONTENT-SHA256 NEWLINE
- * Then the runners, since they say how code is run in it. Times, owners and the builder's own files
- * are not part of it: the same packages give the same digest. */
+ * Then the runners, since they say how code is run in it. Times, owners and files of the build are
+ * not part of it, so that the same packages give the same digest. */
 #include "template/build.h"
 
 #include "base/cleanup.h"
@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <nettle/sha2.h> /* by the processor's instructions: a template has gigabytes */
+#include <nettle/sha2.h> /* uses processor instructions, for gigabytes of files */
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static int add_entry(void *context, const struct tree_entry *entry, error *err)
         if (length < 0)
             return fail_os(err, "read link '%.150s'", entry->path);
         content[length] = '\0';
-        if (strchr(content, '\n')) /* what follows could be read as another entry */
+        if (strchr(content, '\n')) /* the rest could be read as another entry */
             return fail(err, ERR_BAD_REQUEST,
                         "link '%.150s' leads to a name with a line end, which no digest tells from "
                         "another tree",

@@ -1,4 +1,4 @@
-/* export.c - writes a template into one file, the same bytes for the same template. */
+/* export.c - writes a template to one file, always with the same bytes. */
 #include "template/archive.h"
 
 #include "base/cleanup.h"
@@ -24,7 +24,7 @@ const struct compression compressions[COMPRESSIONS] = {
       "\xfd"
       "7zXZ",
       0 },
-    { ".tar", "--no-seek", "tar", "ustar", 257 }, /* nothing is to be decompressed */
+    { ".tar", "--no-seek", "tar", "ustar", 257 }, /* not compressed */
 };
 
 char *const archive_variables[] = {
@@ -48,7 +48,7 @@ static const struct compression *compression_of(const char *path, error *err)
     return NULL;
 }
 
-/* What has been changed on the disk would be refused by every import. */
+/* If files were changed on the disk, every import would refuse the archive. */
 static int check_digest(struct json_object *manifest, int place, error *err)
 {
     struct measured_template found;
@@ -112,7 +112,7 @@ int template_export(const char *state, const char *name, const char *path, error
     auto_fd store = store_open(state, false, err);
     if (store < 0 || store_manifest(store, name, &manifest, err) < 0)
         return -1;
-    /* A build meanwhile leaves these files until they are let go (store.h). */
+    /* While this is locked, a new build does not remove these files (store.h). */
     auto_fd place = openat(store, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int result = 0;
     if (place < 0 || flock(place, LOCK_SH | LOCK_NB) < 0)

@@ -1,6 +1,6 @@
-/* finalise.c - what is taken out of a new root, what is put in, and whose it is in the end.
+/* finalise.c - removes files from a new root, adds others, and sets owners.
  *
- * Done before anything is run in it, and by descriptors only: a link in a package leads nowhere. */
+ * Before any program runs in it, and only by descriptors: links of packages are not followed. */
 #include "template/build.h"
 
 #include "base/table.h"
@@ -17,11 +17,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Taken out of every template: whole directories and single files, as patterns (fnmatch(3), where
- * '*' stops at a '/'). */
+/* Removed from every template: directories and files, as patterns (fnmatch(3), where '*' does not
+ * match '/'). */
 /* clang-format off */
 static const char *const left_out[] = {
-    /* what a sandbox gets anew */
+    /* what each sandbox gets itself */
     "boot", "dev", "home", "media", "mnt", "opt", "proc", "root", "run", "srv", "sys", "tmp",
     /* names, keys and secrets of a machine */
     "etc/*shadow*", "etc/passwd*", "etc/group*", "etc/subuid*", "etc/subgid*", "etc/machine-id",
@@ -32,14 +32,14 @@ static const char *const left_out[] = {
     "var/backups", "var/cache", "var/lib/apt", "var/lib/dpkg", "var/lib/pam", "var/lib/systemd",
     "var/log", "var/mail", "var/spool", "var/tmp", "usr/lib/apt",
     "usr/lib/systemd", "usr/share/bug",
-    /* what is not read here */
+    /* not needed */
     "usr/share/doc", "usr/share/doc-base", "usr/share/info", "usr/share/lintian", "usr/share/locale",
     "usr/share/man", "usr/share/menu", "usr/share/pixmaps", "usr/share/zsh", "usr/share/bash-completion",
     "usr/share/applications",
 };
 /* clang-format on */
 
-/* The names of the world inside: one user, one host. */
+/* Files with names for the sandbox: one user, one host. */
 static const struct {
     const char *path, *text;
 } new_files[] = {
@@ -80,8 +80,8 @@ static bool is_left_out(const struct build *build, const char *path)
     return false;
 }
 
-/* Every user may read, its owner may write, nothing is set-uid. A mode says only: may it be
- * executed? */
+/* Sets modes: every user may read, the owner may write, nothing is set-uid. Only the executable bit
+ * is kept. */
 static int make_harmless(const struct tree_entry *entry, error *err)
 {
     mode_t mode = entry->status.st_mode;
@@ -113,7 +113,7 @@ int strip_tree(struct build *build, error *err)
     return tree_walk(build->root, strip_entry, build, err);
 }
 
-/* Where the recipe has Node.js load it. */
+/* Writes the file that Node.js loads first (RECIPE_NODE_START). */
 static int furnish_node(struct build *build, error *err)
 {
     struct json_object *options = json_object_object_get(build_key(build, "env"), "NODE_OPTIONS");
@@ -136,7 +136,7 @@ int furnish_tree(struct build *build, error *err)
     return furnish_node(build, err);
 }
 
-/* Code of packages runs without capabilities, as the owner of the tree and of nothing else. */
+/* Code of packages runs without capabilities, as a user that owns only this tree. */
 int hand_over_tree(struct build *build, error *err)
 {
     uid_t owner = walls_owner();

@@ -1,8 +1,8 @@
-/* host_copy.c - a new root without any network: private copies of files of the host's own packages.
+/* host_copy.c - makes a new root without a network, by copies of files of the host's own packages.
  *
- * Only what dpkg lists is copied, and only from /usr and a few places of /etc: nothing that belongs
- * to this machine or to its users. Every file is a real copy with its own inode; a file shared with
- * the host could be changed under it through the page cache. */
+ * Only files that dpkg lists are copied, and only from /usr and a few places of /etc: nothing that
+ * belongs to this machine or to its users. Every file is a real copy with its own inode, since
+ * shared files share the page cache. */
 #include "template/build.h"
 
 #include "base/cleanup.h"
@@ -24,7 +24,7 @@
 
 enum { PATH_SIZE = 1024 }; /* no package has a longer one */
 
-/* Where copies may come from; everything else stays behind. */
+/* Paths to copy from; all others are left out. */
 static const char *const copied[] = {
     /* clang-format off */
     "/usr/", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/debian_version", "/etc/ld.so.conf",
@@ -52,7 +52,7 @@ static bool starts_with_any(const char *path, const char *const *prefixes, size_
     return false;
 }
 
-/* dpkg may list /bin/x for what is /usr/bin/x since the two were merged. */
+/* dpkg may list /bin/x for a file that is /usr/bin/x since the two were merged. */
 static bool real_path(const char *path, char *real, size_t size)
 {
     static const char *const merged[] = { "/bin/",   "/sbin/",  "/lib/",
@@ -90,7 +90,7 @@ static int copy_file(const char *path, int above, const char *name, const struct
 {
     auto_fd from = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (from < 0 && (errno == EACCES || errno == EPERM))
-        return 0; /* what this user may not read is no part of a template */
+        return 0; /* files that this user may not read are left out */
     auto_fd to = from < 0
                      ? -1
                      : openat(above, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -115,7 +115,7 @@ static int copy_link(const char *path, int above, const char *name, error *err)
     return 0;
 }
 
-/* Opens the directory that a path is in; 1: it lies behind a link, where another path leads. */
+/* Opens the directory of a path. Returns 1 if a part of the path is a link: skip it. */
 static int stand_above(struct copying *copying, const char *path, error *err)
 {
     char above[PATH_SIZE];
@@ -178,7 +178,7 @@ static int make_link(struct copying *copying, const char *path, const char *targ
     return 0;
 }
 
-/* One name that update-alternatives manages: LINK -> /etc/alternatives/NAME -> what was chosen. */
+/* Copies an alternative of update-alternatives(1): LINK -> /etc/alternatives/NAME -> the choice. */
 static int copy_choice(struct copying *copying, const char *name, const char *link, error *err)
 {
     char managed[PATH_SIZE], target[PATH_SIZE], real[PATH_SIZE];
@@ -190,7 +190,7 @@ static int copy_choice(struct copying *copying, const char *name, const char *li
     target[length] = '\0';
     if (!real_path(target, real, sizeof(real)) || real[0] != '/' ||
         fstatat(copying->build->root, real + 1, &status, AT_SYMLINK_NOFOLLOW) < 0)
-        return 0; /* the package that it chooses is not among ours */
+        return 0; /* the package of the choice is not copied */
     if (make_link(copying, managed, target, err) < 0)
         return -1;
     return make_link(copying, link, managed, err);
@@ -212,7 +212,7 @@ static int copy_alternatives(struct copying *copying, error *err)
         if (*entry->d_name == '.' ||
             tree_read_file(where, entry->d_name, &text, &size, &ignored) < 0)
             continue;
-        /* "auto", the link, then pairs of name and link of what goes with it, then an empty line */
+        /* "auto", the link, then pairs of name and link of its slaves, then an empty line */
         char *rest = text;
         (void) strsep(&rest, "\n");
         const char *name = entry->d_name, *link = strsep(&rest, "\n");
@@ -246,7 +246,7 @@ static int want_all(struct build *build, struct host_packages *all, error *err)
     return 0;
 }
 
-/* Asks for the files of all wanted packages at once, and notes their versions. */
+/* Lists the files of all wanted packages, and notes their versions. */
 static int list_files(struct build *build, const struct host_packages *all, char **ret_text,
                       error *err)
 {

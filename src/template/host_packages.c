@@ -1,4 +1,4 @@
-/* host_packages.c - one call of dpkg-query, then a walk over what depends on what. */
+/* host_packages.c - one call of dpkg-query, then a walk over dependencies. */
 #include "template/host_packages.h"
 
 #include "base/cleanup.h"
@@ -31,7 +31,7 @@ static int add_name(struct host_packages *all, const char *name, size_t package)
     return 0;
 }
 
-/* Cuts the next name out of "a (>= 1), b | c" and moves behind its separator; NULL at the end. */
+/* Gives the next name of "a (>= 1), b | c", and moves after its separator; NULL at the end. */
 static char *next_name(char **rest, char *ret_separator)
 {
     char *start = *rest + strspn(*rest, " ,|");
@@ -130,9 +130,8 @@ static struct host_package *find(const struct host_packages *all, const char *na
     return found ? &all->packages[found->package] : NULL;
 }
 
-/* Marks what one package needs: of alternatives the first that is installed. A need that nothing
- * meets was forced by the operator of this machine; it is not ours to judge. Gives how many are
- * new. */
+/* Marks the dependencies of a package: of alternatives, the first that is installed. One that is
+ * missing is ignored: the operator of this machine has forced that. Returns how many are new. */
 static size_t want_needs(struct host_packages *all, struct host_package *package)
 {
     size_t fresh = 0;

@@ -1,9 +1,9 @@
-/* import.c - makes a template of an archive that others may have written.
+/* import.c - makes a template of an archive, which may be hostile.
  *
- * tar unpacks it behind the walls of a build, where nothing of the host can be written but the new
- * folder, and says each entry before it writes it: one that may not be in a template ends it. What
- * counts is the tree that comes out: it is walked by descriptors, every entry is judged, and its
- * digest has to be the one of the manifest. */
+ * tar unpacks it behind the walls of a build, where only the new folder can be written. It lists
+ * each entry before it writes it, and is ended at one that is not allowed in a template. The
+ * unpacked tree is then checked: it is walked by descriptors, every entry is checked, and its
+ * digest must be that of the manifest. */
 #include "template/archive.h"
 
 #include "base/cleanup.h"
@@ -27,18 +27,18 @@
 
 enum { LINE_MAX_BYTES = 1000, MODE_LENGTH = 10 };
 
-/* An archive on its way. */
+/* An import. */
 struct import {
     struct build build;
     struct build_request request;
     struct json_object *recipe; /* the keys of a recipe in its manifest */
     int file;
     const struct compression *compression;
-    struct tool *tool;       /* what unpacks it */
+    struct tool *tool;       /* the tar that unpacks it */
     uint64_t bytes, entries; /* as tar lists them */
-    uint64_t room, block;    /* of the disk that they are for, in bytes */
-    char complaint[512];     /* the first thing that may not be in it; "" if there is none */
-    char said[512];          /* the first words of tar that are no entry; "" if there are none */
+    uint64_t room, block;    /* free bytes and block size of the disk */
+    char complaint[512];     /* the first error in an entry; "" if there is none */
+    char said[512];          /* the first line of tar that is not an entry; "" if there is none */
 };
 
 static int find_compression(struct import *import, error *err)
@@ -64,7 +64,7 @@ static int find_compression(struct import *import, error *err)
     return 0;
 }
 
-/* True for "a/../b", "..", "../a", "a/..": tar writes a name as it stands in the archive. */
+/* True for "a/../b", "..", "../a", "a/..": tar lists names as they are in the archive. */
 static bool climbs(const char *name)
 {
     for (const char *at = strstr(name, ".."); at; at = strstr(at + 1, ".."))
@@ -101,7 +101,7 @@ static const char *fault_of_name(const char *name)
     return NULL;
 }
 
-/* Goes on to the next of the words that spaces part. */
+/* Gives the next word after spaces. */
 static const char *after_word(const char *at)
 {
     at += strcspn(at, " ");
@@ -117,8 +117,8 @@ static const char *what_tar_says(const char *line)
                : "tar says of it";
 }
 
-/* A line of `tar --extract --verbose --verbose`: mode, owner, size, date, time, name, where one
- * space precedes the name. */
+/* Checks a line of `tar --extract --verbose --verbose`: mode, owner, size, date, time, and, after
+ * one space, the name. */
 static void judge_line(void *context, const char *line)
 {
     struct import *import = context;
@@ -126,9 +126,9 @@ static void judge_line(void *context, const char *line)
     const char *size = after_word(after_word(line)), *time = after_word(after_word(size));
     const char *space = strchr(time, ' ');
     if (strncmp(after_word(line), "Creating directory: ", 20) == 0)
-        return; /* one that is no entry, so that the files will be more than the entries */
+        return; /* not an entry: if it hides one, the count of files will not match */
     if (strcspn(line, " ") != MODE_LENGTH || strlen(line) >= LINE_MAX_BYTES || !space) {
-        if (!*import->said) /* if an entry is to blame, tar goes on to say which */
+        if (!*import->said) /* the first message names the cause */
             (void) snprintf(import->said, sizeof import->said, "'%.200s' is what %s", line,
                             what_tar_says(line));
         return;
@@ -139,7 +139,7 @@ static void judge_line(void *context, const char *line)
     if (arrow)
         *arrow = '\0';
     unsigned long long bytes =
-        strtoull(size, NULL, 10); /* a device has two numbers, and no place */
+        strtoull(size, NULL, 10); /* a device has two numbers here, and is refused */
     const char *fault = fault_of_mode(mode);
     if (!fault)
         fault = fault_of_name(name);
@@ -155,7 +155,7 @@ static void judge_line(void *context, const char *line)
     import->tool->is_enough = import->tool->is_enough || fault;
 }
 
-/* Folder `unpacked` belongs to the one as whom tar runs, and to the caller afterwards. */
+/* Folder `unpacked` belongs to the user of tar, and to the caller afterwards. */
 static int unpack_archive(struct import *import, error *err)
 {
     const char *const arguments[] = {
@@ -205,8 +205,8 @@ static int unpack_archive(struct import *import, error *err)
     return import->build.root < 0 ? fail(err, ERR_BAD_REQUEST, "its root is no folder") : 0;
 }
 
-/* A link that begins with '/' begins at the template's own root, as in the sandbox. One that
- * climbs higher than that with '..' leads out. */
+/* An absolute link begins at the template's root, as in a sandbox. A link leads out if it goes
+ * above that with '..'. */
 static bool leads_out(const char *path, const char *target)
 {
     long depth = 0;
@@ -253,7 +253,7 @@ static int judge_entry(void *context, const struct tree_entry *entry, error *err
                : TREE_GO_ON;
 }
 
-/* Sandboxes mount on these folders, so that none may be a link. */
+/* Sandboxes mount file systems on these folders, so none may be a link. */
 static int judge_tree(struct import *import, error *err)
 {
     static const char *const folders[] = { "dev",  "etc",       "home/user",
@@ -262,7 +262,7 @@ static int judge_tree(struct import *import, error *err)
     import->build.files = 0;
     if (tree_walk(import->build.root, judge_entry, import, err) < 0)
         return -1;
-    if (import->build.files + 2 != import->entries) /* and root/ and the manifest */
+    if (import->build.files + 2 != import->entries) /* 2: root/ and the manifest */
         return fail(err, ERR_BAD_REQUEST,
                     "it has %" PRIu64 " names and %" PRIu64
                     " files; each must be there once, with its folder",
@@ -275,7 +275,8 @@ static int judge_tree(struct import *import, error *err)
     return 0;
 }
 
-/* Lists of packages are shown to people: rows of clean, short texts. */
+/* Lists of packages are shown to people, so their texts must be short and without control
+ * characters. */
 static int judge_rows(struct json_object *manifest, const char *key, struct json_object **ret_rows,
                       error *err)
 {
@@ -302,7 +303,7 @@ static int judge_rows(struct json_object *manifest, const char *key, struct json
     return 0;
 }
 
-/* The keys that a recipe has, too, are read as strictly as a recipe: gloveboxd relies on them. */
+/* The manifest's keys from the recipe are checked like a recipe, since gloveboxd relies on them. */
 static int read_recipe(struct import *import, struct json_object *manifest, error *err)
 {
     static const char *const keys[] = { "name", "description", "languages",
@@ -404,7 +405,7 @@ int template_import(const char *state, int file, struct json_object **ret_manife
     int result = place < 0 ? -1 : import_in_place(&import, ret_manifest, err);
     if (build->root >= 0)
         (void) close(build->root);
-    error ignored; /* if this fails too, the next sweep finds it */
+    error ignored; /* if this fails too, the next sweep removes it */
     if (result < 0 && place >= 0)
         (void) tree_remove(store, build->place_name, &ignored);
     (void) json_object_put(build->packages);

@@ -1,5 +1,5 @@
-/* install.c - puts into a new root what people have approved for its template, and nothing that is
- * not byte for byte what they have looked at. */
+/* install.c - installs approved packages into a new root, if they are byte for byte the reviewed
+ * ones. */
 #include "template/build.h"
 
 #include "base/cleanup.h"
@@ -16,7 +16,7 @@
 
 static const char archives_path[] = "usr/share/glovebox/archives";
 
-/* Names the approval that does not hold, and the way on. */
+/* Fails with the approval that does not apply any more, and what to do. */
 static int refuse(const struct build *build, struct json_object *row, error *err, const char *cause)
 {
     return fail(err, ERR_CONFLICT,
@@ -32,7 +32,7 @@ static bool is_of(struct json_object *row, const char *manager)
 
 typedef int take_archive(struct build *build, int archives, struct json_object *row, error *err);
 
-/* Calls `take` with every approved archive of this manager, and the folder that it lies in. */
+/* Calls `take` with every approved archive of this manager, and its folder. */
 static int each_archive(struct build *build, const char *manager, take_archive *take,
                         size_t *ret_count, error *err)
 {
@@ -66,8 +66,8 @@ static int check_digest(struct build *build, int folder, struct json_object *row
     return 0;
 }
 
-/* The digest that this machine's apt has for a version, from an index whose signature it has
- * checked. Returns false if it knows no such version: the build asks the sources anew. */
+/* Reads the digest of a version from this machine's apt, whose index is signed. Returns false if it
+ * does not know the version: the build will ask the sources again. */
 static bool read_index(struct json_object *row, char digest[DIGEST_SIZE])
 {
     static const char field[] = "\nSHA256: ";
@@ -111,7 +111,7 @@ int check_archives(struct build *build, error *err)
                : each_archive(build, "npm", check_digest, &count, err);
 }
 
-/* The copy is checked again, so that it cannot be changed in between. */
+/* Checks the copy, so that the archive cannot be changed between check and use. */
 static int copy_archive(struct build *build, int archives, struct json_object *row, error *err)
 {
     char path[256];
@@ -141,9 +141,9 @@ static int add_wheels(struct build *build, error *err)
     return build_run_python(build, install_wheels_code, arguments, NULL, err);
 }
 
-/* Into NODE_PATH: with a /node_modules npm would take "/" for the project. The
- * names of `row` are those that approved.c lets pass. The archive is the review's own, written from
- * the files and folders that it has read: tar finds these in it and nothing else. */
+/* Unpacks into NODE_PATH; not /node_modules, which would make "/" the project of npm. approved.c
+ * has checked the names of `row`. The archive was written by the review, so it only has the files
+ * and folders that were reviewed. */
 static int unpack_package(struct build *build, int archives, struct json_object *row, error *err)
 {
     char place[1200], package_json[1300], archive[256];

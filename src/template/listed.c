@@ -1,7 +1,7 @@
-/* listed.c - the packages that a recipe lists under `pip`, fetched as wheels by the new root's own
- * pip, and under `npm`, fetched by this machine's npm; and how they are unpacked. A lock file
- * beside the recipe pins version and digest of each; the first build of a list writes it. What was
- * fetched stays in STATE/wheels/TEMPLATE and STATE/npm/TEMPLATE. */
+/* listed.c - fetches and unpacks the packages that a recipe lists: under `pip`, wheels, by the new
+ * root's pip; under `npm`, by this machine's npm. A lock file next to the recipe pins version and
+ * digest of each; the first build of a list writes it. Archives are kept in STATE/wheels/TEMPLATE
+ * and STATE/npm/TEMPLATE. */
 #include "template/build.h"
 
 #include "base/cleanup.h"
@@ -22,15 +22,15 @@
 
 enum { CACHE_PATH_MAX = 1024 };
 
-/* A list of a recipe, and who fetches it. */
+/* A list of a recipe, and how it is fetched. */
 struct list {
     const char *key, *cache; /* of the recipe; folder below the state directory */
     const char *what, *helper, *lock;
-    const char *program, *advice; /* what the new root has to have, and how it comes there */
+    const char *program, *advice; /* needed in the new root, and how to get it */
     bool is_fetched_inside;       /* by programs of the new root */
 };
 
-/* STATE/wheels/TEMPLATE: the archives, and what the helper is asked. */
+/* STATE/wheels/TEMPLATE: the archives, and the request for the helper. */
 struct cache {
     char folder[CACHE_PATH_MAX], archives_path[CACHE_PATH_MAX], request_path[CACHE_PATH_MAX];
     int directory, archives;
@@ -65,7 +65,7 @@ static int cache_open(const struct build *build, const struct list *list, struct
     return 0;
 }
 
-/* A lock that is not there is NULL. */
+/* Gives NULL if there is no lock. */
 static int read_lock(const char *path, char **ret_text, error *err)
 {
     char folder[PATH_MAX];
@@ -113,7 +113,7 @@ static int write_request(const struct build *build, const struct list *list,
     return result;
 }
 
-/* What the helper answers: {"lock", "files"}. */
+/* Reads the helper's answer: {"lock", "files"}. */
 static int take_answer(const struct list *list, const char *text, struct json_object **ret_files,
                        error *err)
 {
@@ -193,7 +193,7 @@ int fetch_npm(struct build *build, error *err)
                : 0;
 }
 
-/* What was fetched is at /tmp/archives while `run` does its work. */
+/* Calls `run` with the fetched archives at /tmp/archives. */
 static int with_archives(struct build *build, const char *cache,
                          int (*run)(struct build *build, error *err), error *err)
 {
@@ -226,7 +226,7 @@ int unpack_wheels(struct build *build, error *err)
     return build->wheels ? with_archives(build, "wheels", install_wheels, err) : 0;
 }
 
-/* The one archive that the helper has written from all that it has read. */
+/* Unpacks the archive that the helper has written from all packages. */
 static int unpack_packages(struct build *build, error *err)
 {
     static const char *const words[] = { "/bin/tar", "-C/", "-xkf", "/tmp/archives/packages.tar",

@@ -1,5 +1,5 @@
-/* prepare.c - work done once in the new root so that no sandbox has to do it: compiled Python, the
- * recipe's own commands, and the list of Python's distributions. */
+/* prepare.c - work in the new root that sandboxes then need not do: compiles Python, runs the
+ * recipe's commands, and lists Python's distributions. */
 #include "template/build.h"
 
 #include "base/cleanup.h"
@@ -20,8 +20,8 @@
 
 enum { VARIABLES_MAX = 64, ARGUMENTS_MAX = 64 };
 
-/* As in a sandbox, but for: HOME is what every sandbox's home is copied from, hashes are the same
- * in every build, and nothing but the compiler writes .pyc files. */
+/* As in a sandbox, except: HOME is the skeleton of homes, hashes are the same in every build, and
+ * only compile_all writes .pyc files. */
 static const char *const fixed_variables[] = {
     "PATH=/usr/local/bin:/usr/bin:/bin",
     "HOME=/usr/share/glovebox/skel",
@@ -34,10 +34,10 @@ static const char *const fixed_variables[] = {
     "SOURCE_DATE_EPOCH=1735689600",
 };
 
-/* The digest of a template must not depend on the order in which files are compiled: what a process
- * has compiled before shows in the reference flags of the next .pyc. So each file gets a process of
- * its own, forked from the same parent. The hash of the source is in the .pyc and is not looked at
- * again when it is loaded: times do not matter, and an import makes one system call less. */
+/* The digest of a template must not depend on the order of compilation, but the reference flags in
+ * a .pyc depend on what the process has compiled before. So each file is compiled in its own
+ * process, forked from the same parent. A .pyc has the hash of its source, unchecked when it is
+ * loaded: times do not matter, and an import needs one system call less. */
 static const char compile_all[] =
     "import os, py_compile, sys\n"
     "sources = []\n"
@@ -98,7 +98,7 @@ static void collect_variables(const struct build *build, char **variables, char 
     variables[count] = NULL;
 }
 
-/* Runs one command in the new root. With `ret_text` its stdout is given. */
+/* Runs a command in the new root. Gives *ret_text, its stdout, unless `ret_text` is NULL. */
 static int run_inside(struct build *build, char **arguments, char **ret_text, error *err)
 {
     char room[8192];
@@ -126,7 +126,7 @@ static int run_inside(struct build *build, char **arguments, char **ret_text, er
 int build_run_python(struct build *build, const char *code, const char *const *more,
                      char **ret_text, error *err)
 {
-    /* -S: what packages have put among their modules to be run at start is not run here. */
+    /* -S: does not run code that packages have added to the start of Python (.pth files). */
     char program[] = "/usr/bin/python3", alone[] = "-I", no_site[] = "-S", option[] = "-c";
     char *arguments[ARGUMENTS_MAX + 1] = { program, alone, no_site, option, strdup(code) };
     size_t count = 5;
@@ -181,13 +181,13 @@ static int run_recipe_command(struct build *build, struct json_object *words, er
     return build_run(build, arguments, err);
 }
 
-/* Gives true if the program can be run: links in the root are as the packages made them. */
+/* Is the program there? Links in the root are followed within it. */
 static bool has_program(const struct build *build, const char *path)
 {
     return faccessat(build->root, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Without it every program searches all directories for its libraries. */
+/* Runs ldconfig(8): without its cache every program searches all directories for libraries. */
 static int index_libraries(struct build *build, error *err)
 {
     char program[] = "/sbin/ldconfig", ignore[] = "-i";
@@ -220,7 +220,8 @@ int prepare_tree(struct build *build, error *err)
     return 0;
 }
 
-/* As its zygote will start it, with site-packages: the template of before stays if one fails. */
+/* Imports a set as its zygote will, with site-packages. If that fails, so does the build, and the
+ * previous template stays. */
 static int try_set(struct build *build, const char *name, struct json_object *modules, error *err)
 {
     const char *arguments[ARGUMENTS_MAX + 1] = { "/usr/bin/python3", "-c", try_imports_code, name };

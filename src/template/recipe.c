@@ -1,5 +1,5 @@
-/* recipe.c - a table of keys; each key has a reader that turns its node into JSON or says what is
- * wrong with it, and where. */
+/* recipe.c - a table of keys; each has a function that converts its node to JSON, or fails with the
+ * position of the error. */
 #include "template/recipe.h"
 
 #include "base/cleanup.h"
@@ -41,7 +41,7 @@ static struct json_object *wrong(struct reading *reading, const struct yaml_node
     return NULL;
 }
 
-/* Gives the text of a node, or NULL with a complaint. It lives as long as the reading. */
+/* Gives the text of a node, or NULL with *err. It is valid as long as `reading`. */
 static const char *read_text(struct reading *reading, const struct yaml_node *node,
                              const char *what)
 {
@@ -97,7 +97,7 @@ static struct json_object *read_size(struct reading *reading, const struct yaml_
     return json_object_new_int64((int64_t) (value << shift));
 }
 
-/* Reads a list of texts that each pass `check`; `what` names one of them in complaints. */
+/* Reads a list of texts that each pass `check`; `what` is the name of one in errors. */
 static struct json_object *read_list(struct reading *reading, const struct yaml_node *node,
                                      const char *what, bool (*check)(const char *),
                                      const char *rule)
@@ -141,7 +141,7 @@ static struct json_object *read_npm(struct reading *reading, const struct yaml_n
         "a name in npm's registry with its versions, as in left-pad@^1.3 or @scope/name");
 }
 
-/* CRAN's names, which Debian writes in small letters behind r-cran-. */
+/* Names of CRAN, which Debian writes in lower case after r-cran-. */
 static struct json_object *read_cran(struct reading *reading, const struct yaml_node *node)
 {
     return read_list(reading, node, "R package", recipe_is_cran,
@@ -187,7 +187,7 @@ static struct json_object *read_commands(struct reading *reading, const struct y
     return commands;
 }
 
-/* True with a complaint if the key was there before. */
+/* True, with *err, if the key was there before. */
 static bool is_second(struct reading *reading, struct json_object *mapping,
                       const struct yaml_node *node, const char *key)
 {
@@ -197,7 +197,7 @@ static bool is_second(struct reading *reading, struct json_object *mapping,
     return true;
 }
 
-/* Reads a mapping whose keys pass `check` and whose values `read` turns into JSON. */
+/* Reads a mapping whose keys pass `check` and whose values `read` converts to JSON. */
 static struct json_object *read_mapping(struct reading *reading, const struct yaml_node *node,
                                         bool (*check)(const char *), const char *rule,
                                         read_node *read)
@@ -231,12 +231,12 @@ static struct json_object *read_file_name(struct reading *reading, const struct 
     return text ? json_object_new_string(text) : NULL;
 }
 
-/* One key of a mapping whose keys are known. */
+/* A key of a mapping with fixed keys. */
 struct key {
     const char *name;
     bool required;
     read_node *read;
-    struct json_object *(*empty)(void); /* what stands for it when it is left out; NULL = nothing */
+    struct json_object *(*empty)(void); /* its value if it is left out; NULL: none */
 };
 
 static const struct key *find_key(const struct key *keys, size_t count, const char *name)

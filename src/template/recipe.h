@@ -1,7 +1,7 @@
-/* recipe.h - what a template is made of, as its YAML file says; every key is checked.
+/* recipe.h - reads the recipe of a template, a YAML file; every key is checked.
  *
- * A recipe is a JSON object with the keys of the file, so that the runners go into the manifest as
- * they are: name, description, base, disk (bytes), takes, packages, pip, npm, leave_out, languages,
+ * The result is a JSON object with the keys of the file, so that runners can be copied to the
+ * manifest: name, description, base, disk (bytes), takes, packages, pip, npm, leave_out, languages,
  * env, zygotes, prepare. */
 #pragma once
 
@@ -10,23 +10,23 @@
 #include <json-c/json.h>
 #include <stdbool.h>
 
-/* What a template's Node.js loads before each program: furnish_tree() writes it. */
+/* The file that a template's Node.js loads before each program: furnish_tree() writes it. */
 #define RECIPE_NODE_START "usr/local/lib/glovebox/node.js"
 
 enum { RECIPE_NAME_MAX = 63, RECIPE_FILE_MAX = 64 * 1024 };
 
-/* Reads and checks a file. All keys are there afterwards; those left out are empty.
- * Gives  *ret_recipe, which the caller puts back with json_object_put().
+/* Reads and checks a file. The result has all keys; those left out are empty.
+ * Gives  *ret_recipe, which the caller frees with json_object_put().
  * Fails  ERR_BAD_REQUEST  "python.yaml:7:3: cause; fix"
  *        ERR_NOT_FOUND    no such file */
 int recipe_read(const char *file, struct json_object **ret_recipe, error *err);
 
-/* The same for a text; `label` stands for the file in failures. */
+/* The same for a text; `label` is the name of the file in failures. */
 int recipe_parse(const char *label, const char *text, size_t length,
                  struct json_object **ret_recipe, error *err);
 
-/* Gives the text of a file, ended by a NUL, which the caller frees.
- * Fails  ERR_BAD_REQUEST  it is no file, or has more than `most` bytes
+/* Gives the text of a file, ended by NUL, which the caller frees.
+ * Fails  ERR_BAD_REQUEST  it is not a file, or has more than `most` bytes
  *        ERR_NOT_FOUND */
 int recipe_read_text(const char *file, size_t most, char **ret_text, size_t *ret_size, error *err);
 

@@ -1,5 +1,4 @@
-/* recipe_words.c - which texts a recipe may have in which place, and what follows from its lists.
- */
+/* recipe_words.c - checks texts of recipes, and adds values that follow from the lists. */
 #include "template/recipe_words.h"
 
 #include "base/cleanup.h"
@@ -22,7 +21,7 @@ bool recipe_is_cran(const char *text)
     return length >= 2 && length < 64 && text[length] == '\0' && isalpha((unsigned char) *text);
 }
 
-/* What follows the name is read by pip's own code (fetch_wheels.py): addresses are refused here. */
+/* pip's own code reads what follows the name (fetch_wheels.py); URLs are refused here. */
 bool recipe_is_requirement(const char *text)
 {
     return isalnum((unsigned char) *text) && strlen(text) < 200 && !strpbrk(text, "@/\\:|\n");
@@ -30,7 +29,7 @@ bool recipe_is_requirement(const char *text)
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
-/* Gives what follows a word that ends at `end`, or NULL. */
+/* Gives the rest after a word that ends with `end`, or NULL. */
 static const char *skip_npm_word(const char *text, char end)
 {
     size_t length = strspn(text, LETTERS "-_.");
@@ -45,8 +44,7 @@ bool recipe_is_npm_name(const char *text)
     return name && skip_npm_word(name, '\0');
 }
 
-/* A name and, behind '@', versions as npm reads them; no alias, address or folder, which have a ':'
- * or a '/'. */
+/* A name and, after '@', versions of npm; no alias, URL or folder, which have a ':' or a '/'. */
 bool recipe_is_npm(const char *text)
 {
     char name[256];
@@ -111,7 +109,7 @@ static void add_cran(struct json_object *recipe)
     }
 }
 
-/* Behind what the recipe says of its own. */
+/* Appends to a variable of the recipe. */
 static void add_to_variable(struct json_object *recipe, const char *name, const char *text)
 {
     struct json_object *variables = json_object_object_get(recipe, "env");
@@ -125,7 +123,7 @@ static void add_to_variable(struct json_object *recipe, const char *name, const 
                                   json_object_new_string(whole + (*before ? 0 : 1)));
 }
 
-/* Packages of npm lie where `require` and `import` of every program look. */
+/* Adds the folder of npm's packages to the paths of `require` and `import`. */
 static void add_node_variables(struct json_object *recipe)
 {
     if (json_object_array_length(json_object_object_get(recipe, "npm")) == 0)

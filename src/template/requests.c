@@ -1,4 +1,4 @@
-/* requests.c - one folder a request; the folder above is locked while a command works in it. */
+/* requests.c - a folder for each request; the one above is locked while a command works in it. */
 #include "template/requests.h"
 
 #include "base/cleanup.h"
@@ -137,7 +137,7 @@ int request_list(int requests, struct json_object **ret_requests, error *err)
     struct dirent *entry;
     while ((entry = readdir(directory))) { /* NOLINT(concurrency-mt-unsafe): ours alone */
         struct json_object *one = NULL;
-        error ignored; /* what is no whole request is not listed */
+        error ignored; /* incomplete requests are not listed */
         if (request_id_is_valid(entry->d_name) &&
             request_read(requests, entry->d_name, &one, &ignored) == 0 &&
             json_object_object_get(one, "asked"))

@@ -1,5 +1,5 @@
-/* requests.h - what people have asked for: STATE/libs/ID/request.json, and next to it the archives
- * that a review has fetched. See docs/templates.md. */
+/* requests.h - requests for packages: STATE/libs/ID/request.json, and next to it the archives that
+ * a review has fetched. See docs/templates.md. */
 #pragma once
 
 #include "base/error.h"
@@ -12,18 +12,18 @@ enum { REQUEST_ID_SIZE = 16, REQUESTS_MAX = 500 };
 /* "lib_" and eight hexadecimal digits. */
 bool request_id_is_valid(const char *id);
 
-/* Opens STATE/libs; with `make` it is made if it is missing, and held for this process alone until
- * it is closed. Gives a descriptor, or -1. Fails  ERR_NOT_FOUND  there is no request. */
+/* Opens STATE/libs; `make` makes it if it is missing, and locks it until it is closed. Returns a
+ * descriptor, or -1. Fails  ERR_NOT_FOUND  there is no request. */
 int requests_open(const char *state, bool make, error *err);
 
-/* Keeps a new request; its member `id` is set. Fails  ERR_LIMIT  too many of them are kept. */
+/* Stores a new request, and sets its member `id`. Fails  ERR_LIMIT  there are too many. */
 int request_add(int requests, struct json_object *request, error *err);
 
 /* Gives *ret_request, which the caller puts. Fails  ERR_NOT_FOUND. */
 int request_read(int requests, const char *id, struct json_object **ret_request, error *err);
 int request_write(int requests, struct json_object *request, error *err);
 
-/* Opens the folder of a request's archives. With `fresh` it is made anew, empty. */
+/* Opens the folder of a request's archives. `fresh` empties it. */
 int request_archives(int requests, const char *id, bool fresh, error *err);
 
 /* Gives an array of all, the oldest first. */

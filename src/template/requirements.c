@@ -11,7 +11,7 @@
 
 enum { REQUIREMENTS_FILE_MAX = 256 * 1024, PROJECT_FILE_MAX = 8 << 20 };
 
-/* A comment begins with the line, or behind a space; digests follow, often on own lines. */
+/* Removes comments, which begin a line or follow a space, and digests. */
 static const char *cut(char *line)
 {
     size_t length = strcspn(line, "\r\n");

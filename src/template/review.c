@@ -1,4 +1,4 @@
-/* review.c - one helper a package manager, which prints what it has found as JSON. */
+/* review.c - each package manager has a helper, which prints its findings as JSON. */
 #include "template/review.h"
 
 #include "base/cleanup.h"
@@ -39,7 +39,7 @@ bool review_version_is_valid(const char *version)
     return *version == '\0' || is_word(version, LETTERS "-_.+~:!");
 }
 
-/* The package managers whose packages can be asked for; NULL for another. */
+/* The helper of a package manager; NULL if it is unknown. */
 static const char *review_manager(const char *name)
 {
     for_each(manager, managers)

@@ -1,6 +1,6 @@
-/* review_run.c - pip and npm fetch behind walls, as an id of their own: nothing of a package is
- * run, and what is read of it is read where there is nothing to be had. Of the host there are its
- * programs, /etc as every user may read it, and the network, in which the index is. */
+/* review_run.c - runs pip and npm behind walls, with a user id of their own: no code of a package
+ * is run, and packages are parsed where there is nothing to steal. Of the host, they have its
+ * programs, the files of /etc that every user may read, and the network, for the index. */
 #include "template/review_run.h"
 
 #include "base/cleanup.h"
@@ -21,7 +21,7 @@
 
 enum { VARIABLES_MAX = 128, SETTING_MAX = 1 << 20 };
 
-/* What of the caller's variables a package manager goes by: which index, which way there. */
+/* Is it a variable for package managers, about the index or proxies? */
 static bool is_passed(const char *variable)
 {
     static const char *const prefixes[] = {
@@ -52,7 +52,7 @@ static void collect_variables(const char **variables)
     variables[count] = NULL;
 }
 
-/* A file of settings that is not there, or that the caller may not read, is none. */
+/* Copies a file of settings; a missing or unreadable one is skipped. */
 static int copy_setting(const char *path, int home, const char *name, error *err)
 {
     char folder[64];
@@ -72,7 +72,7 @@ static int copy_setting(const char *path, int home, const char *name, error *err
     return tree_write_file(home, name, text, (size_t) got, err);
 }
 
-/* The operator's own settings, with the passwords of indexes, as far as there are any. */
+/* Copies the operator's settings, with the passwords of indexes. */
 static int copy_settings(int home, error *err)
 {
     static const char *const names[] = { ".config/pip/pip.conf", ".pip/pip.conf", ".netrc",
@@ -115,7 +115,7 @@ static int run_helper(const struct review_run *run, const struct walls *walls, c
 
 static int run_apart(const struct review_run *run, const char *home, char **ret_text, error *err)
 {
-    char resolver[PATH_MAX]; /* where /etc/resolv.conf leads, which may be in /run */
+    char resolver[PATH_MAX]; /* the target of /etc/resolv.conf, which may be in /run */
     bool is_elsewhere =
         realpath("/etc/resolv.conf", resolver) && strncmp(resolver, "/etc/", 5) != 0;
     const struct walls_bind binds[] = {

@@ -1,4 +1,4 @@
-/* review_run.h - runs a helper that fetches packages: of a review, or of a build. */
+/* review_run.h - runs a helper that fetches packages, for a review or a build. */
 #pragma once
 
 #include "base/error.h"
@@ -12,12 +12,12 @@ struct review_run {
     int archives; /* the folder, open */
     const char *name, *version;
     const char *root; /* a new template's root, whose Python runs it; NULL: the host's programs */
-    void (*line)(void *context, const char *text); /* is given stderr, a line at a time; or NULL */
+    void (*line)(void *context, const char *text); /* gets lines of stderr; or NULL */
     void *context;
     bool
         on_host; /* apt fetches from an index whose signatures it checks, as it does for the host */
 };
 
-/* Gives *ret_text, what the helper has found as JSON, for the caller to free.
- * Fails  ERR_UNAVAILABLE  with the helper's own words. */
+/* Gives *ret_text, the helper's findings as JSON, which the caller frees.
+ * Fails  ERR_UNAVAILABLE  with the helper's own message. */
 int review_run(const struct review_run *run, char **ret_text, error *err);

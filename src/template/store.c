@@ -1,4 +1,4 @@
-/* store.c - templates by name; locks tell the living from the dead. */
+/* store.c - templates by name; locks show which directories are in use. */
 #include "template/store.h"
 
 #include "base/cleanup.h"
@@ -41,11 +41,11 @@ static int remove_if_unlocked(int store, const char *name, error *err)
 {
     auto_fd fd = open_directory(store, name);
     if (fd < 0 && errno == ENOTDIR && unlinkat(store, name, 0) == 0)
-        return 0; /* a link to a folder elsewhere, which stays */
+        return 0; /* a link to a folder elsewhere is kept */
     if (fd < 0)
         return errno == ENOENT ? 0 : fail_os(err, "open '%s'", name);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return 0; /* a command works in it, or a sandbox runs from it: a later sweep will find it */
+        return 0; /* in use by a command or a sandbox: a later sweep removes it */
     return tree_remove(store, name, err);
 }
 
@@ -69,8 +69,8 @@ static int each_name(int store, int (*each)(int, const char *, void *, error *),
     return result;
 }
 
-/* What a build of an ordinary user that was killed has left may belong to other ids of that user's
- * range (debian.c, take_back()): it stays, and stops no build. */
+/* Files of a killed build of an ordinary user may belong to other ids of that user's range
+ * (debian.c, take_back()): they cannot be removed, and are no reason to fail. */
 static int sweep_name(int store, const char *name, void *context, error *err)
 {
     (void) context;
@@ -109,7 +109,7 @@ static int previous_name(const char *template, char ret_name[NAME_MAX])
     return snprintf(ret_name, NAME_MAX, ".previous-%s", template) < NAME_MAX ? 0 : -1;
 }
 
-/* Removes a directory, or has it removed by a later sweep while it is in use. */
+/* Removes a directory; if it is in use, a later sweep does. */
 static int let_leave(int store, const char *name, const char *template, error *err)
 {
     char leaving[NAME_MAX];
@@ -122,7 +122,7 @@ static int let_leave(int store, const char *name, const char *template, error *e
 
 int store_publish(int store, int place, const char *working, const char *template, error *err)
 {
-    /* A process that finds it under its name may use it at once, and shares the lock. */
+    /* A shared lock, so that processes can use it as soon as it has its name. */
     if (flock(place, LOCK_SH) < 0)
         return fail_os(err, "share the template");
     if (renameat2(store, working, store, template, RENAME_NOREPLACE) == 0)
@@ -152,7 +152,7 @@ int store_rollback(int store, const char *template, error *err)
     struct stat status;
     if (errno == ENOENT && fstatat(store, previous, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
         renameat2(store, previous, store, template, RENAME_NOREPLACE) == 0)
-        return 0; /* it had been removed */
+        return 0; /* it was removed before */
     return errno == ENOENT
                ? fail(err, ERR_NOT_FOUND,
                       "there is no earlier template '%s': one is kept from the second build on",
@@ -201,7 +201,7 @@ int store_manifest(int store, const char *template, struct json_object **ret_man
 static int add_manifest(int store, const char *name, void *context, error *err)
 {
     struct json_object *manifest = NULL;
-    error ignored; /* what is no whole template is not listed */
+    error ignored; /* incomplete templates are not listed */
     (void) err;
     if (*name != '.' && recipe_name_is_valid(name) &&
         store_manifest(store, name, &manifest, &ignored) == 0)

@@ -1,4 +1,4 @@
-/* tool.c - clone, raise the walls, exec; then read its stderr until it ends. */
+/* tool.c - clones a child, which raises the walls and execs; reads its stderr until it ends. */
 #include "template/tool.h"
 
 #include "base/cleanup.h"
@@ -36,13 +36,13 @@ static void reset_signals(void)
         (void) signal(*number, SIG_DFL);
 }
 
-/* A program that runs now. */
+/* A running program. */
 struct running {
     pid_t child;
     int go; /* the child's ids are mapped: it waits for a byte, and ends when this is closed */
     struct build_group group;
     deadline end;
-    deadline look; /* when the disk is looked at again */
+    deadline look; /* when to check the disk again */
     bool is_late, is_full;
 };
 
@@ -70,7 +70,7 @@ static _Noreturn void become(const struct tool *tool, int output, int errors, in
     _exit(126);
 }
 
-/* The bounds hold before the child does anything. */
+/* Sets the limits before the child does anything. */
 static int let_go(const struct tool *tool, struct running *running, error *err)
 {
     if (build_group_make(&running->group, err) < 0 ||
@@ -106,7 +106,7 @@ static int start(const struct tool *tool, int output, int errors, struct running
     return running->child < 0 ? fail_os(err, "start %s", tool->arguments[0]) : 0;
 }
 
-/* Keeps the last bytes that were said. */
+/* Keeps the last bytes of the output. */
 static void keep_tail(struct tool *tool, const char *bytes, size_t size)
 {
     size_t room = sizeof(tool->tail) - 1, have = strlen(tool->tail);
@@ -144,7 +144,7 @@ static void pass_lines(struct tool *tool, struct lines *lines, const char *bytes
     }
 }
 
-/* What fills the disk takes it from all who share it: some room stays free. */
+/* Is the disk nearly full? Some space must stay free for others. */
 static bool fills_disk(const char *folder)
 {
     struct statvfs room;
@@ -169,7 +169,7 @@ static bool has_to_end(const struct tool *tool, struct running *running)
     return tool_interrupted || tool->is_enough || running->is_late || running->is_full;
 }
 
-/* Reads until the program and all that it started have closed their stderr, or it has to end. */
+/* Reads until the program and its children have closed stderr, or it must be ended. */
 static void listen_to(struct tool *tool, int errors, struct running *running)
 {
     struct lines lines = { .length = 0 };
@@ -197,7 +197,7 @@ static int wait_for(pid_t child, int *ret_status)
     return 0;
 }
 
-/* One that has closed its stderr may run on: it ends in time all the same. */
+/* A program that has closed stderr may still run: waits for it within its time limit. */
 static void wait_in_time(struct running *running, const struct tool *tool)
 {
     while (tool->walls && !has_to_end(tool, running)) {

@@ -1,5 +1,4 @@
-/* tree.c - a walk is a stack of open directories, each with the sorted names that are still to
- * come. */
+/* tree.c - a walk is a stack of open directories, each with its remaining names, sorted. */
 #include "template/tree.h"
 
 #include "base/cleanup.h"
@@ -50,7 +49,7 @@ static void level_done(struct level *level)
     (void) close(level->fd);
 }
 
-/* Takes the descriptor. */
+/* Takes: `fd`. */
 static int enter(struct walk *walk, int fd, size_t path_length, error *err)
 {
     if (walk->depth == DEEPEST) {
@@ -82,7 +81,8 @@ static int enter_entry(struct walk *walk, const struct tree_entry *entry, error 
     return enter(walk, fd, length + 1, err);
 }
 
-/* A device of its own tells none: overlayfs gives the files of each layer another. */
+/* Is it a mount point? Another device number does not show that: with overlayfs, files of each
+ * layer have another one. */
 static bool is_mount(int directory, const char *name, bool otherwise)
 {
     struct statx status;
@@ -108,7 +108,7 @@ static int look_at(struct walk *walk, const struct level *level, const char *nam
     return 0;
 }
 
-/* Leaves the innermost directory and shows it to the visitor once more. */
+/* Leaves the innermost directory, and calls the visitor for it again. */
 static int leave(struct walk *walk, tree_visit *visit, void *context, error *err)
 {
     level_done(&walk->levels[--walk->depth]);
@@ -147,7 +147,7 @@ static int walk_on(struct walk *walk, tree_visit *visit, void *context, error *e
 int tree_walk(int root, tree_visit *visit, void *context, error *err)
 {
     struct stat status;
-    int own = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* with a place of its own */
+    int own = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* with its own offset */
     if (own < 0 || fstat(own, &status) < 0) {
         (void) fail_os(err, "open the tree");
         if (own >= 0)
@@ -169,7 +169,7 @@ int tree_walk(int root, tree_visit *visit, void *context, error *err)
     return result;
 }
 
-/* A block of ids is one of users and groups alike; the caller's group has a number of its own. */
+/* In a block of ids, users and groups have the same numbers; the caller's group may not. */
 static gid_t group_of(uid_t owner)
 {
     return owner == geteuid() ? getegid() : owner;
@@ -193,10 +193,10 @@ int tree_give(int root, uid_t owner, error *err)
 
 struct removal {
     int top;
-    unsigned hoisted; /* folders, which the next walk meets */
+    unsigned hoisted; /* folders moved to the top, for the next walk */
 };
 
-/* Code of a build may have nested folders deeper than a walk goes. */
+/* Code of a build may have nested folders deeper than a walk can go. */
 static bool is_deep(const char *path)
 {
     size_t levels = 0;
@@ -219,7 +219,7 @@ static int hoist(struct removal *removal, const struct tree_entry *entry, error 
 static int remove_entry(void *context, const struct tree_entry *entry, error *err)
 {
     bool directory = S_ISDIR(entry->status.st_mode);
-    if (directory && !entry->leaving) { /* one that may not be written is emptied all the same */
+    if (directory && !entry->leaving) { /* make it writable, so that it can be emptied */
         if ((entry->status.st_mode & 0700) != 0700 &&
             fchmodat(entry->directory, entry->name, 0700, 0) < 0)
             return fail_os(err, "open up '%.150s'", entry->path);

@@ -1,4 +1,4 @@
-/* verify.c - see verify.h. What is measured and how is in digest.c. */
+/* verify.c - see verify.h. digest.c computes the digest. */
 #include "template/verify.h"
 
 #include "base/cleanup.h"
@@ -36,7 +36,7 @@ int template_verify(int store, const char *name, struct measured_template *ret, 
     struct json_object *manifest = NULL;
     if (store_manifest(store, name, &manifest, err) < 0)
         return -1;
-    /* A build meanwhile leaves these files until they are let go (store.h). */
+    /* While this is locked, a new build does not remove these files (store.h). */
     auto_fd place = openat(store, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int result = place < 0 || flock(place, LOCK_SH | LOCK_NB) < 0
                      ? fail_os(err, "hold the template")

@@ -1,5 +1,5 @@
-/* verify.h - is a template still what was built? Its digest stands in its manifest; here it is
- * computed again from the files. */
+/* verify.h - checks that a template is unchanged: computes its digest again from the files, and
+ * compares it with that in the manifest. */
 #pragma once
 
 #include "base/error.h"
@@ -9,18 +9,18 @@
 
 enum { TEMPLATE_DIGEST_SIZE = 72 }; /* "sha256:" and 64 digits */
 
-/* What a template's manifest says that its files are, and what they are. */
+/* The digest in a template's manifest, and that of its files. */
 struct measured_template {
     char stated[TEMPLATE_DIGEST_SIZE];
     char measured[TEMPLATE_DIGEST_SIZE];
     bool is_same;
 };
 
-/* Measures the one whose directory is open as `place`. Every file of it is read. */
+/* Measures the template whose directory is open as `place`. Reads every file of it. */
 int template_measure(int place, struct json_object *manifest, struct measured_template *ret,
                      error *err);
 
-/* The same of a template in the store, which stays there as long as that takes.
+/* The same for a template of the store, which is not removed meanwhile.
  * Fails  ERR_NOT_FOUND    no such template
  *        ERR_UNAVAILABLE  it is damaged, or a file of it cannot be read */
 int template_verify(int store, const char *name, struct measured_template *ret, error *err);

@@ -1,5 +1,5 @@
-/* walls.c - the newborn child, from clone(2) to the filter. Each step that fails says so and ends
- * the child; the order is walls_raise(). */
+/* walls.c - confines the child, from clone(2) to the filter. A step that fails prints a message and
+ * ends the child; walls_raise() has the order. */
 #include "template/walls.h"
 
 #include "base/cleanup.h"
@@ -36,7 +36,7 @@ enum { BINDS_MAX = 24, INSTRUCTIONS_MAX = 4096 };
 static struct sock_filter filter[INSTRUCTIONS_MAX];
 static unsigned instructions;
 
-/* Where the new root is put together: a folder that every host has, seen by this process only. */
+/* Where the new root is mounted: a folder that every host has. Only this process sees the mount. */
 static const char site[] = "/tmp";
 
 int walls_load(const struct walls *walls, error *err)
@@ -52,7 +52,7 @@ int walls_load(const struct walls *walls, error *err)
     instructions = (unsigned) ((size_t) size / sizeof filter[0]);
     if (instructions == 0 || instructions == INSTRUCTIONS_MAX)
         return fail(err, ERR_UNAVAILABLE, "'%s' is no system call filter; install it again", path);
-    /* The refusals of a build have no listener: the call fails. */
+    /* In a build, refused calls have no listener, and just fail. */
     for (unsigned i = 0; i < instructions; i++)
         if (filter[i].code == (BPF_RET | BPF_K) &&
             (filter[i].k & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_USER_NOTIF)
@@ -66,7 +66,7 @@ unsigned long walls_namespaces(const struct walls *walls)
            (walls->has_network ? 0UL : CLONE_NEWNET);
 }
 
-/* The child's only output: one line to stderr, which is the parent's pipe. */
+/* Prints one line to stderr, the parent's pipe, and ends the child. */
 static _Noreturn void give_up(const char *what, const char *which)
 {
     const char *why = strerrordesc_np(errno);
@@ -74,9 +74,8 @@ static _Noreturn void give_up(const char *what, const char *which)
     _exit(126);
 }
 
-/* A mount of this place that has no owner yet, where it is only read with what is mounted below it:
- * a user namespace may not part /usr from /usr/local. Devices and set-user-id programs do not
- * count. */
+/* Makes a detached copy of a mount; of a read-only one with all mounts below it, since a user
+ * namespace may not separate /usr from /usr/local. Ignores devices and set-user-id programs. */
 static int take_place(const char *path, bool writable, bool is_device)
 {
     unsigned below = writable ? 0 : AT_RECURSIVE, made = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC;
@@ -99,7 +98,7 @@ static void put_place(int place, const char *target)
     (void) close(place);
 }
 
-/* Folders on the way to a bind are made; its last part is a folder or a file, as what it shows. */
+/* Makes the target of a bind mount, a folder or a file like its source, and folders above it. */
 static void make_target(int place, const char *target)
 {
     char path[256];
@@ -118,10 +117,10 @@ static void make_target(int place, const char *target)
         (void) close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
 }
 
-/* What of the host will be seen, and where. Taken by the caller's id, who may pass folders that the
- * build's own may not, and before anything is mounted over it. */
+/* The parts of the host that will be visible. Opened with the caller's id, which may enter folders
+ * that the build's id may not, and before anything is mounted over them. */
 struct taken {
-    size_t count, binds; /* those of the caller come last */
+    size_t count, binds; /* `binds` of the caller come last */
     struct {
         int place;
         const char *target;
@@ -164,7 +163,7 @@ static void put_places(const struct taken *taken, size_t first, size_t end)
     }
 }
 
-/* A root with the host's programs, read-only. */
+/* Makes a root with the host's programs, read-only. */
 static void make_bench(const struct taken *taken)
 {
     static const char *const folders[] = { "dev", "proc", "tmp" };
@@ -185,7 +184,7 @@ static void make_bench(const struct taken *taken)
             give_up("make ", *folder);
 }
 
-/* A device cannot be made in a user namespace, so the host's harmless ones are bound. */
+/* A user namespace cannot make devices, so harmless ones of the host are bound. */
 static void bind_devices(void)
 {
     static const char *const devices[] = { "null", "zero", "full", "random", "urandom" };
@@ -211,7 +210,7 @@ static void bind_devices(void)
         give_up("furnish ", "/dev");
 }
 
-/* Nothing of the host stays in sight: its root is left and let go (pivot_root(2)). */
+/* Leaves the host's root and detaches it: nothing of the host is visible then (pivot_root(2)). */
 static void leave_host(void)
 {
     if (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
@@ -220,7 +219,7 @@ static void leave_host(void)
 
 static void take_ids(void)
 {
-    /* EPERM: who maps a single id has given up setgroups for good. */
+    /* EPERM: where a single id is mapped, setgroups(2) is denied. */
     if ((syscall(SYS_setgroups, 0, NULL) < 0 && errno != EPERM) ||
         syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
         give_up("take the ids of the build", "");
@@ -232,7 +231,7 @@ static void enter_root(const struct walls *walls)
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         give_up("stand apart from the host's mounts", "");
     take_places(walls, &taken);
-    take_ids(); /* others than those of the build can make no file */
+    take_ids(); /* only ids that are mapped can own files */
     if (walls->root) {
         put_place(taken.list[0].place, site);
         if (chdir(site) < 0)
@@ -242,7 +241,7 @@ static void enter_root(const struct walls *walls)
     }
     bind_devices();
     /* subset=pid leaves out /proc/sys and everything else that is not a process. In a container the
-     * kernel may refuse a new /proc; what runs here can do without. */
+     * kernel may refuse a new /proc; builds can do without. */
     (void) mount("proc", "proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
                  "subset=pid,hidepid=invisible");
     if (mount("tmpfs", "tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777,size=1g,nr_inodes=64k") < 0)
@@ -251,8 +250,8 @@ static void enter_root(const struct walls *walls)
     leave_host();
 }
 
-/* Without capabilities uid 0 is merely the owner of the tree. dpkg gives files to others, and takes
- * ids; what it may do so counts in its own user namespace only. */
+/* Without capabilities uid 0 is just the owner of the tree. dpkg needs to change owners and ids;
+ * its capabilities apply only in its own user namespace. */
 static void limit_capabilities(bool keeps_owners)
 {
     static const unsigned for_owners[] = { CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH,
@@ -274,8 +273,8 @@ static void limit_capabilities(bool keeps_owners)
         give_up("drop capabilities", "");
 }
 
-/* Address space is bounded only where no control group bounds memory: some programs reserve much
- * more of it than they use. */
+/* Address space is limited only if no control group limits memory: some programs reserve much more
+ * than they use. */
 static void limit_resources(bool has_group)
 {
     rlim_t memory = has_group ? RLIM_INFINITY : (rlim_t) BUILD_MEMORY_MIB << 20;
@@ -301,8 +300,8 @@ static void limit_resources(bool has_group)
     }
 }
 
-/* The parent's end of `go` stays open as long as it lives: taking ids has cleared the signal that
- * its death sends, and one that died in between shows as a hang-up. */
+/* Sets the parent death signal again, which the change of ids has cleared. If the parent has ended
+ * meanwhile, its end of `go` is closed: POLLHUP. */
 static void end_with_parent(int go)
 {
     struct pollfd parent = { .fd = go, .events = POLLIN };
@@ -320,7 +319,7 @@ void walls_raise(const struct walls *walls, int go)
     if (read(go, &byte, 1) != 1)
         _exit(126);
     bool has_group = byte == WALLS_GO_IN_GROUP;
-    if (unshare(CLONE_NEWCGROUP) < 0) /* the group that the parent has put us in is its "/" */
+    if (unshare(CLONE_NEWCGROUP) < 0) /* so that the group set by the parent is shown as "/" */
         give_up("make a control group namespace", "");
     enter_root(walls);
     end_with_parent(go);

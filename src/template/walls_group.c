@@ -30,12 +30,12 @@ static int write_file(const char *folder, const char *name, const char *text)
 static void remove_folder(const char *folder)
 {
     static const struct timespec pause = { .tv_nsec = 10000000 }; /* 10 ms */
-    /* Those that were killed are charged to it for a moment more. */
+    /* Killed processes are charged to it for a moment more. */
     for (int i = 0; i < 100 && rmdir(folder) < 0 && errno == EBUSY; i++)
         (void) nanosleep(&pause, NULL);
 }
 
-/* What builds that were killed have left. */
+/* Removes groups of builds that were killed. */
 static void sweep(const char *above)
 {
     char path[400];
@@ -54,7 +54,7 @@ static void sweep(const char *above)
     (void) closedir(folder);
 }
 
-/* cgroup v2: controllers are given to children from above, one by one. */
+/* cgroup v2: the parent enables each controller for its children. */
 static void enable_controllers(const char *above)
 {
     static const char *const controllers[] = { "+memory", "+pids" };
@@ -101,8 +101,8 @@ static int make_in(struct build_group *group, const char *place, error *err)
         (void) snprintf(folder, sizeof group->folder[0], "%.280s/%s%d.%u", above, prefix, getpid(),
                         number++);
         made = mkdir(folder, 0755);
-        /* EEXIST: one that was killed in another pid namespace may have had our pid. ENOENT: an
-         * instance that ended has removed the group above, which was empty. */
+        /* EEXIST: a build that was killed in another pid namespace may have had our pid. ENOENT:
+         * another instance has removed the group above, which was empty. */
     } while (made < 0 && (errno == EEXIST || errno == ENOENT));
     if (made < 0)
         return fail_os(err, "make control group '%s'", folder);
@@ -114,7 +114,7 @@ static int make_in(struct build_group *group, const char *place, error *err)
 
 int build_group_make(struct build_group *ret_group, error *err)
 {
-    static struct group_places places; /* one thread; looked for once */
+    static struct group_places places; /* one thread; found once */
     static bool is_found;
     if (!is_found)
         groups_find(&places);

@@ -1,6 +1,5 @@
-/* walls_ids.c - which ids of the host the ones inside a build are: root's builds have a block of
- * their own, an ordinary user's are the user's own and, for packages of Debian, the range in
- * subuid(5). */
+/* walls_ids.c - the host's ids for a build: root's builds have a block of their own; an ordinary
+ * user's have that user's id and, for packages of Debian, the range in subuid(5). */
 #include "template/walls.h"
 
 #include "base/cleanup.h"
@@ -55,7 +54,7 @@ static int find_range(const char *path, unsigned long *ret_first, unsigned long 
     return result;
 }
 
-/* newuidmap(1) and newgidmap(1) write what /etc/subuid and /etc/subgid grant. */
+/* newuidmap(1) and newgidmap(1) map the ranges of /etc/subuid and /etc/subgid. */
 static int map_range(const char *program, const char *path, unsigned self, pid_t child, error *err)
 {
     unsigned long first, count;

@@ -1,4 +1,4 @@
-# common.py - what helpers have in common: tools/embed puts it before them.
+# common.py - shared by the helpers: tools/embed puts it before them.
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ LINE_MOST = 300
 
 
 def plain(text):
-    """One line that no terminal obeys."""
+    """One line without control characters."""
     return " ".join("".join(sign if sign.isprintable() else " " for sign in str(text or "")).split())[:LINE_MOST]
 
 

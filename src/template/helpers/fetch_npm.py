@@ -1,6 +1,6 @@
-# fetch_npm.py - fetches the packages of npm that a recipe lists, and what they need: fetch_npm.py REQUEST FOLDER. Behind
-# npm_packages.py. With a lock nothing is resolved. FOLDER is kept from build to build: each archive under its SHA-512, and
-# packages.tar, which holds the files of all of them at their places.
+# fetch_npm.py - fetches the packages of npm that a recipe lists, and what they need: fetch_npm.py REQUEST FOLDER. Follows
+# npm_packages.py. With a lock nothing is resolved. FOLDER is kept from build to build: it has each archive under its SHA-512,
+# and packages.tar with the files of all packages at their paths.
 
 BYTES_MOST = 4 << 30
 FILES_MOST = 300_000
@@ -30,7 +30,7 @@ def key_of(row):
 
 
 def file_of(integrity):
-    """The name in the folder of what an integrity of SHA-512 names; none for the others, which old packages have."""
+    """The file name of an archive by its integrity; None if that is not SHA-512, as for old packages."""
     return base64.b64decode(integrity[7:]).hex() + ".tgz" if re.fullmatch(INTEGRITY, integrity) else ""
 
 
@@ -59,7 +59,7 @@ def has_to_be_compiled(entries, package_json):
 
 
 def write_packages(rows, folder, is_left_out):
-    """Gives the rows that are in it: without the optional ones that would have to be compiled, or are for another C library."""
+    """Returns the written rows: not the optional ones that would have to be compiled, or are for another C library."""
     taken, names, room = [], set(), BYTES_MOST
     with tarfile.open(os.path.join(folder, "packages.tar"), "w", format=tarfile.GNU_FORMAT, encoding="utf-8") as archive:
         for number, row in enumerate(rows):
@@ -97,7 +97,7 @@ def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         request = json.load(file)
     folder, wanted = sys.argv[2], request["wanted"]
-    for name in os.listdir(folder):  # what an interrupted build has left, and what is not what its name says
+    for name in os.listdir(folder):  # remove files of an interrupted build, and those that do not fit their name
         path = os.path.join(folder, name)
         if os.path.isdir(path):
             shutil.rmtree(path)

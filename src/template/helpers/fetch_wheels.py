@@ -1,6 +1,6 @@
-# fetch_wheels.py - fetches the wheels that a recipe lists, from inside the new root: fetch_wheels.py REQUEST FOLDER. Its
-# pip knows for which Python and C library they have to be. Behind pip_resolution.py, which finds out what is needed when
-# no lock says it; with a lock nothing is resolved. FOLDER is kept from build to build: what is there is not fetched again.
+# fetch_wheels.py - fetches the wheels that a recipe lists, from inside the new root: fetch_wheels.py REQUEST FOLDER. The
+# pip of the root knows for which Python and C library they must be. Follows pip_resolution.py, which resolves what is needed
+# if there is no lock. FOLDER is kept from build to build: wheels in it are not fetched again.
 
 import threading
 import time
@@ -27,7 +27,7 @@ def read_lock(text, wanted):
 
 
 def in_folder(folder):
-    """What has been fetched before: {(name, version): file}."""
+    """Wheels that were fetched before: {(name, version): file}."""
     found = {}
     for name in os.listdir(folder):
         try:
@@ -131,7 +131,7 @@ def fetch_locked(rows, folder, request, bytes_most):
 
 
 def resolve(wanted, known, folder):
-    """Gives {file: sha256} and the text of a lock. `known` has digests that a project's own lock names."""
+    """Returns {file: sha256} and the text of a lock. `known` has the digests of a project's own lock."""
     version = ".".join(str(part) for part in sys.version_info[:2])
     resolution = Resolution(folder, version, {})
     for text in wanted:

@@ -1,6 +1,6 @@
-# install_wheels.py - puts wheels into a new template, from inside it: install_wheels.py FOLDER [ORDER]. Nothing of a wheel
-# is run: its files are checked against its own record and written where Python looks before Debian's packages. ORDER is
-# JSON: `files`, the only ones that are taken, each with its sha256, and `leave_out`, patterns of paths not to write.
+# install_wheels.py - installs wheels into a new template, from inside it: install_wheels.py FOLDER [ORDER]. No code of a
+# wheel is run: its files are checked against its RECORD and written to a folder that Python searches before Debian's
+# packages. ORDER is JSON: `files`, the wheels to install, each with its sha256, and `leave_out`, patterns of paths to omit.
 
 import base64
 import collections
@@ -26,7 +26,7 @@ def refuse(wheel, text):
 
 
 def check_tags(path):
-    """It was fetched for a Python; the template may have another by now."""
+    """Checks that the wheel is for the template's Python, which may have changed since it was fetched."""
     python, abi = path.removesuffix(".whl").split("-")[-3:-1]
     ours = f"cp{sys.version_info.major}{sys.version_info.minor}"
     pythons = python.split(".")
@@ -75,8 +75,8 @@ def read_record(path, wheel, folder):
 
 
 def chunks_of(path, wheel, entry, record, is_script):
-    """A file in pieces, so that none of any size has to be held. One that is not what the record says ends the build, and
-    what was written of it with that."""
+    """Yields a file in pieces, so that it need not fit into memory. If it does not match the record, the build fails, and
+    the written part is removed with it."""
     is_listed = record is not None
     kind, _, wanted = record.get(entry.filename, "").partition("=") if is_listed else ("", "", "")
     if is_listed and kind not in ("sha256", "sha384", "sha512"):
@@ -111,7 +111,7 @@ def write_commands(path, where, text):
 
 
 def install(path, where, room):
-    """Gives the bytes that are left of those that all wheels may have when they are unpacked."""
+    """Returns what is left of `room`, the bytes that all wheels together may have when they are unpacked."""
     check_tags(path)
     with zipfile.ZipFile(path) as wheel:
         entries = [entry for entry in wheel.infolist() if not entry.is_dir()]

@@ -1,6 +1,6 @@
-// node.js - loaded by Node.js before each program of a template. A sandbox's /proc has no stat, in which Node.js counts
-// processors: programs that begin a worker for each would begin none. And `import` looks where NODE_PATH lets `require`
-// look, into the template's packages of npm, after the program's own.
+// node.js - loaded by Node.js before each program of a template. Node.js counts processors in /proc/stat, which a sandbox
+// does not have: programs that start a worker for each would start none. And `import` also searches NODE_PATH, like
+// `require`: the template's packages of npm, after the program's own.
 
 'use strict';
 const fs = require('fs');
@@ -24,7 +24,7 @@ const hook = (kind, wait) => `${kind} function resolve(specifier, context, next)
 }`;
 const mentionsImport = (text) => /\bimport\b/.test(text);
 
-// Before Node.js 22.15 the hook needs a thread, which takes 40 ms: only a program that mentions `import` waits for it.
+// Before Node.js 22.15 the hook needs a thread, which takes 40 ms: only programs that contain `import` wait for it.
 let isHooked = false;
 function addHook() {
   if (!isHooked) loader.register('data:text/javascript,export ' + encodeURIComponent(hook('async', 'await')));

@@ -1,5 +1,5 @@
-# npm_packages.py - what npm wants and what its archives hold: review_npm.py and fetch_npm.py begin with it. Runs apart from
-# the host, with its npm and the operator's configuration. Archives are fetched and read, nothing of them is run.
+# npm_packages.py - resolves and fetches packages of npm, and reads their archives: review_npm.py and fetch_npm.py begin with
+# it. Runs confined, with the host's npm and the operator's configuration. No code of the archives is run.
 
 import base64
 import gzip
@@ -30,7 +30,7 @@ NO_WAY = ("ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ETIMEDOUT", "ECONNRESET", "
 
 
 def why_npm_failed(said):
-    """npm's own first word of why, without passwords of registries."""
+    """npm's first message about the cause, without passwords of registries."""
     lines = [re.sub(r"^npm (ERR!|error)\s*", "", line) for line in said.splitlines() if re.match(r"npm (ERR!|error) ", line)]
     if any(code in line for code in NO_WAY for line in lines[:4]):
         return "the registry cannot be reached; check the network and npm's settings (npm config list)"
@@ -44,7 +44,7 @@ def why_npm_failed(said):
 
 
 def run_npm(*words):
-    """Without scripts of packages, and without git, which would fetch and prepare what lies at an address."""
+    """Runs npm without scripts of packages, and without git, which would fetch packages from URLs and run their scripts."""
     if not shutil.which("npm"):
         give_up("this machine has no npm; as root: apt install npm")
     patience = [] if any(name.lower() == "npm_config_fetch_timeout" for name in os.environ) else ["--fetch-timeout=20000"]
@@ -64,21 +64,21 @@ def run_npm(*words):
 
 
 def allows(listed, ours):
-    """As npm reads `os`, `cpu` and `libc`: a word or a list of them, "!win32" is all others, "any" alone is all."""
+    """Matches `os`, `cpu` and `libc` as npm does: a word or a list; "!win32" matches all others, "any" alone matches all."""
     listed = [listed] if isinstance(listed, str) else listed or []
     refused = [one[1:] for one in listed if one.startswith("!")]
     return listed == ["any"] or ours not in refused and (len(refused) == len(listed) or ours in listed)
 
 
 def has_our_libc(entry):
-    """By npm's lock file, where npm 9 does not write it, or by package.json."""
+    """Is it for glibc, by npm's lock file (which npm 9 does not fill in) or by package.json?"""
     listed = entry.get("libc")
     is_read = isinstance(listed, str) or (isinstance(listed, list) and all(isinstance(one, str) for one in listed))
     return allows(listed if is_read else None, "glibc")
 
 
 def machines_of(entry):
-    """For which machines it is: some packages bring an archive for each kind."""
+    """The machines that it is for: some packages have an archive for each kind."""
     if not allows(entry.get("os"), "linux") or not has_our_libc(entry):
         return []
     return [machine for machine in MACHINES.values() if allows(entry.get("cpu"), machine)]
@@ -92,7 +92,7 @@ def check_name(name, version):
 
 
 def check_needs(package, entry):
-    """What lies at an address or in a folder is not of the registry."""
+    """Refuses dependencies on a URL or a folder, which are not in the registry."""
     for kind in ("dependencies", "optionalDependencies", "peerDependencies"):
         needs = entry.get(kind) or {}
         if not isinstance(needs, dict):
@@ -104,8 +104,8 @@ def check_needs(package, entry):
 
 
 def places_of(lock):
-    """Where each package lies, as npm has resolved it: "left", "@a/b", "left/node_modules/pad". What comes in the archive of
-    another one has no row."""
+    """The path of each package, as npm has resolved it: "left", "@a/b", "left/node_modules/pad". Packages that are bundled
+    in the archive of another have no row."""
     found, entries = [], sorted(lock["packages"].items())
     for place, entry in entries:
         check_needs(plain(entry.get("name", place.rpartition("node_modules/")[2])), entry)
@@ -123,7 +123,7 @@ def places_of(lock):
 
 
 def resolve(wanted):
-    """Has npm decide, in the folder that is the current one."""
+    """Has npm resolve the packages, in the current folder."""
     with open("package.json", "w", encoding="utf-8") as file:
         file.write('{"name": "review", "version": "1.0.0", "private": true}')
     run_npm("install", "--package-lock-only", "--omit=dev", "--", *wanted)
@@ -132,7 +132,7 @@ def resolve(wanted):
 
 
 def fetch(packages):
-    """Fetches (package, version), many by one npm, and yields each with its file. @a/b and a-b have one name for theirs."""
+    """Fetches (package, version), many with one npm, and yields each with its file. @a/b and a-b have the same file name."""
     batches, done = [], 0
     for package, version in packages:
         file = f"{package.replace('@', '').replace('/', '-')}-{version}.tgz"
@@ -150,13 +150,13 @@ def fetch(packages):
 
 
 def below_a_file(files, names):
-    """A name that has one of these files as its folder; None if there is none."""
+    """A name that uses one of these files as a folder; None if there is none."""
     return next((name for name in names for end, sign in enumerate(name) if sign == "/" and name[:end] in files), None)
 
 
 def read_entries(label, content):
-    """What lies below the archive's one folder: name to (executable?, bytes), None for a folder. What cannot be read to its
-    end is refused: tarfile ends without a word at a header that it does not understand."""
+    """The entries below the archive's only folder: name to (executable?, bytes), None for a folder. An archive that cannot be
+    read to its end is refused: tarfile stops without an error at a header that it does not understand."""
     entries, count = {}, 0
     with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
         unpacked = packed.read(UNPACKED_MOST + 1)
@@ -187,7 +187,7 @@ def read_entries(label, content):
 
 
 def read_archive(label, content):
-    """Its entries and the package's package.json."""
+    """Returns its entries and its package.json."""
     try:
         entries = read_entries(label, content)
         _, text = entries.get("package.json") or (False, b"{}")
@@ -198,7 +198,7 @@ def read_archive(label, content):
 
 
 def check_integrity(label, content, wanted):
-    """What the registry has said about the archive, as npm keeps it: "sha512-BASE64"."""
+    """Compares the archive with the registry's integrity, "sha512-BASE64"."""
     kind, _, digest = (wanted or "").split(" ")[0].partition("-")
     if kind in ("sha512", "sha384", "sha256", "sha1") and base64.b64encode(hashlib.new(kind, content).digest()).decode() == digest:
         return
@@ -206,7 +206,7 @@ def check_integrity(label, content, wanted):
 
 
 def read_package(path, package, version, integrity):
-    """The entries of an archive and its package.json, if it is what the registry says and npm has asked for."""
+    """The entries of an archive and its package.json, if it has the registry's integrity, and is the requested package."""
     label = f"{package}-{version}.tgz"
     try:
         with open(path, "rb") as file:
@@ -222,7 +222,7 @@ def read_package(path, package, version, integrity):
 
 
 def add_entries(archive, folder, entries):
-    """Into an archive of what was read and nothing else, in headers that every tar reads alike."""
+    """Adds only what was read to an archive, with headers that every tar reads the same way."""
     for name in sorted(entries):
         entry = tarfile.TarInfo(f"{folder}/{name}")
         executable, content = entries[name] or (True, b"")

@@ -1,7 +1,7 @@
-# pip_resolution.py - finds wheels in the index that pip is configured for, one after the other, with what they need. Other
-# helpers begin with it: tools/embed puts it before them. Wheels only: they are read, nothing of them is run or built. pip
-# fetches one archive at a time and resolves nothing: what an archive needs is read here, and what is no name of a package
-# in an index is refused (PEP 508 allows an address, and pip would build what lies there).
+# pip_resolution.py - finds wheels in the index that pip is configured for, one after the other, with their dependencies.
+# Other helpers begin with it: tools/embed puts it before them. Wheels only: no code of them is run or built. pip fetches one
+# archive at a time and resolves nothing: dependencies are read here, and one that is not a package of an index is refused
+# (PEP 508 allows a URL, and pip would build what is there).
 
 import email.parser
 import site
@@ -35,7 +35,7 @@ def run_pip(*words):
 
 
 def indexes_in(said):
-    """The indexes that pip says it asks, without name, password and token."""
+    """The indexes in pip's output, without names, passwords and tokens."""
     listed = re.search(r"^Looking in indexes: (.*)$", said, re.MULTILINE)
     parts = [urllib.parse.urlsplit(plain(one)) for one in (listed.group(1).split(",") if listed else [])]
     found = ", ".join(f"{one.scheme}://{one.netloc.rpartition('@')[2]}{one.path}" for one in parts)
@@ -43,7 +43,8 @@ def indexes_in(said):
 
 
 def why_no_answer(said, wanted):
-    """pip tells it with -vv alone, and ends as if the index had nothing: so it is asked once more. 404 is an answer."""
+    """Why the index gave no answer; a 404 is an answer. pip says it only with -vv, and otherwise fails as if the index had
+    no such package, so pip is run once more."""
     if "No matching distribution" in said and not any(word in said for word in NO_WAY):
         with tempfile.TemporaryDirectory() as folder:
             _, out, err = run_pip("download", "-vv", "--disable-pip-version-check", "--no-input", "--no-cache-dir", "--no-deps",
@@ -72,7 +73,7 @@ def why_not(said, wanted):
 
 
 def metadata_file(wheel, ending):
-    """A file of the dist-info folder, None if there is none."""
+    """A file of the dist-info folder, or None."""
     for entry in wheel.infolist():
         if re.fullmatch(r"[^/]+\.dist-info/" + re.escape(ending), entry.filename) and entry.file_size <= PAPER_MOST:
             return wheel.read(entry).decode("utf-8", "replace")
@@ -87,7 +88,7 @@ def requirement_of(text, where):
 
 
 def needs_of(path, extras, environment):
-    """What this wheel needs here. An address in place of a name is refused."""
+    """The dependencies of this wheel here. A URL in place of a name is refused."""
     with zipfile.ZipFile(path) as wheel:
         metadata = email.parser.HeaderParser().parsestr(metadata_file(wheel, "METADATA") or "")
     label = f"{plain(metadata.get('Name'))} {plain(metadata.get('Version'))}"
@@ -103,7 +104,7 @@ def needs_of(path, extras, environment):
 
 
 class Resolution:
-    """One package after the other, each by all that is asked of it so far."""
+    """Resolves one package after the other, each with all requirements on it so far."""
 
     def __init__(self, folder, python, inside):
         self.folder, self.python, self.inside = folder, python, inside
@@ -111,7 +112,7 @@ class Resolution:
         self.environment = {**markers.default_environment(), "python_version": python, "python_full_version": f"{python}.0"}
 
     def ask(self, need, where):
-        """Whether it has to be fetched, or looked at once more."""
+        """Adds a requirement. Returns whether the package has to be fetched or checked again."""
         name = same(need.name)
         asked = self.asked[name] = self.asked.get(name, specifiers.SpecifierSet()) & need.specifier
         more = set(need.extras) - self.extras.setdefault(name, set())

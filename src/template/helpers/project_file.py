@@ -1,6 +1,6 @@
-# project_file.py - what a project lists for its installer: pyproject.toml, and the lock files of uv, Poetry, PDM and PEP 751.
-# Between pip_resolution.py and fetch_wheels.py. A lock's packages keep their versions and the digests that it names; what it
-# holds for other systems, for development or as options is left out; what comes from an address or a folder is refused.
+# project_file.py - reads the packages of a project: pyproject.toml, and the lock files of uv, Poetry, PDM and PEP 751.
+# Between pip_resolution.py and fetch_wheels.py. A lock's packages keep their versions and digests; those for other systems,
+# for development or for extras are left out; those from a URL or a folder are refused.
 
 try:
     import tomllib
@@ -20,13 +20,13 @@ def tables(value):
 
 
 def own_of(package):
-    """Is it the project itself, or a part of it? Its code does not come from an index, and is not put in."""
+    """Is it the project itself, or a part of it? Its code does not come from an index, and is not installed."""
     source = package.get("source") if isinstance(package.get("source"), dict) else {}
     return "virtual" in source or "editable" in source or source.get("type") == "directory" or "directory" in package
 
 
 def address_of(package):
-    """Where it comes from, if that is no index."""
+    """Its source, if that is not an index."""
     source = package.get("source") if isinstance(package.get("source"), dict) else {}
     kinds = [kind for kind in ("git", "url", "path", "directory", "vcs", "archive") if kind in source or kind in package]
     if source.get("type") in ("git", "url", "file"):
@@ -35,14 +35,14 @@ def address_of(package):
 
 
 def digests_of(package):
-    """SHA-256 of its archives; empty: the lock names none."""
+    """SHA-256 of its archives; empty if the lock has none."""
     files = tables(package.get("wheels")) + tables(package.get("files"))
     texts = [one.get("hash") or "sha256:" + str((one.get("hashes") or {}).get("sha256", "")) for one in files]
     return {text.removeprefix("sha256:") for text in texts if re.fullmatch(r"sha256:[0-9a-f]{64}", text)}
 
 
 def reached_of(packages):
-    """uv's lock has all groups in one list: what the project needs itself is found from its own rows."""
+    """uv's lock has all groups in one list: finds the packages that the project itself needs."""
     own = [package for package in packages if own_of(package)]
     if not any("dependencies" in package for package in own):
         return packages
@@ -99,7 +99,7 @@ def rows_of_project(label, project, tool):
 
 
 def read_project(label, text):
-    """Requirements, and the digests that are known of (name, version)."""
+    """Returns requirements, and the known digests by (name, version)."""
     label = plain(label)
     try:
         found = tomllib.loads(text)

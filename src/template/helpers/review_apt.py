@@ -1,5 +1,5 @@
-# review_apt.py - finds out what a Debian package is before anybody installs it: review_apt.py MANIFEST FOLDER NAME VERSION.
-# Runs on the host with its own apt sources. The archive is fetched, which apt checks against the signed index, and read.
+# review_apt.py - examines a Debian package before it is installed: review_apt.py MANIFEST FOLDER NAME VERSION. Runs on the
+# host with its own apt sources. It fetches the archive, which apt checks against the signed index, and reads it.
 
 import subprocess
 import tarfile

@@ -1,16 +1,16 @@
-# review_npm.py - finds out what a package of npm is before anybody installs it: review_npm.py MANIFEST FOLDER NAME VERSION.
-# Behind npm_packages.py.
+# review_npm.py - examines a package of npm before it is installed: review_npm.py MANIFEST FOLDER NAME VERSION. Follows
+# npm_packages.py.
 
 
 def write_archive(path, entries):
-    """The archive that is approved and built. The same entries give the same bytes."""
+    """Writes the archive that is approved and built. The same entries give the same bytes."""
     with open(path, "wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed, \
             tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT, encoding="utf-8") as archive:
         add_entries(archive, "package", entries)
 
 
 def mapping(value):
-    """Of what a package says only what is one; npm takes anything."""
+    """The value if it is a mapping, else an empty one: npm accepts anything there."""
     return value if isinstance(value, dict) else {}
 
 

@@ -1,5 +1,5 @@
-# review_pip.py - finds out what a Python package is before anybody installs it: review_pip.py MANIFEST FOLDER NAME VERSION.
-# Runs apart from the host, with its pip and the operator's configuration, behind pip_resolution.py.
+# review_pip.py - examines a Python package before it is installed: review_pip.py MANIFEST FOLDER NAME VERSION. Runs confined,
+# with the host's pip and the operator's configuration. Follows pip_resolution.py.
 
 ENTRIES_MOST = 100_000
 UNPACKED_MOST = 4 << 30
@@ -12,8 +12,8 @@ def licence_of(metadata):
 
 
 def runs_at_start(name):
-    """Python reads .pth files of its folders of packages, and imports some names, as a file, a folder or machine code. A
-    wheel may bring them among its modules, or by the folder that is copied to /usr/local."""
+    """Does Python run it at each start? It reads .pth files in its package folders, and imports some names, as a file, a
+    folder or machine code. A wheel may have them among its modules, or in the folder that is copied to /usr/local."""
     parts = name.split("/")
     is_data = parts[0].endswith(".data") and parts[1:2] == ["data"]
     if parts[0].endswith(".data"):

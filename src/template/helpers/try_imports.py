@@ -1,6 +1,6 @@
-# try_imports.py - loads what zygotes will load, from inside a new root that is otherwise done: try_imports.py SET MODULE...
-# A zygote imports its set once and forks for each run, so the modules have to come, to leave no thread running (fork(2)
-# copies one) and to work in a child. What does not is named, and the template is not made. Behind _glovebox_threads.py.
+# try_imports.py - imports the modules of a zygote, inside a new root that is otherwise complete: try_imports.py SET MODULE...
+# A zygote imports its set once and forks for each run, so the modules must import, must leave no thread running (fork(2)
+# copies only one) and must work in a child. One that does not is reported, and the build fails. Follows _glovebox_threads.py.
 
 import gc
 import importlib
@@ -15,7 +15,7 @@ def give_up(text):
 
 
 def threads():
-    """Those of machine code, too; /proc may be missing in a container."""
+    """The number of threads, also of native code; /proc may be missing in a container."""
     try:
         return len(os.listdir("/proc/self/task"))
     except OSError:

@@ -1,5 +1,5 @@
-// try_packages.js - loads each package of npm that a recipe lists, in a process of its own, from inside a new root that is
-// otherwise done: try_packages.js LIST. What has no module of its own, as one of types or commands, is left alone.
+// try_packages.js - loads each package of npm that a recipe lists, in a process of its own, inside a new root that is
+// otherwise complete: try_packages.js LIST. Packages without a module, such as those with types or commands, are skipped.
 
 'use strict';
 const fs = require('fs');

@@ -1,5 +1,5 @@
-# try_pip.py - imports each package that a recipe lists under `pip`, in a process of its own, from inside a new root that is
-# otherwise done: try_pip.py LIST. One that has several modules needs one that can be imported; one without any is left alone.
+# try_pip.py - imports each package that a recipe lists under `pip`, in a process of its own, inside a new root that is
+# otherwise complete: try_pip.py LIST. Of several modules of a package one must import; packages without modules are skipped.
 
 import importlib
 import importlib.metadata
@@ -7,11 +7,11 @@ import shutil
 import signal
 import tempfile
 
-SECONDS_EACH = 300  # on a machine that has other work, too
+SECONDS_EACH = 300  # enough for a busy machine
 
 
 def modules_of(name, found):
-    """Those that code would import."""
+    """The modules that code would import."""
     return [module for module, owners in found.items()
             if module.isidentifier() and not module.startswith("_") and name in map(spelt, owners)]
 
@@ -21,7 +21,7 @@ def spelt(name):
 
 
 def why_none(modules):
-    """What the first one says, if none can be imported."""
+    """The error of the first module, if none can be imported."""
     said = None
     for module in modules:
         try:
@@ -33,7 +33,7 @@ def why_none(modules):
 
 
 def try_one(modules, answer):
-    """A child's whole life."""
+    """Runs in the child."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(null, fd)
@@ -79,6 +79,6 @@ def main():
             running[child] = name, answer
 
 
-with tempfile.TemporaryDirectory() as scratch:  # what they write at home is not the template's
+with tempfile.TemporaryDirectory() as scratch:  # as home, so that files written there do not get into the template
     os.environ["HOME"] = shutil.copytree(os.environ["HOME"], os.path.join(scratch, "home"))
     main()
