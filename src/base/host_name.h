@@ -17,7 +17,5 @@ int host_name_canonical(const char *text, size_t size, char ret_name[HOST_NAME_S
 /* True if inet_aton(3) or inet_pton(3) would read it as an address, in brackets or not. */
 bool host_name_is_literal(const char *text, size_t size);
 
-/* True if the canonical `name` is `host`; with `any_below` if it is a subdomain of it, at any
- * depth.
- */
+/* True if the canonical `name` is `host`; with `any_below`, if it is a subdomain of `host`. */
 bool host_name_matches(const char *name, const char *host, bool any_below);

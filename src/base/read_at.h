@@ -4,8 +4,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* Reads until `size` bytes have come or the file has ended. Returns how many came; -1 with errno.
- */
+/* Reads until `size` bytes have come or the file has ended. Returns how many came, or -1. */
 static inline ssize_t read_at(int fd, void *to, size_t size, off_t from)
 {
     size_t got = 0;

@@ -45,8 +45,7 @@ size_t lookup_answer(struct channel *channel, const unsigned char *message, size
     return dns_answer(&question, DNS_REFUSED, NULL, ret_answer);
 }
 
-/* A resolver drops an answer that does not come from the address that it asked: IP_PKTINFO (ip(7)).
- */
+/* Resolvers drop an answer that is not from the address that they asked: IP_PKTINFO (ip(7)). */
 void lookup_by_udp(struct listener *listener)
 {
     for (unsigned i = 0; i < 64; i++) {

@@ -53,9 +53,7 @@ struct decision rules_for_request(const struct rules *rules, const struct http_h
 struct decision rules_for_address(const struct rules *rules, const struct in6_addr *address,
                                   uint16_t port);
 
-/* True if `port` carries plain HTTP in this channel: it is 80, or rules for it have methods or
- * paths.
- */
+/* True if `port` carries plain HTTP in this channel: 80, or rules for it have methods or paths. */
 bool rules_mean_http(const struct rules *rules, uint16_t port);
 
 /* True if the rule allows this address for its host: a public one, or one in its `network`. */

@@ -23,8 +23,7 @@ void tls_authority_free(struct tls_authority *authority); /* NULL: nothing */
 /* Its certificate (PEM), which is public. */
 const char *tls_authority_text(const struct tls_authority *authority);
 
-/* Has `ssl` present a certificate for `name`, which is canonical. Returns -1 if none could be made.
- */
+/* Has `ssl` present a certificate for `name`, which is canonical. Returns -1 on failure. */
 int tls_authority_use(struct tls_authority *authority, const char *name, struct ssl_st *ssl);
 
 /* How many certificates of hosts have been made. */

@@ -1,5 +1,4 @@
-/* upstream_receive.c - removes secrets from an upstream's answer, and passes it on piece by piece.
- */
+/* upstream_receive.c - removes secrets from an upstream's answer, and passes it on in pieces. */
 #include "egress/upstream_request.h"
 
 #include "base/table.h"

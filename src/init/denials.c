@@ -1,7 +1,6 @@
 /* denials.c - the filter passes refused system calls to init, which answers with the errno of their
  * row and tells gloveboxd. A call is either refused, or let through only if it has no pointer among
- * its arguments, so a program cannot change what was checked (seccomp_unotify(2), "design goals").
- */
+ * its arguments: a program cannot change what was checked (seccomp_unotify(2), "design goals"). */
 #include "init/init.h"
 
 #include "base/cleanup.h"

@@ -303,8 +303,7 @@ static void take_line(struct sandbox *sandbox, struct program *driver, const cha
     }
 }
 
-/* Collects lines in the buffer that other programs have for stdin; a line that is too long is cut.
- */
+/* Collects lines in the buffer that is for stdin in other programs; long lines are cut. */
 static bool driver_speaks(struct sandbox *sandbox, struct program *driver)
 {
     char *lines = driver->pending;

@@ -79,8 +79,7 @@ int open_path(const struct sandbox *sandbox, const char *path, int flags, error 
 int open_place(const struct sandbox *sandbox, const char *path, bool make, const char **ret_name,
                error *err);
 
-/* Mode of what a link leads to; 0: nothing, or something of /proc, where init sees its own files.
- */
+/* Mode of a link's target; 0: none, or one in /proc, where init would see its own files. */
 uint32_t mode_of_target(int folder, const char *name);
 
 /* entries.c: one row of a listing. */

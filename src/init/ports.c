@@ -195,8 +195,7 @@ int begin_connect(struct sandbox *sandbox, const struct frame *in, error *err)
     struct agent_connect order;
     struct operation *operation;
     memcpy(&order, in->payload, sizeof order);
-    /* Without network the filter would refuse connect(2), and init would wait for its own answer.
-     */
+    /* Without network the filter refuses connect(2), and init would wait for its own answer. */
     if (sandbox->spec.network != SPAWN_NETWORK_LOOPBACK) {
         errno = ENETUNREACH;
         return fail_os(err, "connect to port %u", order.port);

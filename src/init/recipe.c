@@ -88,8 +88,7 @@ static int keep_processes(struct sandbox *sandbox, error *err)
 
 static int mount_processes(struct sandbox *sandbox, error *err)
 {
-    /* From the fork server's /proc: the new one has none. If it is missing, -1: kill(-1) is used.
-     */
+    /* From the fork server's /proc: the new one has none. -1 if it is missing: kill(-1) is used. */
     sandbox->last_pid = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
     if (sandbox->last_pid < 0 && errno != ENOENT)
         return fail_os(err, "open '/proc/loadavg'");

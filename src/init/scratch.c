@@ -127,8 +127,7 @@ static int use_of_scratch(uint64_t *ret_bytes, uint64_t *ret_inodes, struct stat
     return 0;
 }
 
-/* Files of the skeleton are added to the limits, so that the program gets all that it was granted.
- */
+/* Files of the skeleton are added to the limits: the program gets all that it was granted. */
 static int set_bounds(struct sandbox *sandbox, error *err)
 {
     struct statfs all;

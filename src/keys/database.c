@@ -7,8 +7,7 @@
 #include <unistd.h>
 
 /* SQLite makes paths absolute and resolves links. Here the path must stay unchanged: it leads
- * through a descriptor or ".", since the daemon's user may not be able to enter the folders above.
- */
+ * through a descriptor or ".", since the daemon's user may not enter the folders above. */
 static int name_as_it_is(sqlite3_vfs *files, const char *name, int size, char *ret_name)
 {
     (void) files;

@@ -113,8 +113,7 @@ static int read_old(int folder, char *text, size_t room, size_t *ret_size, error
     }
 }
 
-/* Replaces the file by a new one, by rename(2), so that a writer that is killed leaves one of both.
- */
+/* Replaces the file by rename(2), so that a writer that is killed leaves the old or the new one. */
 int key_chain_add(int folder, const struct bytes *record, error *err)
 {
     static const char new_name[] = ".key.chain.new";

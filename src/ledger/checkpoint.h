@@ -24,7 +24,6 @@ void checkpoint_print(const struct signing_key *key, const struct merkle_head *h
 /* Reads a checkpoint and checks the key's signature. Extension lines, which are signed too, and
  * signatures by other keys (such as witnesses) are skipped, as the specification requires. A key
  * without a name takes the note's.
- * Fails  ERR_BAD_REQUEST  it is no checkpoint; ERR_POLICY  changed, or signed only by other keys.
- */
+ * Fails  ERR_BAD_REQUEST  no checkpoint; ERR_POLICY  changed, or signed only by other keys. */
 int checkpoint_read(const char *text, const struct public_key *key, struct merkle_head *ret_head,
                     error *err);

@@ -147,8 +147,7 @@ static bool use_reserve(struct ledger *ledger)
 
 /* --- a record --------------------------------------------------------------------------------- */
 
-/* The old segment is on disk before the new one begins, so that only the newest can be incomplete.
- */
+/* The old segment is on disk before the new one begins: only the newest can be incomplete. */
 static int rotate(struct ledger *ledger, error *err)
 {
     return ledger_sync_locked(ledger, err) < 0

@@ -101,8 +101,7 @@ bool ledger_has_room(struct ledger *ledger);
 /* Bytes that have been cut off since the last call; 0 if none. */
 uint64_t ledger_truncate_tail(struct ledger *ledger);
 
-/* Adds record `index` to `out`. Fails  ERR_NOT_FOUND  it does not exist, or retention deleted it.
- */
+/* Adds record `index` to `out`. Fails  ERR_NOT_FOUND  none, or retention deleted it. */
 int ledger_read(struct ledger *ledger, uint64_t index, struct bytes *out, error *err);
 
 struct record;

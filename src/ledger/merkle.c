@@ -96,8 +96,7 @@ static uint64_t split(uint64_t size)
 }
 
 /* Hashes `size` leaves from `first` on, a multiple of a power of two that `size` does not exceed.
- * For each bit of `size` a subtree is stored, the largest first; they are joined from the last on.
- */
+ * For each bit of `size` a subtree is stored, the largest first; joined from the last on. */
 static int hash_range(const struct merkle_tree *tree, uint64_t first, uint64_t size,
                       struct merkle_hash *ret, error *err)
 {

@@ -19,8 +19,7 @@ _Static_assert(crypto_secretbox_KEYBYTES == OPENING_KEY_SIZE &&
 
 /* --- the secret ------------------------------------------------------------------------------- */
 
-/* Makes the file by link(2), so that two daemons that start at the same time use the same secret.
- */
+/* Makes the file by link(2): two daemons that start at the same time use the same secret. */
 static int make_secret(int folder, error *err)
 {
     struct opening_key secret;

@@ -49,8 +49,7 @@ bool record_is_whole(const struct record *record, struct merkle_hash *ret_leaf);
 /* Lists the segments of a log's folder, sorted. Gives *ret_firsts, which the caller frees. */
 int segments_list(int folder, uint64_t **ret_firsts, size_t *ret_count, error *err);
 
-/* Adds record `index` to `out`. Fails  ERR_NOT_FOUND  it does not exist, or retention deleted it.
- */
+/* Adds record `index` to `out`. Fails  ERR_NOT_FOUND  none, or retention deleted it. */
 int segments_read(int folder, uint64_t index, struct bytes *out, error *err);
 
 /* Calls `each` with every record from `from` on, in order, until it returns other than 0, which is

@@ -11,8 +11,7 @@
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
-/* True if only the number of rows is written: the receipt must be short, or the rows are missing.
- */
+/* True if only the number of rows is written: the receipt must be short, or has no rows. */
 static bool is_unknown(const struct receipt_facts *facts, const void *rows, size_t count)
 {
     return facts->is_minimal || (!rows && count > 0);
@@ -363,8 +362,7 @@ static void write_subject(struct jcs *json, const struct receipt_facts *facts, c
     part_subject(json, name, &what);
 }
 
-/* Subjects of artifacts are named by their row in predicate.artifacts, which has the file's name.
- */
+/* Subjects of artifacts are named by their row in predicate.artifacts, which has the name. */
 static void write_subjects(struct jcs *json, const struct receipt_facts *facts, size_t artifacts)
 {
     char name[32];

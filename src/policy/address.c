@@ -1,6 +1,4 @@
-/* address.c - see address.h. The table overrides all rules but those that allow a network by
- * number.
- */
+/* address.c - see address.h. Only rules that allow a network by number override the table. */
 #include "policy/address.h"
 
 #include "base/table.h"

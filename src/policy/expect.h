@@ -8,8 +8,7 @@
  *                    {"pattern": "*.csv", "required": false}],
  *      "others": "forbid", "secrets": "forbid"}
  *
- * Strict: a key, a type or a keyword of JSON Schema that is not supported is refused, not ignored.
- */
+ * Strict: unknown keys, types and keywords of JSON Schema are refused, not ignored. */
 #pragma once
 
 #include "base/error.h"

@@ -1,6 +1,4 @@
-/* network_file.c - see network_file.h. A rule that glovebox-egress could not enforce is refused
- * here.
- */
+/* network_file.c - see network_file.h. Rules that glovebox-egress cannot enforce are refused. */
 #include "policy/network_file.h"
 
 #include "base/table.h"

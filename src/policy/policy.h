@@ -1,7 +1,6 @@
 /* policy.h - a policy says what runs may do: plain values, read from YAML files, one policy a file.
  *
- * A search path is one or more directories, separated by ':'; the first that has NAME.yaml is used.
- */
+ * A search path is directories separated by ':'; the first that has NAME.yaml is used. */
 #pragma once
 
 #include "base/error.h"

@@ -318,8 +318,7 @@ static int end_sandbox(struct spawner *spawner, struct packet *packet, error *er
     return 0;
 }
 
-/* SPAWN_FREEZE, SPAWN_THAW: the leaf, which init is not in. A slot that is ending is not changed.
- */
+/* SPAWN_FREEZE, SPAWN_THAW: the leaf, without init. A slot that is ending is not changed. */
 static int pause_sandbox(struct spawner *spawner, struct packet *packet, error *err)
 {
     struct slot *slot = slot_named_by(spawner, packet, err);

@@ -136,8 +136,7 @@ static void add_words(struct found *found, const char *words, const char *source
 
 typedef void read_line(struct found *found, char *line, const char *file);
 
-/* Reads lines of a file, without blanks and comments at their ends. A missing file is no failure.
- */
+/* Reads lines of a file, without blanks and comments at their ends. The file may be missing. */
 static void read_lines(struct found *found, const char *file, read_line *read)
 {
     char line[LINE_MAX];

@@ -424,8 +424,7 @@ int supervise(const struct supervised *service, error *err)
         return -1;
     supervisor.signals = signals;
     supervisor.path = path;
-    /* Before anything is made in the state folder: one that was named by mistake stays unchanged.
-     */
+    /* Before anything is made in the state folder, which may have been named by mistake. */
     int result = templates_find(supervisor.plan.state, supervisor.plan.first_template, &built, err);
     const char *listen = path ? settings_text(service->settings, SETTING_listen) : NULL;
     if (result == 0)

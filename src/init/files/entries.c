@@ -92,8 +92,7 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* Moves a folder that lies deeper than the stack of open folders to the top, to be removed there.
- */
+/* Moves a folder that is deeper than the stack of open folders to the top, to remove it there. */
 static int hoist(int folder, const char *name, int top)
 {
     static unsigned number;

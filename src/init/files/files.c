@@ -1,7 +1,6 @@
 /* files.c - files of a run: its inputs go in, artifacts come out. The kernel resolves each path
  * beneath its folder and through no link (openat2(2), RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS). Init
- * has no more rights than the program itself, so a path reaches nothing that the program could not.
- */
+ * has no more rights than the program, so a path reaches nothing that the program could not. */
 #include "init/init.h"
 
 #include "base/cleanup.h"

@@ -189,8 +189,7 @@ static struct unpacking *take_unpacking(struct sandbox *sandbox, uint32_t id)
     return NULL;
 }
 
-/* Opens the folder, and makes it if it is missing. Links in its path are followed inside the root.
- */
+/* Opens the folder, or makes it. Links in its path are followed inside the root. */
 static int open_target(struct sandbox *sandbox, const char *path, error *err)
 {
     error missing;

@@ -69,8 +69,7 @@ static struct watched_folder *free_folder(struct watching *watching)
     return watching->count < FOLDERS_MAX ? &watching->folders[watching->count++] : NULL;
 }
 
-/* Takes: `folder`. inotify_add_watch(2) needs a path; /proc/self/fd/N leads to the folder itself.
- */
+/* Takes: `folder`. inotify_add_watch(2) needs a path: /proc/self/fd/N is the folder itself. */
 static struct watched_folder *add_folder(const struct operation *operation, int folder,
                                          unsigned parent, const char *name)
 {

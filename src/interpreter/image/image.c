@@ -113,8 +113,7 @@ static int prepare(struct space **ret_space, error *err)
 }
 
 /* Pages that the process changes while its image is written exist twice, so memory may run out.
- * Where the kernel then kills one process, not the whole group (cgroup v1), it shall be the child.
- */
+ * Where the kernel then kills one process, not the whole group (cgroup v1), it is this child. */
 static void set_oom_score(void)
 {
     auto_fd score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

@@ -17,8 +17,7 @@
 #endif
 
 /* The C library stores the thread id near the list of robust mutexes (glibc, nptl/descr.h). It is
- * found by its value here; state_note() checks that the place holds the child's id after fork(2).
- */
+ * found by its value here; state_note() checks that the child's id is there after fork(2). */
 static int find_thread_id(struct state *state, error *err)
 {
     enum { AROUND = 8 };
