@@ -297,6 +297,46 @@ class FileLink(Framed):
         return f"<a href='{self.path}' target='_blank'>{self.path}</a><br>"
 
 
+class FileLinks(FileLink):
+    """The files below a folder."""
+
+    def names(self):
+        return sorted(os.path.relpath(os.path.join(folder, name)) for folder, _folders, names in os.walk(self.path)
+                      for name in names)
+
+    def __repr__(self):
+        return "\n".join(self.names())
+
+    def _repr_html_(self):
+        return "".join(FileLink(name)._repr_html_() for name in self.names())
+
+
+def framed(name, address):
+    """A page that shows what an id names."""
+    def __init__(self, id, width=400, height=300, **params):
+        IFrame.__init__(self, address.format(id), width, height, **params)
+
+    return type(name, (IFrame,), {"__init__": __init__})
+
+
+class ProgressBar:
+    """Iterated over, it shows how far it is."""
+
+    def __init__(self, total):
+        self.total, self.progress, self.shown = total, 0, DisplayHandle()
+
+    def __repr__(self):
+        done = 60 * self.progress // max(self.total, 1)
+        return f"[{'=' * done}{' ' * (60 - done)}] {self.progress}/{self.total}"
+
+    def __iter__(self):
+        self.shown.display(self)
+        for self.progress in range(self.total):
+            yield self.progress
+        self.progress = self.total
+        self.shown.update(self)
+
+
 class Code(DisplayObject):
     def __init__(self, data=None, url=None, filename=None, language=None):
         self.language = language
@@ -318,16 +358,18 @@ Latex = simple("Latex", "text/latex")
 SVG = simple("SVG", "image/svg+xml")
 GeoJSON = simple("GeoJSON", "application/geo+json")
 TextDisplayObject = simple("TextDisplayObject", None)
+YouTubeVideo = framed("YouTubeVideo", "https://www.youtube.com/embed/{}")
+VimeoVideo = framed("VimeoVideo", "https://player.vimeo.com/video/{}")
 
 CLASSES = (DisplayObject, TextDisplayObject, HTML, Markdown, Latex, Math, SVG, JSON, GeoJSON, Javascript, Image,
-           IFrame, Audio, Video, FileLink, Code, Pretty)
+           IFrame, YouTubeVideo, VimeoVideo, Audio, Video, FileLink, FileLinks, ProgressBar, Code, Pretty)
 for one in CLASSES:
-    one.__module__ = "IPython.lib.display" if one in (IFrame, Audio, FileLink, Code) else "IPython.core.display"
+    one.__module__ = "IPython.lib.display" if one in (IFrame, YouTubeVideo, VimeoVideo, Audio, FileLink, FileLinks, Code) else "IPython.core.display"
 
 FUNCTIONS = {"display": display, "update_display": update_display, "clear_output": clear_output,
              "publish_display_data": publish_display_data, "DisplayHandle": DisplayHandle}
 NAMES = {one.__name__: one for one in CLASSES} | FUNCTIONS | {
     "display_" + name: display_as(kind) for name, kind in (
         ("html", "text/html"), ("markdown", "text/markdown"), ("svg", "image/svg+xml"), ("png", "image/png"),
-        ("jpeg", "image/jpeg"), ("latex", "text/latex"), ("json", "application/json"),
+        ("jpeg", "image/jpeg"), ("pdf", "application/pdf"), ("latex", "text/latex"), ("json", "application/json"),
         ("javascript", "application/javascript"), ("pretty", "text/plain"))}

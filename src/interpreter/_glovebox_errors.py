@@ -214,11 +214,11 @@ def is_of_server(error):
     return False
 
 
-def hint_of(error, in_session):
+def hint_of(error, in_cell):
     if is_of_network(error):
         return SERVER if is_of_server(error) else NETWORK
     if type(error) is FileNotFoundError:
-        return hint_of_file(error, in_session)
+        return hint_of_file(error, in_cell)
     newer = _glovebox_newer.hint_of(error, is_here)
     if newer is not None:
         return f"glovebox: {newer}"
@@ -235,6 +235,8 @@ def hint_of(error, in_session):
     if type(name) is not str or not 0 < len(name) <= NAME_MOST:
         return None
     top = name.partition(".")[0]
+    if name.startswith("IPython.") and is_here(top):
+        return "glovebox: IPython itself is not here; IPython.display, get_ipython() and the common magics are"
     modules = [module for module, (package, _) in KNOWN.items() if package == name] + [top.replace("-", "_")]
     if not modules[-1].isidentifier() or any(is_here(module) for module in modules):
         return None
@@ -245,11 +247,11 @@ def hint_of(error, in_session):
     package, instead = KNOWN.get(top, ("", ""))
     instead = [module for module in instead.split() if is_here(module)]
     has = f"; it has {', '.join(instead)}" if instead else ""
-    own = "" if top in KNOWN else f"; a file of your own {way_of(top + '.py', in_session)}"
+    own = "" if top in KNOWN else f"; a file of your own {way_of(top + '.py', in_cell)}"
     return f"glovebox: this template has no {top}{has}; its operator can add it: glovebox libs request {package or top}{own}"
 
 
-def hint_of_file(error, in_session):
+def hint_of_file(error, in_cell):
     """The hint for a file that the caller could have sent along."""
     path = error.filename
     if error.errno != 2 or type(path) is not str or not 0 < len(path) <= NAME_MOST or not path.isprintable():
@@ -266,19 +268,19 @@ def hint_of_file(error, in_session):
         return (f"glovebox: {os.path.dirname(place)} is not of this sandbox; files that were sent along lie in /workspace, the "
                 f"working folder{there}") if not os.path.isdir(os.path.dirname(place)) else None
     name = place[len("/workspace/"):]
-    return f"glovebox: /workspace has no {name}; a file of the caller's {way_of(name, in_session)}"
+    return f"glovebox: /workspace has no {name}; a file of the caller's {way_of(name, in_cell)}"
 
 
-def way_of(name, in_session):
-    """How the caller sends a file: along with a run, or to a session at any time."""
-    return "is put there (session cp, files.write())" if in_session else f"is sent along (run --file {name})"
+def way_of(name, in_cell):
+    """How the caller sends a file: along with a run. A cell may be one of a session, which takes files at any time."""
+    return f"is sent along (run --file {name}" + ("; to a session: session cp, files.write())" if in_cell else ")")
 
 
-def add_hint(error, in_session=False):
+def add_hint(error, in_cell=False):
     """Called before the traceback is made. A failure here must not prevent the report of the exception. Returns
     a hint that Python will not print with the exception, or None."""
     try:
-        hint = hint_of(error, in_session)
+        hint = hint_of(error, in_cell)
         if hint is not None and hint not in getattr(error, "__notes__", ()):
             error.add_note(hint)
             return hint if OMITS_NOTES and isinstance(error, SyntaxError) else None

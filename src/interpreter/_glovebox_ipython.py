@@ -33,14 +33,17 @@ def nothing(*_arguments, **_options):
 
 
 MODULES = {
-    "IPython": {"get_ipython": get_ipython, "display": _glovebox_display.display, "version_info": (8, 5, 0, ""),
-                "__version__": "8.5.0"},
+    "IPython": {"get_ipython": get_ipython, "display": _glovebox_display.display, "version_info": (8, 37, 0, ""),
+                "__version__": "8.37.0"},
     "IPython.display": _glovebox_display.NAMES | {"set_matplotlib_formats": nothing, "set_matplotlib_close": nothing},
     "IPython.core": {},
     "IPython.core.display": _glovebox_display.NAMES,
     "IPython.core.display_functions": _glovebox_display.FUNCTIONS,
     "IPython.core.getipython": {"get_ipython": get_ipython},
     "IPython.core.interactiveshell": {"InteractiveShell": Interactivity},
+    "IPython.lib": {},
+    "IPython.lib.display": _glovebox_display.NAMES,
+    "IPython.utils": {},
     "nest_asyncio": {"apply": nothing},  # asyncio.run() works in a cell as it is
 }
 
@@ -53,7 +56,7 @@ class StandIns:
             return None
         from importlib.machinery import ModuleSpec
 
-        return ModuleSpec(name, self, is_package=name in ("IPython", "IPython.core", "matplotlib_inline"))
+        return ModuleSpec(name, self, is_package=any(each.startswith(name + ".") for each in MODULES))
 
     def create_module(self, spec):
         return None

@@ -8,6 +8,7 @@ import re
 import sys
 
 import _glovebox_display
+import _glovebox_ipython
 
 CANDIDATE = re.compile(r"^[ \t]*[%!?]|=[ \t]*[%!]|\?[ \t]*(#.*)?$", re.MULTILINE)
 ASSIGNED = re.compile(r"^(\s*)([\w.,\[\]'\" *]+?)\s*=\s*([%!])(?!=)(.*)$", re.DOTALL)
@@ -521,8 +522,16 @@ def write_file(_shell, line, cell):
 class Captured:
     """As the CapturedIO of IPython."""
 
-    def __init__(self, stdout, stderr):
-        self.stdout, self.stderr, self.outputs = stdout, stderr, []
+    def __init__(self, out, err):
+        self.out, self.err, self.outputs = out, err, []
+
+    @property
+    def stdout(self):
+        return self.out.getvalue()
+
+    @property
+    def stderr(self):
+        return self.err.getvalue()
 
     def __str__(self):
         return self.stdout
@@ -534,17 +543,26 @@ class Captured:
     __call__ = show
 
 
-def capture(shell, line, cell):
+def capture_output(stdout=True, stderr=True, display=True):
     """Captures output of this process only; results are shown as usual."""
     import contextlib
     import io
 
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    @contextlib.contextmanager
+    def captures():
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out if stdout else sys.stdout), contextlib.redirect_stderr(err if stderr else sys.stderr):
+            yield Captured(out, err)
+
+    return captures()
+
+
+def capture(shell, line, cell):
+    with capture_output() as captured:
         shell.context.execute_text(cell, "<captured>")
     name = next((word for word in line.split() if not word.startswith("-")), None)
     if name:
-        shell.user_ns[name] = Captured(out.getvalue(), err.getvalue())
+        shell.user_ns[name] = captured
 
 
 def shown_as(name):
@@ -572,3 +590,5 @@ CELL_MAGICS = {
     "latex": shown_as("Latex"), "svg": shown_as("SVG"),
     "javascript": shown_as("Javascript"), "js": shown_as("Javascript"),
 }
+
+_glovebox_ipython.MODULES["IPython.utils.capture"] = {"capture_output": capture_output, "CapturedIO": Captured}

@@ -135,7 +135,7 @@ class TestHints:
         try:
             for code, hint in MODULES + FILES[:2] + NETWORK + SAID[:3] + NEWER[::4]:
                 error = session.run(code)["error"]
-                hint = re.sub(r"is sent along \(run --file .*\)", "is put there (session cp, files.write())", hint)
+                hint = re.sub(r"(is sent along \(run --file .*)\)", r"\1; to a session: session cp, files.write())", hint)
                 assert error["traceback"].endswith(hint) and hint.strip() not in error["value"]
         finally:
             session.end()

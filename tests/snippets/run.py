@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""268 programs as models write them for data work, each as a cell in a sandbox of its own: tests/snippets/run.py BUILD [NAME…]
+"""275 programs as models write them for data work, each as a cell in a sandbox of its own: tests/snippets/run.py BUILD [NAME…]
 
 programs.txt has them, after pages of public galleries in words of our own: the user guides of pandas, NumPy, matplotlib,
 seaborn, scikit-learn, SciPy, statsmodels, SymPy, NetworkX, Pillow, polars, duckdb, plotly and altair, and the manuals of
