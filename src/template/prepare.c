@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "model/template_bounds.h"
 #include "template/tool.h"
 #include "template/tree.h"
 #include "template/walls.h"
@@ -18,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { VARIABLES_MAX = 64, ARGUMENTS_MAX = 64 };
+enum { VARIABLES_MAX = 64, ARGUMENTS_MAX = 4 + TEMPLATE_PREPARE_MAX };
 
 /* As in a sandbox, except: HOME is the skeleton of homes, hashes are the same in every build, and
  * only compile_all writes .pyc files. */
@@ -172,11 +173,7 @@ int build_run(struct build *build, const char *const *words, error *err)
 static int run_recipe_command(struct build *build, struct json_object *words, error *err)
 {
     const char *arguments[ARGUMENTS_MAX + 1] = { NULL };
-    size_t count = json_object_array_length(words);
-    if (count > ARGUMENTS_MAX)
-        return fail(err, ERR_TOO_LARGE, "a command of `prepare` has more than %d words",
-                    ARGUMENTS_MAX);
-    for (size_t index = 0; index < count; index++)
+    for (size_t index = 0; index < json_object_array_length(words); index++)
         arguments[index] = json_object_get_string(json_object_array_get_idx(words, index));
     return build_run(build, arguments, err);
 }
@@ -225,11 +222,7 @@ int prepare_tree(struct build *build, error *err)
 static int try_set(struct build *build, const char *name, struct json_object *modules, error *err)
 {
     const char *arguments[ARGUMENTS_MAX + 1] = { "/usr/bin/python3", "-c", try_imports_code, name };
-    size_t count = json_object_array_length(modules);
-    if (count > ARGUMENTS_MAX - 4)
-        return fail(err, ERR_TOO_LARGE, "zygote set '%s' has more than %d modules", name,
-                    ARGUMENTS_MAX - 4);
-    for (size_t index = 0; index < count; index++)
+    for (size_t index = 0; index < json_object_array_length(modules); index++)
         arguments[4 + index] = json_object_get_string(json_object_array_get_idx(modules, index));
     return build_run(build, arguments, err);
 }

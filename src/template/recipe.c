@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "base/text.h"
+#include "model/template_bounds.h"
 #include "policy/yaml.h"
 #include "template/recipe_words.h"
 
@@ -97,6 +98,16 @@ static struct json_object *read_size(struct reading *reading, const struct yaml_
     return json_object_new_int64((int64_t) (value << shift));
 }
 
+/* What gloveboxd does not serve is not built. In a mapping a key and its value count each. */
+static bool has_too_many(struct reading *reading, const struct yaml_node *node, const char *what,
+                         size_t max)
+{
+    if (node->children / (node->kind == YAML_MAPPING ? 2 : 1) <= max)
+        return false;
+    (void) wrong(reading, node, "more than %zu %s", max, what);
+    return true;
+}
+
 /* Reads a list of texts that each pass `check`; `what` is the name of one in errors. */
 static struct json_object *read_list(struct reading *reading, const struct yaml_node *node,
                                      const char *what, bool (*check)(const char *),
@@ -177,7 +188,8 @@ static struct json_object *read_commands(struct reading *reading, const struct y
     struct json_object *commands = json_object_new_array();
     const struct yaml_node *item = yaml_first(reading->yaml, node);
     for (; item; item = yaml_next(reading->yaml, item)) {
-        struct json_object *command = read_command(reading, item);
+        bool is_long = has_too_many(reading, item, "words", TEMPLATE_PREPARE_MAX);
+        struct json_object *command = is_long ? NULL : read_command(reading, item);
         if (!command) {
             (void) json_object_put(commands);
             return NULL;
@@ -237,6 +249,7 @@ struct key {
     bool required;
     read_node *read;
     struct json_object *(*empty)(void); /* its value if it is left out; NULL: none */
+    size_t max;                         /* how many it may have; 0: any number */
 };
 
 static const struct key *find_key(const struct key *keys, size_t count, const char *name)
@@ -273,7 +286,8 @@ static int read_pairs(struct reading *reading, const struct yaml_node *node, con
             return -1;
         }
         place = yaml_next(reading->yaml, place);
-        struct json_object *value = key->read(reading, place);
+        bool is_full = key->max > 0 && has_too_many(reading, place, name, key->max);
+        struct json_object *value = is_full ? NULL : key->read(reading, place);
         if (!value)
             return -1;
         (void) json_object_object_add(into, name, value);
@@ -307,9 +321,9 @@ static struct json_object *read_known(struct reading *reading, const struct yaml
 static struct json_object *read_language(struct reading *reading, const struct yaml_node *node)
 {
     static const struct key keys[] = {
-        { "command", true, read_command, NULL },
-        { "file", true, read_file_name, NULL },
-        { "compile", false, read_command, NULL },
+        { "command", true, read_command, NULL, TEMPLATE_WORDS_MAX },
+        { "file", true, read_file_name, NULL, 0 },
+        { "compile", false, read_command, NULL, TEMPLATE_WORDS_MAX },
     };
     return read_known(reading, node, keys, COUNT_OF(keys));
 }
@@ -334,13 +348,20 @@ static struct json_object *read_variables(struct reading *reading, const struct 
 
 static struct json_object *read_imports(struct reading *reading, const struct yaml_node *node)
 {
+    if (has_too_many(reading, node, "modules", TEMPLATE_WORDS_MAX))
+        return NULL;
     return read_list(reading, node, "import", recipe_is_module, "the name of a Python module");
 }
 
 static struct json_object *read_zygotes(struct reading *reading, const struct yaml_node *node)
 {
-    return read_mapping(reading, node, recipe_name_is_valid, "a name of a-z, 0-9 and '-'",
-                        read_imports);
+    struct json_object *sets = read_mapping(reading, node, recipe_name_is_valid,
+                                            "a name of a-z, 0-9 and '-'", read_imports);
+    if (!sets || strlen(json_object_to_json_string(sets)) <= TEMPLATE_MODULES_MAX)
+        return sets;
+    (void) json_object_put(sets);
+    return wrong(reading, node, "the modules of all zygotes have more than %d bytes",
+                 TEMPLATE_MODULES_MAX);
 }
 
 static struct json_object *no_text(void)
@@ -354,20 +375,21 @@ static struct json_object *usual_disk(void)
 }
 
 static const struct key recipe_keys[] = {
-    { "name", true, read_name, NULL },
-    { "description", false, read_line, no_text },
-    { "base", true, read_base, NULL },
-    { "disk", false, read_size, usual_disk },
-    { "takes", false, read_line, no_text },
-    { "packages", true, read_packages, NULL },
-    { "pip", false, read_requirements, json_object_new_array },
-    { "npm", false, read_npm, json_object_new_array },
-    { "r", false, read_cran, json_object_new_array },
-    { "leave_out", false, read_paths, json_object_new_array },
-    { "languages", true, read_languages, NULL },
-    { "env", false, read_variables, json_object_new_object },
-    { "zygotes", false, read_zygotes, json_object_new_object },
-    { "prepare", false, read_commands, json_object_new_array },
+    { "name", true, read_name, NULL, 0 },
+    { "description", false, read_line, no_text, 0 },
+    { "base", true, read_base, NULL, 0 },
+    { "disk", false, read_size, usual_disk, 0 },
+    { "takes", false, read_line, no_text, 0 },
+    { "packages", true, read_packages, NULL, 0 },
+    { "pip", false, read_requirements, json_object_new_array, 0 },
+    { "npm", false, read_npm, json_object_new_array, 0 },
+    { "r", false, read_cran, json_object_new_array, 0 },
+    { "leave_out", false, read_paths, json_object_new_array, 0 },
+    { "languages", true, read_languages, NULL, TEMPLATE_LANGUAGES_MAX },
+    { "env", false, read_variables, json_object_new_object,
+      TEMPLATE_VARIABLES_MAX - TEMPLATE_NPM_VARIABLES },
+    { "zygotes", false, read_zygotes, json_object_new_object, TEMPLATE_SETS_MAX },
+    { "prepare", false, read_commands, json_object_new_array, 0 },
 };
 
 int recipe_read_text(const char *file, size_t most, char **ret_text, size_t *ret_size, error *err)

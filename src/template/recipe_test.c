@@ -117,6 +117,49 @@ TEST(what_is_no_package_of_npm_is_refused_with_its_place)
     expect(strstr(err.text, "mine.yaml:5:") && strstr(err.text, "left@file:/etc"), "%s", err.text);
 }
 
+/* One item beyond what gloveboxd serves is refused before anything is built. */
+TEST(what_would_not_be_served_is_not_built)
+{
+#define RUNNER "{file: main.x, command: [/bin/x]}"
+#define LONG   "mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmm"
+    static const struct {
+        const char *before, *item, *behind, *after, *says;
+        size_t max;
+    } facts[] = {
+        { "languages: {", "l", ": " RUNNER ", ", "}\n", "more than 16 languages", 16 },
+        { "languages: {x: {file: main.x, command: [/bin/x", ", a", "", "]}}\n",
+          "more than 32 command", 31 },
+        { "languages: {x: {file: main.x, command: [/bin/x], compile: [/bin/x", ", a", "", "]}}\n",
+          "more than 32 compile", 31 },
+        { "languages: {}\nzygotes: {light: [", "a", ", ", "]}\n", "more than 32 modules", 32 },
+        { "languages: {}\nzygotes: {", "s", ": [], ", "}\n", "more than 4 zygotes", 4 },
+        { "languages: {}\nzygotes: {a: [" LONG ", " LONG ", " LONG ", " LONG ", " LONG ", " LONG
+          ", " LONG ", " LONG ", " LONG ", " LONG ", " LONG ", " LONG ", " LONG ", " LONG ", " LONG
+          ", " LONG ", " LONG "], b: [",
+          LONG, ", ", "]}\n", "more than 4096 bytes", 28 },
+        { "languages: {}\nenv: {", "V", ": a, ", "}\n", "more than 62 env", 62 },
+        { "languages: {}\nprepare: [[/bin/true", ", a", "", "]]\n", "more than 60 words", 59 },
+    };
+    for_each(fact, facts) {
+        for (size_t more = 0; more < 2; more++) {
+            char text[8192];
+            error err = { 0 };
+            struct json_object *recipe = NULL;
+            size_t used = (size_t) snprintf(
+                text, sizeof text, "name: mine\nbase: debian\npackages: [bash]\n%s", fact->before);
+            for (size_t i = 0; i < fact->max + more; i++)
+                used += (size_t) snprintf(text + used, sizeof text - used, "%s%zu%s", fact->item, i,
+                                          fact->behind);
+            used += (size_t) snprintf(text + used, sizeof text - used, "%s", fact->after);
+            int result = recipe_parse("mine.yaml", text, used, &recipe, &err);
+            expect(result == (more ? -1 : 0), "%s: %s", fact->says, err.text);
+            expect(!more || strstr(err.text, fact->says), "%s", err.text);
+            (void) json_object_put(recipe);
+        }
+    }
+}
+
 TESTS(CASE(packages_of_npm_have_a_name_and_versions), CASE(node_finds_what_a_recipe_lists_of_npm),
       CASE(packages_of_cran_stand_beside_those_of_debian),
-      CASE(what_is_no_package_of_npm_is_refused_with_its_place))
+      CASE(what_is_no_package_of_npm_is_refused_with_its_place),
+      CASE(what_would_not_be_served_is_not_built))

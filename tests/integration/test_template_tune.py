@@ -6,6 +6,7 @@ import re
 import pytest
 import yaml
 from conftest import TOP
+from fake_daemon import FakeDaemon, plain
 from serving import Serving, with_policies
 
 pytestmark = pytest.mark.usefixtures("python_template")
@@ -77,6 +78,28 @@ def test_tune_says_what_is_missing(service):
     assert b"no template 'pyton'" in tune(service, "pyton").stderr
     done = service.glovebox("template", "tune", "python", "--daemon", "/nowhere.sock")
     assert done.returncode != 0 and b"glovebox serve" in done.stderr, done
+
+
+HOSTILE = ["\x1b[31mred", "a\x07b", "<b>bold</b>", "n" * 5000, "", "a b", "k.l", "\u202e", "$(id)", "%n%s"]
+
+
+def test_names_that_a_daemon_makes_up_are_not_shown(glovebox):
+    rows = "".join(f'glovebox_template_imports_total{{template="python",module="{name}"}} 90\n' for name in [*HOSTILE, "shapely"])
+    text = f'glovebox_template_programs_total{{template="python"}} 100\n{rows}'
+    daemon = FakeDaemon(glovebox.folder / "fake.sock", {"GET /metrics": plain(200, text.encode(), "text/plain")})
+    told = glovebox("template", "tune", "python", "--daemon", daemon.path)
+    daemon.close()
+    assert told.returncode == 0 and "shapely" in told.stdout.decode(), told
+    assert told.stdout.decode().count(" 90 %") == 1 and not re.search(r"[^\x20-\x7e\n]", told.stdout.decode()), told.stdout
+
+
+def test_no_more_is_proposed_than_a_zygote_takes(glovebox):
+    rows = "".join(f'glovebox_template_imports_total{{template="python",module="m{number}"}} 90\n' for number in range(100))
+    text = f'glovebox_template_programs_total{{template="python"}} 100\n{rows}'
+    daemon = FakeDaemon(glovebox.folder / "fake.sock", {"GET /metrics": plain(200, text.encode(), "text/plain")})
+    answer = json.loads(glovebox("template", "tune", "python", "--daemon", daemon.path, "--json").stdout)
+    daemon.close()
+    assert len(answer["modules"]) == 100 and max(map(len, answer["zygotes"].values())) == 32, answer["zygotes"]
 
 
 def test_it_can_be_turned_off(glovebox):

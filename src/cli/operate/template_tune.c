@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "cli/daemon_request.h"
 #include "cli/operate/template_view.h"
+#include "model/template_bounds.h"
 #include "template/store.h"
 
 #include <inttypes.h>
@@ -44,15 +45,16 @@ static int by_programs(const void *left, const void *right)
 /* glovebox_template_imports_total{template="python",module="pandas"} 3 */
 static void read_line(const char *line, const char *name, struct counts *counts)
 {
-    char template[64] = "";
+    char template[64] = "", end[2];
     struct module module = { .set = NULL };
     const char *value = strrchr(line, ' ');
     module.programs = value ? strtoull(value + 1, NULL, 10) : 0;
     if (sscanf(line, "glovebox_template_programs_total{template=\"%63[^\"]\"", template) == 1)
         counts->programs = strcmp(template, name) == 0 ? module.programs : counts->programs;
     else if (sscanf(line,
-                    "glovebox_template_imports_total{template=\"%63[^\"]\",module=\"%63[^\"]\"",
-                    template, module.name) == 2 &&
+                    "glovebox_template_imports_total{template=\"%63[^\"]\","
+                    "module=\"%63[A-Za-z0-9_]%1[\"]",
+                    template, module.name, end) == 3 &&
              strcmp(template, name) == 0 && counts->count < MODULES_MAX)
         counts->list[counts->count++] = module;
 }
@@ -97,8 +99,8 @@ static bool is_proposed(const struct counts *counts, const struct module *module
            module->programs * 100 >= counts->programs * SHARE_LEAST;
 }
 
-/* What they are now, and the last set with what is proposed: programs that import one of a set's
- * modules get its interpreter. Gives  how many were added. */
+/* What they are now, and the last set with what is proposed, as far as there is room: programs that
+ * import one of a set's modules get its interpreter. Gives  how many were added. */
 static size_t propose(const struct counts *counts, struct json_object *zygotes)
 {
     struct json_object *last = NULL;
@@ -111,8 +113,12 @@ static size_t propose(const struct counts *counts, struct json_object *zygotes)
     for (size_t i = 0; i < counts->count; i++) {
         if (!is_proposed(counts, &counts->list[i]))
             continue;
+        if (!last && json_object_object_length(zygotes) == TEMPLATE_SETS_MAX)
+            break;
         if (!last)
             (void) json_object_object_add(zygotes, "common", last = json_object_new_array());
+        if (json_object_array_length(last) == TEMPLATE_WORDS_MAX)
+            break;
         (void) json_object_array_add(last, json_object_new_string(counts->list[i].name));
         added++;
     }

@@ -7,19 +7,17 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "contract/spawn.h"
+#include "model/template_bounds.h"
 #include "policy/policy.h"
 
 #include <json.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-enum {
-    TEMPLATE_LANGUAGES_MAX = 16,
-    TEMPLATE_WORDS_MAX = 32,
-    TEMPLATE_VARIABLES_MAX = 64,
-    TEMPLATE_FAULTS_MAX = 16,
-    TEMPLATE_SETS_MAX = SPAWN_SETS_MAX
-};
+enum { TEMPLATE_FAULTS_MAX = 16 };
+_Static_assert((int) TEMPLATE_SETS_MAX == (int) SPAWN_SETS_MAX &&
+                   (int) TEMPLATE_MODULES_MAX == (int) SPAWN_MODULES_MAX,
+               "the spawner takes as many");
 
 struct language {
     const char *name;
