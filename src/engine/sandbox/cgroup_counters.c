@@ -1,5 +1,4 @@
-/* cgroup_counters.c - one table for both layouts of control groups: the first row that can be read
- * wins. */
+/* cgroup_counters.c - one table for both layouts of control groups: the first readable row wins. */
 #include "engine/sandbox/cgroup_counters.h"
 
 #include "base/cleanup.h"

@@ -311,8 +311,10 @@ static void make_room(struct pool *pool)
 /* Builds of a tenant with many runs are not what the first run of another waits for. */
 static bool may_await(const struct pool *pool, uint32_t tenant)
 {
-    bool is_first = pool->awaited_of[tenant % POOL_TENANTS] == 0;
-    return pool->awaited_by_queue < pool->awaited_max * (is_first ? 2 : 1);
+    const struct pool_ticket *other = pool->queued;
+    while (other && other->tenant != tenant)
+        other = other->next;
+    return pool->awaited_by_queue < pool->awaited_max * (other ? 1 : 2);
 }
 
 int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket **ret_ticket,
@@ -351,7 +353,9 @@ int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket 
     pending_lease->is_awaited = true;
     pending_lease->has_queue = lease->has_queue;
     pending_lease->tenant = lease->tenant;
-    pool->awaited_of[lease->tenant % POOL_TENANTS] += lease->has_queue;
+    pending_lease->next = pool->queued;
+    if (lease->has_queue)
+        pool->queued = pending_lease;
     pool->awaited++;
     pool->awaited_by_queue += lease->has_queue;
     *ret_ticket = pending_lease;

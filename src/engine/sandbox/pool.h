@@ -53,7 +53,7 @@ struct pool {
     uint32_t awaited_by_queue; /* of them for a caller with a queue: sessions, which have none, take
                                   no place from runs */
     uint32_t awaited_max;      /* of those; one more for a tenant that awaits none */
-    uint32_t awaited_of[POOL_TENANTS];
+    struct pool_ticket *queued; /* what those of a queue wait for */
     struct pooled *all;
     struct pool_classes pool_classes;
     struct pooled *returned; /* given back, and closed in a moment: the answer goes first */
@@ -68,8 +68,7 @@ struct pool {
 };
 
 /* Opens the link to the spawner, whose watcher the pool is. `changed` has been set; how many
- * sandboxes are parked of each shape in use, in `shapes`, may change at any time: with 0 none is.
- */
+ * sandboxes are parked of each shape in use, in `shapes`, may change at any time; with 0 none. */
 int pool_open(struct pool *pool, struct spawner_link *spawner, uv_loop_t *loop, int socket,
               error *err);
 void pool_close(struct pool *pool);

@@ -48,8 +48,7 @@ static void pending_lease_done(struct pool_ticket *pending_lease)
     bool was_awaited = pending_lease->is_awaited;
     pool->awaited -= was_awaited;
     pool->awaited_by_queue -= was_awaited && pending_lease->has_queue;
-    pool->awaited_of[pending_lease->tenant % POOL_TENANTS] -=
-        was_awaited && pending_lease->has_queue;
+    (void) list_remove(pool->queued, pending_lease, next);
     free(pending_lease);
     if (was_awaited)
         pool->changed(pool->context);

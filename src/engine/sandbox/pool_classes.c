@@ -32,6 +32,18 @@ void pool_class_leased(struct pool_class *pool_class, uint64_t now_ms)
     pool_class->last_ms = now_ms;
 }
 
+/* Of a tenant that has none: the row of the one for whom fewest were built. */
+static struct pool_tenant *row_of(struct pool_classes *pool_classes, uint32_t tenant)
+{
+    struct pool_tenant *fewest = pool_classes->tenants;
+    for_each(row, pool_classes->tenants) {
+        if (row->tenant == tenant)
+            return row;
+        fewest = row->built < fewest->built ? row : fewest;
+    }
+    return fewest;
+}
+
 void pool_classes_count(struct pool_classes *pool_classes)
 {
     for_each(pool_class, pool_classes->list) {
@@ -39,8 +51,8 @@ void pool_classes_count(struct pool_classes *pool_classes)
         pool_class->rate = now > pool_class->rate ? now : pool_class->rate * 0.8 + now * 0.2;
         pool_class->recent = 0;
     }
-    for_each(built, pool_classes->built)
-        *built /= 2;
+    for_each(row, pool_classes->tenants)
+        row->built /= 2;
 }
 
 uint32_t pool_class_prewarm_target(const struct pool_class *pool_class)
@@ -85,8 +97,9 @@ struct pool_class *pool_classes_neediest(struct pool_classes *pool_classes, bool
         uint64_t have = pool_class->idle + pool_class->building;
         if (have >= target || !(pool_class->has_stood || may_warm))
             continue;
-        struct lack lack = { pool_classes->built[pool_class->build.tenant % POOL_TENANTS],
-                             target - have, target, pool_class->turn };
+        const struct pool_tenant *row = row_of(pool_classes, pool_class->build.tenant);
+        uint32_t built = row->tenant == pool_class->build.tenant ? row->built : 0;
+        struct lack lack = { built, target - have, target, pool_class->turn };
         if (found && !is_before(&lack, &most))
             continue;
         found = pool_class;
@@ -97,7 +110,9 @@ struct pool_class *pool_classes_neediest(struct pool_classes *pool_classes, bool
 
 void pool_tenant_builds(struct pool_classes *pool_classes, uint32_t tenant)
 {
-    pool_classes->built[tenant % POOL_TENANTS] += BUILT;
+    struct pool_tenant *row = row_of(pool_classes, tenant);
+    uint32_t before = row->tenant == tenant ? row->built : 0;
+    *row = (struct pool_tenant){ tenant, before + BUILT };
 }
 
 void pool_class_builds(struct pool_classes *pool_classes, struct pool_class *pool_class)

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { POOL_CLASSES_MAX = 32, POOL_TENANTS = 64 /* whose numbers end alike count as one */ };
+enum { POOL_CLASSES_MAX = 32, POOL_TENANTS = 64 };
 
 struct pool_class {
     struct spawn_build build; /* request is 0 */
@@ -29,11 +29,15 @@ struct pool_class {
     uint64_t rests_until_ms;
 };
 
+struct pool_tenant {
+    uint32_t tenant, built; /* of late */
+};
+
 struct pool_classes {
     struct pool_class list[POOL_CLASSES_MAX];
-    uint32_t min, max;            /* parked sandboxes of one shape that is in use */
-    uint64_t turns;               /* builds of sandboxes to be parked */
-    uint32_t built[POOL_TENANTS]; /* for each tenant, of late: those that are leased at once, too */
+    uint32_t min, max;                        /* parked sandboxes of one shape that is in use */
+    uint64_t turns;                           /* builds of sandboxes to be parked */
+    struct pool_tenant tenants[POOL_TENANTS]; /* those that are leased at once, too */
 };
 
 /* Finds a shape, or takes a place for it: the one that was used longest ago and has nothing parked.

@@ -180,6 +180,33 @@ TEST(shapes_of_the_tenant_with_fewest_builds_come_first)
     expect(neediest_of(&pool_classes, 12, 0) == rare, "what was built long ago counts");
 }
 
+/* Numbers that end alike, and more tenants than there are rows. */
+TEST(builds_for_one_tenant_are_not_those_of_another)
+{
+    static struct pool_classes pool_classes = {
+        .list = { { .is_used = true, .has_stood = true, .last_ms = NOW_MS, .build.tenant = 3 },
+                  { .is_used = true,
+                    .has_stood = true,
+                    .last_ms = NOW_MS,
+                    .rate = 900,
+                    .build.tenant = 3 + 128 } },
+        .min = 2,
+        .max = 16,
+    };
+    const struct pool_class *polite = &pool_classes.list[0];
+    for (int i = 0; i < 9; i++)
+        pool_tenant_builds(&pool_classes, 3 + 64);
+    pool_tenant_builds(&pool_classes, 3 + 128);
+    expect(neediest_of(&pool_classes, 1, 0) == polite, "what a third had built is counted");
+    for (uint32_t i = 1000; i < 1200; i++)
+        pool_tenant_builds(&pool_classes, i);
+    for (int i = 0; i < 3; i++)
+        pool_tenant_builds(&pool_classes, 3 + 128);
+    for (uint32_t i = 1200; i < 1400; i++)
+        pool_tenant_builds(&pool_classes, i);
+    expect(neediest_of(&pool_classes, 1, 0) == polite, "others make it forget who had most");
+}
+
 TEST(a_cold_interpreter_is_warmed_only_if_it_may)
 {
     static struct pool_classes pool_classes = {
@@ -198,5 +225,6 @@ TESTS(CASE(a_shape_is_found_again), CASE(the_shape_unused_for_longest_gives_up_i
       CASE(the_lightest_set_has_more_that_are_primed),
       CASE(the_shape_that_lacks_the_larger_share_is_built_first),
       CASE(shapes_that_lack_the_same_take_turns),
+      CASE(builds_for_one_tenant_are_not_those_of_another),
       CASE(shapes_of_the_tenant_with_fewest_builds_come_first),
       CASE(a_cold_interpreter_is_warmed_only_if_it_may))

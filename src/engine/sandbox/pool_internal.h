@@ -7,10 +7,11 @@
 /* Of a sandbox that is being built. */
 struct pool_ticket {
     struct pool *pool;
-    bool is_awaited;   /* counted as such */
-    bool has_queue;    /* as the lease that is awaited, */
-    uint32_t tenant;   /* and of whom */
-    pool_leased *told; /* NULL: abandoned, or to be parked */
+    bool is_awaited;          /* counted as such */
+    bool has_queue;           /* as the lease that is awaited, */
+    uint32_t tenant;          /* and of whom */
+    struct pool_ticket *next; /* of a queue */
+    pool_leased *told;        /* NULL: abandoned, or to be parked */
     void *context;
     struct pool_class *pool_class; /* that it is to be parked for; NULL: a request waits */
     struct pool_class *wanted;     /* what a request waits for; NULL: no shape is kept of it */

@@ -300,7 +300,7 @@ TEST(a_parked_one_of_another_shape_makes_room)
 
 TEST(a_caller_with_a_queue_waits_there)
 {
-    const struct lease other = { .set = -1, .limits = &small, .has_queue = true, .tenant = 7 };
+    const struct lease other = { .set = -1, .limits = &small, .has_queue = true, .tenant = 64 };
     struct pool_ticket *ticket = NULL;
     struct sandbox *parked = NULL;
     error err;
@@ -313,7 +313,7 @@ TEST(a_caller_with_a_queue_waits_there)
     expect(pool_lease(&pool, &other, &ticket, &parked, &err) == POOL_FULL, "one only");
     for (unsigned i = 0; i < fake.build_count; i++)
         stands(i);
-    expect(pool.awaited_of[7] == 0 && pool.awaited_of[0] == 0, "awaited for ever");
+    expect(!pool.queued && pool.awaited_by_queue == 0, "awaited for ever");
     close_pool();
 }
 
