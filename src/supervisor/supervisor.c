@@ -137,10 +137,10 @@ static void close_doors(struct supervisor *supervisor)
 {
     if (!supervisor->path)
         return;
+    (void) unlink(supervisor->path); /* first: a caller that is refused may start anew */
+    supervisor->path = NULL;
     for (size_t i = 0; i < supervisor->plan.listen_count; i++)
         (void) shutdown(supervisor->plan.listens[i], SHUT_RDWR); /* also for gloveboxd's copies */
-    (void) unlink(supervisor->path);
-    supervisor->path = NULL;
 }
 
 static void leave(struct supervisor *supervisor)
@@ -434,10 +434,10 @@ int supervise(const struct supervised *service, error *err)
     if (result == 0)
         result = keep_alive(&supervisor, err);
     measuring_end(&supervisor.measuring);
+    if (supervisor.path)
+        (void) unlink(supervisor.path);
     for (size_t i = 0; i < supervisor.plan.listen_count; i++)
         (void) close(supervisor.plan.listens[i]);
     close_fd(&supervisor.control);
-    if (supervisor.path)
-        (void) unlink(supervisor.path);
     return result;
 }
