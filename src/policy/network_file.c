@@ -23,8 +23,9 @@ static int read_host(const struct yaml *yaml, const struct yaml_node *value,
     rule->any_below = strncmp(name, "*.", 2) == 0;
     name += rule->any_below ? 2 : 0;
     if (host_name_is_literal(name, strlen(name)))
-        return yaml_fail(yaml, value, err, "'%.*s' is an address; write network: %.*s",
-                         text_head(name, 48), name, text_head(name, 48), name);
+        return yaml_fail(yaml, value, err,
+                         "'%.*s' is an address; write it as network, in numbers: 10.1.2.3",
+                         text_head(name, 48), name);
     if (host_name_canonical(name, strlen(name), rule->host) < 0)
         return yaml_fail(yaml, value, err,
                          "'%.*s' is no host name; write letters, digits, hyphens and dots",

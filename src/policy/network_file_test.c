@@ -49,7 +49,7 @@ static const struct {
     { HEAD "  connections: 99999999999999999999999\n", "no number" },
     { HEAD "  connections: [1]\n", "no number" },
     { RULE "[a]\n", "no rule; write {host:" },
-    { RULE "127.0.0.1\n", "is an address; write network: 127.0.0.1" },
+    { RULE "127.0.0.1\n", "is an address; write it as network" },
     { RULE "0x7f.1\n", "is an address" },
     { RULE "a_b.org\n", "is no host name" },
     { RULE "\"*.org\"\n", "has many owners" },

@@ -258,7 +258,9 @@ static int take_event(struct builder *builder, struct fy_event *event, error *er
         break;
     case FYET_ALIAS:
         set_place(builder, event->alias.anchor, true);
-        return refuse(builder, err, "an alias (*name); write the value out");
+        return refuse(
+            builder, err,
+            "an alias (*name); write the value out, or quote a text that begins with a star");
     case FYET_SEQUENCE_END:
     case FYET_MAPPING_END:
         builder->depth--;
