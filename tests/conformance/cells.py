@@ -1,4 +1,4 @@
-"""Cells that are run here and in ipykernel: what they are, and why an answer differs where it does.
+"""Cells that a test runs in glovebox and in ipykernel, and the reasons for answers that differ.
 
 Each row: a name, the cells that run one after another in a fresh interpreter (the last is compared), and, if
 the answer is meant to be another one, the key of a reason in REASONS. `data` rows need numpy, pandas and
@@ -10,28 +10,28 @@ import json
 import re
 
 REASONS = {
-    "json": "a list or dict, or what is one by another name, is also told as application/json: programs read it without parsing Python's notation",
-    "table": "a table is also told as numbers, bounded, with its true size (application/vnd.glovebox.table+json)",
-    "svg": "a figure comes as SVG too while it is small, and with the size of its PNG in metadata",
+    "json": "a list, a dict or a subclass of them is also given as application/json, which programs can read without parsing Python's notation",
+    "table": "a table is also given as numbers, bounded, with its full size (application/vnd.glovebox.table+json)",
+    "svg": "a small figure also comes as SVG, and the size of its PNG is in metadata",
     "one figure": "a figure that is the value of its cell is shown once, not twice",
-    "exit": "sys.exit() ends the cell with that exit status as it ends a program; it is no error, the context stays",
+    "exit": "sys.exit() ends the cell with that exit status, as in a program; it is not an error, and the context stays",
     "pipe": "commands write to the cell's own stdout and stderr, not to a pseudo terminal that mixes them and "
             "writes \\r\\n",
-    "magic": "a magic that is used wrongly is an error of the cell with name and text, not a line on stderr; it "
-             "says what there is",
-    "input": "says what can be done instead",
-    "status": "a value that cannot be shown fails its cell, instead of an error in a cell that ended well",
+    "magic": "wrong use of a magic is an error of the cell with name and text, not a line on stderr; it "
+             "lists the magics that exist",
+    "input": "the error says what to do instead",
+    "status": "a value that cannot be shown fails its cell, instead of an error in a cell that succeeded",
     "markup": "the same element without the blanks around it",
-    "all": "one result of a cell is its main one: the last value; those before it are displays",
-    "incomplete": "the text is python3's own",
+    "all": "only the last value of a cell is its main result; values before it are displays",
+    "incomplete": "the text is that of python3",
     "help": "help is a display of the cell: there is no pager",
-    "clear": "nothing that was shown is taken back: a client may have read it",
-    "long": "a list is cut by the size of its text, not after 1000 items: programs read it",
+    "clear": "displays are not removed again, since a client may have read them",
+    "long": "a list is cut by the size of its text, not after 1000 items, so that programs can read it",
     "str": "an exception whose __str__ raises is reported under its own name",
     "loop": "the event loop runs only while a cell awaits: asyncio.run() works as in a program, create_task() needs "
             "an await",
     "pip": "a sandbox has no network: the answer says so and what to do",
-    "repr html": "the failure of one form is printed on stderr; the value keeps its other forms, and the cell ends well",
+    "repr html": "the failure of one format is printed on stderr; the value keeps its other formats, and the cell succeeds",
 }
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
