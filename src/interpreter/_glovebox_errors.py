@@ -82,10 +82,12 @@ def tell(error, send):
     drop_ours(error)
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, steps_of(error)
     name = name_of(error)
-    add_hint(error, True)
+    not_printed = add_hint(error, True)
     try:
         told = data_of(error)
         told["traceback"] = text_of(error)
+        if not_printed is not None and not_printed not in told["traceback"]:
+            told["traceback"] += not_printed + "\n"
     except BaseException:
         told = {"name": name, "value": value_of(error), "traceback": f"{name}: its traceback could not be made\n",
                 "frames": []}
@@ -281,23 +283,25 @@ def add_hint(error, in_cell=False):
     a hint that Python will not print with the exception, or None."""
     try:
         hint = hint_of(error, in_cell)
-        if hint is not None and hint not in getattr(error, "__notes__", ()):
-            error.add_note(hint)
-            return hint if OMITS_NOTES and isinstance(error, SyntaxError) else None
+        if hint is None or hint in getattr(error, "__notes__", ()):
+            return None
+        if not hasattr(error, "add_note"):  # before Python 3.11
+            return hint
+        error.add_note(hint)
+        return hint if OMITS_NOTES and isinstance(error, SyntaxError) else None
     except BaseException:
-        pass
-    return None
+        return None
 
 
 def omits_notes():
     """Python 3.11.2 prints no notes of a SyntaxError, 3.11.7 does."""
     error, printed, stream = SyntaxError("x", ("file", 1, 1, "text")), io.StringIO(), sys.stderr
+    if not hasattr(error, "add_note"):
+        return False
+    error.add_note("note")
     try:
-        error.add_note("note")
         sys.stderr = printed
         sys.__excepthook__(SyntaxError, error, None)
-    except AttributeError:  # before 3.11 no exception has notes
-        pass
     finally:
         sys.stderr = stream
     return "note" not in printed.getvalue()
