@@ -306,7 +306,7 @@ def test_the_shell_is_there_for_libraries(cell):
     assert text_of(cell("import asyncio, nest_asyncio\nnest_asyncio.apply()\nasyncio.run(asyncio.sleep(0, 5))")) == ["5"]
 
 
-def test_what_else_IPython_display_has(cell):
+def test_display_classes_of_files_progress_and_video(cell):
     assert text_of(cell("import os\nos.mkdir('sub'); open('sub/a', 'x'); open('b', 'x')\n"
                         "from IPython.display import FileLinks, ProgressBar, YouTubeVideo\nFileLinks('.')")) == ["b\nsub/a"]
     outcome = cell("for step in ProgressBar(2): pass")
@@ -315,12 +315,12 @@ def test_what_else_IPython_display_has(cell):
                                                                               b'src="https://www.youtube.com/embed/x"')
 
 
-def test_a_missing_part_of_IPython_is_told_as_such(cell):
+def test_import_of_other_parts_of_IPython_gets_a_hint(cell):
     assert cell("import IPython.core.magic")["error"]["traceback"].endswith(
         "glovebox: IPython itself is not here; IPython.display, get_ipython() and the common magics are\n")
 
 
-def test_what_capture_caught_is_shown_again(cell):
+def test_captured_output_can_be_shown_again(cell):
     assert cell("from IPython.utils.capture import capture_output\nwith capture_output(stderr=False) as caught:\n    print('in')\n"
                 "print('was', caught.stdout)")["stdout"] == b"was in\n\n"
     cell("%%capture caught\nimport sys\nprint('out')\nprint('err', file=sys.stderr)\n5")
