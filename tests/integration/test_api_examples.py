@@ -1,4 +1,4 @@
-"""The examples of docs/api.md are run as they stand there, each block by itself, by a shell and curl."""
+"""Runs the examples of docs/api.md, each block by itself, in a shell with curl."""
 
 import re
 import shutil

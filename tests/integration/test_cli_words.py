@@ -1,4 +1,4 @@
-"""What the CLI says about itself: help, completion, version, and what it says to slips of the finger."""
+"""Texts of the command line about itself: help, completion, version, and messages for typing errors."""
 
 import contextlib
 import fcntl

@@ -1,5 +1,5 @@
-"""The clock on the wall is set, forward and back, while gloveboxd serves. Lengths of time are counted by a clock that does
-not jump; what ends at a moment (an approval, a signed URL) ends when the clock says so, and does not come back to life."""
+"""The system's clock is set forward and back while gloveboxd serves. Durations follow a clock that does not jump; an
+approval or a signed URL ends when the system's clock reaches its time, and does not become valid again."""
 
 import datetime
 import json

@@ -1,4 +1,4 @@
-"""Settings: who said what, what a running service takes, and what it refuses."""
+"""Settings: which source sets a value, what a running service applies, and what it refuses."""
 
 import json
 import os

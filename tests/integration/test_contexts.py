@@ -1,5 +1,5 @@
-"""Contexts: several interpreters in one session, side by side; interrupted, restarted, removed; and what becomes
-of one, and of its session, whose code does its worst."""
+"""Contexts: several interpreters in one session, in parallel; interrupted, restarted, removed; and the effect of
+hostile code on its context and session."""
 
 import concurrent.futures
 import time

@@ -1,5 +1,5 @@
-"""What code does to the socket on which its interpreter talks to init, and to the counters that verdicts rest on, is
-its own word: it ends as a program, never as a fault of glovebox, and never without the limit that it met."""
+"""Code uses the socket between its interpreter and glovebox-init, and tries to change the counters for verdicts. The
+run must end as the program's own failure, never as a fault of glovebox, and a limit that it reached must be named."""
 
 import json
 import subprocess

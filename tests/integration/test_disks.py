@@ -1,4 +1,5 @@
-"""Disks that lose their power, are full, or take nothing any more: what was promised is there, and nothing is run that cannot be recorded."""
+"""Disks that lose power, are full, or fail: promised data is there afterwards, and nothing runs that cannot be
+recorded."""
 
 import concurrent.futures
 import hashlib

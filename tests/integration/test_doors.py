@@ -1,5 +1,5 @@
-"""A door of its own beside the native one, in a gloveboxd that was linked for this: what a door must know is
-engine/service and doors/http, and nothing else of the daemon."""
+"""A second door (tests/doors/echo_door.c), linked into a gloveboxd for this test: a door needs only engine/service and
+doors/http, and nothing else of the daemon."""
 
 import pathlib
 import re

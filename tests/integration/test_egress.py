@@ -1,4 +1,4 @@
-"""glovebox-egress, the way out, tried from inside by everything that has fooled others (egress_rig.py)."""
+"""glovebox-egress, attacked from inside a sandbox with known ways to bypass such proxies (egress_rig.py)."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""glovebox-egress starts beside gloveboxd: a run that comes before it is ready is served once it is."""
+"""glovebox-egress starts in parallel with gloveboxd: a run that comes before it is ready is served as soon as it is."""
 
 import shutil
 

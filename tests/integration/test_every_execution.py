@@ -1,6 +1,6 @@
-"""Whatever runs, however it is called and however it ends, leaves exactly one receipt, and what is handed out fits it.
-Executions are made by chance, from a seed that is printed: GLOVEBOX_SEED repeats one, GLOVEBOX_EXECUTIONS says how many
-there are (`make executions`: 2,000)."""
+"""Every execution, with any interface and any end, leaves exactly one receipt, which matches what was handed out.
+Executions are random, from a seed that is printed: GLOVEBOX_SEED repeats one, GLOVEBOX_EXECUTIONS is their number
+(`make executions`: 2,000)."""
 
 import base64
 import collections

@@ -1,5 +1,5 @@
-"""Few descriptors: what a process may have at first is not what it may have at most, strangers leave one half of it to
-sandboxes, and a packet that comes without its descriptors costs one request, not every session of every tenant."""
+"""Few descriptors: gloveboxd raises the soft limit to the hard limit, HTTP connections use at most half of them, and a
+packet that arrives without its descriptors costs one request, not every session of every tenant."""
 
 import contextlib
 import pathlib

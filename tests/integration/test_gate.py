@@ -1,6 +1,5 @@
-"""The gate of outputs: what a run has left is compared with what was expected of it, in a sandbox of its own.
-
-Passed is what our program has said to be so; everything else is not, whatever the output did to keep it from that."""
+"""Output validation: the output of a run is compared with the expectation in a separate sandbox. The verdict is
+`passed` only if glovebox's checker says so, whatever the output contains."""
 
 import base64
 import concurrent.futures

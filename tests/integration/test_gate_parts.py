@@ -1,5 +1,5 @@
-"""The parts of the gate's program by themselves: its validator beside one that nobody here wrote, its patterns for
-secrets one by one, its types by real files."""
+"""Parts of the checker for output validation: its JSON Schema validator compared with an independent one, each pattern
+for secrets, each type with real files."""
 
 import gzip
 import io

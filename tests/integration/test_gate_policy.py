@@ -1,4 +1,4 @@
-"""Expectations that a policy states: they hold whatever a request expects, and what has not passed can be withheld."""
+"""Expectations of a policy apply in addition to those of a request, and output that has not passed can be withheld."""
 
 import hashlib
 import json

@@ -1,5 +1,5 @@
-"""What the traceback of a missing module or file says in an interpreter that was parked: what a model reads, by whatever
-interface."""
+"""The notes on tracebacks of missing modules and files in a parked interpreter: the text that a model reads, through
+every interface."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A service with idle_exit ends when nothing has used it for that long, and not before."""
+"""A service with idle_exit ends after that time without use, and not before."""
 
 import time
 

@@ -1,4 +1,5 @@
-"""An interpreter is written down, and another process goes on as it: what it has then, and what is refused."""
+"""Memory images of interpreters: another process continues from an image; what it has then, and which images are
+refused."""
 
 import json
 import os

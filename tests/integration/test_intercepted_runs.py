@@ -1,4 +1,4 @@
-"""Policies that intercept TLS, end to end: programs of a sandbox that know nothing of it, under `glovebox serve`."""
+"""Policies that intercept TLS, end to end: unmodified programs in a sandbox under `glovebox serve`."""
 
 import contextlib
 import os

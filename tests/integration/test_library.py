@@ -1,4 +1,4 @@
-"""libglovebox.so as somebody else's program uses it, and the shape that it must keep."""
+"""libglovebox.so as an external program uses it, and its binary interface, which must not change."""
 
 import ctypes
 import os

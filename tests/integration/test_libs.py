@@ -1,5 +1,5 @@
-"""The way for a package into a template: asked for, looked at, approved, and then installed byte for byte. The index is a
-folder that a server of the test's own shows on loopback; pip is this machine's."""
+"""Adding a package to a template: request, review, approval, then installation byte for byte. The index is a folder
+that a server of the test serves on loopback; pip is this machine's."""
 
 import base64
 import gzip

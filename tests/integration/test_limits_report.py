@@ -1,4 +1,5 @@
-"""`glovebox limits report`: which limits ordinary work is near, out of receipts; and the same, counted, in /metrics."""
+"""`glovebox limits report`: the limits that ordinary work nearly reaches, from the receipts; and the same counts in
+/metrics."""
 
 import json
 

@@ -1,5 +1,5 @@
-"""Endpoints at localhost, at numbers and at names of /etc/hosts: the operator's words in a policy lead there, and nothing
-else does (egress_rig.py, served_rig.py)."""
+"""Endpoints at localhost, at addresses and at names of /etc/hosts: only a policy of the operator can lead there
+(egress_rig.py, served_rig.py)."""
 
 import json
 import os

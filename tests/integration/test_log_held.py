@@ -1,5 +1,5 @@
-"""Another writer of the log of receipts is stopped while it holds the log: nobody but those whose records it holds up
-waits, and these get their receipts when it goes on."""
+"""Another writer of the log of receipts is stopped while it holds the log's lock: only executions whose records need
+the lock wait, and they get their receipts when the writer goes on."""
 
 import concurrent.futures
 import fcntl

@@ -1,5 +1,5 @@
-"""What is believed of receipts and of their log: a forged receipt is not replayed, other people's signatures are passed
-over, a log that was put back from an older copy is refused where a witness has seen more."""
+"""Trust in receipts and their log: a forged receipt is not replayed, signatures of other keys are ignored, and a log
+that was replaced by an older copy is refused if a witness has seen more."""
 
 import base64
 import json

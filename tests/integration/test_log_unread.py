@@ -1,4 +1,4 @@
-"""The log of a service whose stderr nobody reads: callers are served, and lost log lines are counted."""
+"""The log of a service whose stderr is not read: callers are still served, and lost log lines are counted."""
 
 import fcntl
 import http.client

@@ -1,5 +1,5 @@
-"""Requests of several keys share gloveboxd's event loop: clients of one key that ask all the time do not stop the runs of
-another."""
+"""Requests of several keys share gloveboxd's event loop: clients of one key that send requests all the time do not stop
+runs of another key."""
 
 import threading
 

@@ -1,4 +1,5 @@
-"""The Model Context Protocol at /mcp and through `glovebox mcp`: both eras, every tool, clients that break the rules."""
+"""The Model Context Protocol at /mcp and through `glovebox mcp`: both kinds of revisions, every tool, clients that
+break the protocol."""
 
 import base64
 import hashlib

@@ -1,4 +1,5 @@
-"""The end of input of `glovebox mcp`: all that the process has begun, in sandboxes and beside them, has ended within 2 s."""
+"""At the end of input of `glovebox mcp`, everything that the process has begun, inside and outside of sandboxes, ends
+within 2 s."""
 
 import json
 import os

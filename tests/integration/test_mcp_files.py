@@ -1,4 +1,5 @@
-"""`glovebox mcp --files`: files go between one folder of the user and sessions, beneath it, through no link, and whole."""
+"""`glovebox mcp --files`: copies between one folder of the user and sessions, only below that folder, without following
+links, and complete."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""Clients of the Model Context Protocol that want what is not theirs, and sandboxes whose output looks like the protocol."""
+"""Clients of the Model Context Protocol that try to use objects of other tenants, and sandboxes whose output looks like
+the protocol."""
 
 import base64
 import http.client

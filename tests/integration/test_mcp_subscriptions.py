@@ -1,4 +1,5 @@
-"""Subscriptions of the Model Context Protocol: many are open, cost little, and hear of changes."""
+"""Subscriptions of the Model Context Protocol: many can be open, cost little memory, and get notifications of
+changes."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Calls that take long are answered with a task, where the client knows of tasks (io.modelcontextprotocol/tasks)."""
+"""Long calls are answered with a task, if the client supports tasks (io.modelcontextprotocol/tasks)."""
 
 import os
 import signal

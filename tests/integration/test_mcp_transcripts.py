@@ -1,4 +1,4 @@
-"""The transcripts of docs/mcp.md are what a host gets: each block is its own script, and is made again here."""
+"""The transcripts of docs/mcp.md: each block is repeated here, and its results are compared."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Approvals that a person decides on elsewhere: hosts that can lead their user to the page that approval_url names."""
+"""Approvals on a web page: clients that can open the page of approval_url for their user."""
 
 import pytest
 from conftest import Glovebox

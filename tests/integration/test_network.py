@@ -1,5 +1,5 @@
-"""Policies with a way out, end to end: code in a sandbox under `glovebox serve`, which stands in a namespace of the test
-beside another that plays the internet."""
+"""Policies with a network, end to end: code in a sandbox under `glovebox serve`, which runs in a network namespace of
+the test; a second namespace has servers that stand for the internet."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Without a network every kind of socket to anywhere fails at once, and each attempt is reported."""
+"""Without a network every kind of socket to the outside fails at once, and each attempt is reported."""
 
 import json
 

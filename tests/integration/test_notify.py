@@ -1,4 +1,5 @@
-"""glovebox-notify: webhooks that are signed and come again, checkpoints to a witness, and that nothing waits for either."""
+"""glovebox-notify: signed webhooks that are repeated after failures, checkpoints to a witness; nothing waits for
+either."""
 
 import base64
 import ctypes

@@ -1,4 +1,4 @@
-"""Access tokens of an issuer that the operator trusts, beside keys: for what they are taken, and all for which they are not."""
+"""Access tokens of a trusted issuer in addition to API keys: what they allow, and which tokens are refused."""
 
 import base64
 import hmac

@@ -1,5 +1,5 @@
-"""What the pages for operators say, done as they say it: install, upgrade, uninstall, backup, restore on another machine, many
-teams. Lines of systemctl are done by hand: a test has no service manager."""
+"""Carries out the commands of the pages for operators: install, upgrade, uninstall, backup, restore on another machine,
+many teams. The test replaces systemctl, since it has no service manager."""
 
 import json
 import os

@@ -1,5 +1,4 @@
-"""What a key hands on, and what it may do in a session of its tenant: signed URLs and port tokens act in the name of
-the key that has asked for them, and end with it."""
+"""Signed URLs and port tokens act with the rights of the key that requested them, and end with that key."""
 
 import contextlib
 import json

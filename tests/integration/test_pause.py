@@ -1,4 +1,4 @@
-"""A pause holds: no program gets on in it, whatever it has set up to be woken by, and a frozen session ends as any other."""
+"""During a pause no program runs, whatever it has arranged to be woken by, and a frozen session ends as any other."""
 
 import contextlib
 import os

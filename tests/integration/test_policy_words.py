@@ -1,5 +1,5 @@
-"""Policies that explain themselves: which line says what, cases with what is expected of them, the text for a model,
-the definitions of its tool."""
+"""Explanations of policies: the line that sets each value, files of cases, the text for a model, the definition of its
+tool."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What a zygote with libraries does once for its children may not be seen."""
+"""The rehearsal of libraries in a zygote has no visible effect in its children."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The native door, /v1, of a daemon under `glovebox serve`: results, streams, and peers that misbehave."""
+"""The native interface, /v1, of a daemon under `glovebox serve`: results, streams, and clients that misbehave."""
 
 import base64
 import concurrent.futures

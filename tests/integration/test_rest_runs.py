@@ -1,4 +1,4 @@
-"""Runs that are not waited for, begun once, listed, streamed again; their files; and what HTTP itself asks for."""
+"""Asynchronous runs, idempotency, lists of runs, resumed streams, artifacts, and general rules of HTTP."""
 
 import contextlib
 import concurrent.futures

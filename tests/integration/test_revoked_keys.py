@@ -1,5 +1,5 @@
-"""What is open for a key ends within ten seconds after the key was revoked or has expired: streams of events, subscriptions, and
-connections that have left HTTP. What is open for other keys stays."""
+"""Open streams of events, subscriptions and upgraded connections of a key end within ten seconds after the key was
+revoked or has expired. Those of other keys stay open."""
 
 import contextlib
 import json

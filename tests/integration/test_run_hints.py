@@ -1,4 +1,5 @@
-"""What `glovebox run` adds on stderr: a file that was not sent along, files that were made and not saved, a signal."""
+"""Lines that `glovebox run` adds on stderr: a file that was not sent along, files that were made and not saved, a
+signal."""
 
 import re
 

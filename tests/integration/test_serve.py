@@ -1,4 +1,4 @@
-"""`glovebox serve`: sockets that stay, a pair that is started again, an end that waits for runs."""
+"""`glovebox serve`: sockets that stay open, restarts of spawner and daemon, an end that waits for runs."""
 
 import contextlib
 import http.client

@@ -1,4 +1,4 @@
-"""The examples of docs/session-examples.md are run as they stand there, each block by itself."""
+"""Runs the examples of docs/session-examples.md, each block by itself."""
 
 import os
 import re

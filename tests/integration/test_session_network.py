@@ -1,4 +1,5 @@
-"""The way out of a session: the rules of its policy hold for its whole life, and each cell tells what passed while it ran."""
+"""The network of a session: the rules of its policy apply for its whole life, and each cell reports the traffic while
+it ran."""
 
 import ast
 import base64

@@ -1,4 +1,4 @@
-"""Sessions: created, used, listed, changed, ended; and what happens to them when nobody ends them."""
+"""Sessions: created, used, listed, changed, ended; and their end by deadlines."""
 
 import contextlib
 import http.client

@@ -1,5 +1,5 @@
-"""Named sets: what the package managers of this host ask becomes a file that everybody can read, and code whose policy
-names the set installs from there and from nowhere else. The index is a server of the test."""
+"""Network sets: the configuration of this host's package managers becomes a set file that every user can read. Code
+whose policy names the set can install from there and from nowhere else. The index is a server of the test."""
 
 import base64
 import hashlib

@@ -1,5 +1,5 @@
-"""Clients that are slow or silent on purpose cost bounded memory and nobody else's time, and are ended by the caps that
-docs/api.md states; the caps of this service are shorter."""
+"""Clients that are slow or silent on purpose use bounded memory, do not delay others, and are disconnected by the
+bounds of docs/api.md; this service has shorter ones."""
 
 import contextlib
 import json

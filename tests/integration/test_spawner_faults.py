@@ -1,6 +1,6 @@
-"""Every system call on the way to a sandbox fails once: of the spawner, of the holder, of init, in set-up and in
-taking down. What may follow is a named error, or a sandbox that is whole; never one with a wall missing, never
-something that is left behind."""
+"""Every system call on the path to a sandbox fails once: of the spawner, the fork server and glovebox-init, while
+building and removing. The result must be a named error or a complete sandbox; never a sandbox with a missing wall, and
+never leftovers."""
 
 import concurrent.futures
 import errno

@@ -1,4 +1,5 @@
-"""Artifacts on the disk: what is handed out has the hash of its name, and one tenant's push out nobody else's."""
+"""Artifacts on the disk: a served artifact has the hash of its name, and artifacts of one tenant do not evict those of
+another."""
 
 import concurrent.futures
 import hashlib

@@ -1,4 +1,4 @@
-"""glovebox template tune: which libraries programs import is counted, and what zygotes would better have is proposed."""
+"""glovebox template tune: counts which libraries programs import, and proposes modules for zygotes."""
 
 import json
 import re

@@ -1,5 +1,5 @@
-"""OpenTelemetry: a span of each run and cell goes to the collector that the operator has named, as a part of the caller's
-trace; what a collector does not take holds nothing up."""
+"""OpenTelemetry: a span of each run and cell is sent to the operator's collector, as part of the caller's trace;
+nothing waits for a collector that does not accept spans."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Signals that mean nothing to the programs of a service do not end them, and a gloveboxd that hangs is started again."""
+"""Unexpected signals do not end the programs of a service, and a gloveboxd that hangs is restarted."""
 
 import os
 import pathlib

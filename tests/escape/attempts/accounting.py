@@ -1,4 +1,4 @@
-"""The host writes a record for each process."""
+"""acct(2) would make the host write a record for each process."""
 
 from escape import attempt, call
 

@@ -1,4 +1,4 @@
-"""Advice for the memory of another process."""
+"""process_madvise(2) on the memory of another process."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""Lets anybody trace us."""
+"""PR_SET_PTRACER lets any process trace this one."""
 
 from escape import attempt, call
 

@@ -1,4 +1,4 @@
-"""A second user."""
+"""Adds a user to /etc/passwd."""
 
 from escape import attempt
 

@@ -1,4 +1,4 @@
-"""A FIFO with a promising name, and a socket."""
+"""A FIFO and a socket with names of artifacts."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""The daemon's id on the host."""
+"""Takes the daemon's user id on the host."""
 
 import os
 

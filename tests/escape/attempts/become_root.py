@@ -1,4 +1,4 @@
-"""User 0."""
+"""Takes user id 0."""
 
 import os
 

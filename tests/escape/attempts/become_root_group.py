@@ -1,4 +1,4 @@
-"""Group 0."""
+"""Takes group id 0."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Takes no_new_privs back."""
+"""Clears no_new_privs."""
 
 from escape import attempt, call
 

@@ -1,4 +1,4 @@
-"""The same by clone3, which a filter cannot look into."""
+"""A child in a new user namespace by clone3, whose flags a filter cannot see."""
 
 import ctypes
 import os

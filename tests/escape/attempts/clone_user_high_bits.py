@@ -1,4 +1,4 @@
-"""The same with rubbish in the high half of the flags."""
+"""A child in a new user namespace, with bits set in the upper half of the flags."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The same by IPv6."""
+"""Connects to an address of the internet by IPv6."""
 
 import socket
 

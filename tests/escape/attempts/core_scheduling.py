@@ -1,4 +1,4 @@
-"""A processor core for oneself."""
+"""PR_SCHED_CORE: a processor core that no other process shares."""
 
 from escape import attempt, call
 

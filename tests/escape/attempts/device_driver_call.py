@@ -1,4 +1,4 @@
-"""Asks the driver behind /dev/zero something: it must not be reached."""
+"""An ioctl on /dev/zero must not reach its driver."""
 
 import fcntl
 

@@ -1,4 +1,4 @@
-"""File systems of one's own."""
+"""/dev/fuse, with which a program serves a file system, must not exist."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Virtual machines."""
+"""/dev/kvm must not exist."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The machine's memory."""
+"""Makes a device node of /dev/mem."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""The first disk."""
+"""Makes a device node of the first disk."""
 
 import os
 import stat

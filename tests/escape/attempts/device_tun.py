@@ -1,4 +1,4 @@
-"""Network interfaces of one's own."""
+"""/dev/net/tun, with which a program makes a network interface, must not exist."""
 
 import os
 

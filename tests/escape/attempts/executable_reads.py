@@ -1,4 +1,4 @@
-"""Everything readable becomes executable."""
+"""personality(READ_IMPLIES_EXEC): all readable memory becomes executable."""
 
 from escape import attempt, call
 

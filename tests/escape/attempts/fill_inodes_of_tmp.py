@@ -1,4 +1,4 @@
-"""The same in /tmp."""
+"""Empty files in /tmp until no inode is left: 200 were granted."""
 
 from escape import attempt, fill_inodes, stopped
 

@@ -1,4 +1,4 @@
-"""The same in /run."""
+"""Writes until /run is full: with 8 MiB granted, not more than that."""
 
 from escape import attempt, fill, stopped
 

@@ -1,4 +1,4 @@
-"""The same in /dev/shm."""
+"""Writes until /dev/shm is full: with 8 MiB granted, not more than that."""
 
 from escape import attempt, fill, stopped
 

@@ -1,4 +1,4 @@
-"""The same in /tmp."""
+"""Writes until /tmp is full: with 8 MiB granted, not more than that."""
 
 from escape import attempt, fill, stopped
 

@@ -1,4 +1,4 @@
-"""The same addresses every time."""
+"""personality(ADDR_NO_RANDOMIZE): the same addresses in every run."""
 
 from escape import attempt, call
 

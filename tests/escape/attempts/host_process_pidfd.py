@@ -1,4 +1,4 @@
-"""The same by pidfd."""
+"""A pidfd of a process of the host, by its number there."""
 
 from escape import HOST, attempt, call
 

@@ -1,4 +1,4 @@
-"""getpid by the 32-bit door."""
+"""getpid by int 0x80, the 32-bit entry of the kernel."""
 
 import os
 

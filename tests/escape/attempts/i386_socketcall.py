@@ -1,4 +1,4 @@
-"""An inet socket by the 32-bit door."""
+"""An inet socket by int 0x80, the 32-bit entry of the kernel."""
 
 import os
 

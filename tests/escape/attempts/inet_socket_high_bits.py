@@ -1,4 +1,4 @@
-"""An inet socket with rubbish in the high half of the family."""
+"""An inet socket, with bits set in the upper half of the family."""
 
 from escape import attempt, call
 

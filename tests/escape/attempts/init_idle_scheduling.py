@@ -1,4 +1,4 @@
-"""pid 1 runs when nobody else wants to."""
+"""Gives pid 1 the idle scheduling class."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""The same for reading and writing."""
+"""Gives pid 1 the lowest priority for reading and writing."""
 
 from escape import attempt, call
 

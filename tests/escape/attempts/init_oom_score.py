@@ -1,4 +1,4 @@
-"""Puts init in front of the out-of-memory killer."""
+"""Raises the out-of-memory score of pid 1."""
 
 import os
 

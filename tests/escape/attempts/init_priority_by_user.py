@@ -1,4 +1,4 @@
-"""The same by user id."""
+"""Makes pid 1 the least important process, by its user id."""
 
 from escape import attempt, call
 

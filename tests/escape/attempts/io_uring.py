@@ -1,4 +1,4 @@
-"""Calls that the filter does not see."""
+"""io_uring, whose operations a system call filter does not see."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""Hides from the out-of-memory killer. The floor is what it was when somebody with CAP_SYS_RESOURCE set it."""
+"""Lowers the out-of-memory score. The least value is the last one set with CAP_SYS_RESOURCE."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The first of the new calls."""
+"""fsopen(2), the first call of the newer mount interface."""
 
 from escape import attempt, call
 

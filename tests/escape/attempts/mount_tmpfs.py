@@ -1,4 +1,4 @@
-"""A file system without bounds."""
+"""Mounts a tmpfs without bounds."""
 
 from escape import attempt, call
 

@@ -1,4 +1,4 @@
-"""Where memory lies."""
+"""move_pages(2): on which node memory lies."""
 
 from escape import attempt, call
 

@@ -1,4 +1,4 @@
-"""An old call that nobody uses."""
+"""remap_file_pages(2), an old call that programs do not use."""
 
 from escape import attempt, call
 

@@ -1,4 +1,4 @@
-"""A sandbox goes first when the host runs out of memory."""
+"""The out-of-memory score is raised, so that the host kills sandboxes first."""
 
 from escape import attempt, stopped
 

@@ -1,4 +1,4 @@
-"""Another kernel; no segments, so that nothing would happen."""
+"""kexec_load(2) without segments, so that a success would change nothing."""
 
 from escape import attempt, call
 

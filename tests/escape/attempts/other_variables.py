@@ -1,4 +1,4 @@
-"""Variables that nobody gave."""
+"""Environment variables that neither template, policy nor request set."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The same by the magic link of the running program."""
+"""Writes into the running program through /proc/self/exe."""
 
 import os
 

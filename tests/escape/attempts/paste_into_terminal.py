@@ -1,4 +1,4 @@
-"""The same by pasting."""
+"""TIOCLINUX pastes text into the terminal's queue."""
 
 from escape import attempt, call
 

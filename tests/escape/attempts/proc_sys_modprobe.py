@@ -1,4 +1,4 @@
-"""The same by modprobe_path."""
+"""Opens /proc/sys/kernel/modprobe, which names a program that the host runs as root."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Core dumps again."""
+"""Raises the limit of core dumps."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""More important than anybody else."""
+"""Raises the scheduling priority (nice -10)."""
 
 import os
 

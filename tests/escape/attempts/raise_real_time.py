@@ -1,4 +1,4 @@
-"""The right to real-time priority."""
+"""Raises the limit of real-time priority."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""Packets of one's own making."""
+"""A raw socket."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""The same by the newer call."""
+"""Real-time priority by sched_setattr(2)."""
 
 import ctypes
 

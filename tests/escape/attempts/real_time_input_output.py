@@ -1,4 +1,4 @@
-"""Reads and writes before everybody else."""
+"""Real-time priority for reading and writing."""
 
 from escape import attempt, call
 

@@ -1,4 +1,4 @@
-"""Runs before everybody else."""
+"""Real-time scheduling priority."""
 
 import os
 

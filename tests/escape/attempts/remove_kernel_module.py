@@ -1,4 +1,4 @@
-"""A module that nobody has."""
+"""Removes a kernel module; the name does not exist."""
 
 from escape import attempt, call
 

@@ -1,4 +1,4 @@
-"""A filter that asks us instead of glovebox-init."""
+"""A second filter whose notifications come to this program instead of glovebox-init."""
 
 import ctypes
 

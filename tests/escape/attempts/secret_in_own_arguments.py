@@ -1,4 +1,4 @@
-"""The same in what /proc says about ourselves."""
+"""An environment variable of the host, in /proc/self."""
 
 from escape import HOST, attempt, stopped
 

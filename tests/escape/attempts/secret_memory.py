@@ -1,4 +1,4 @@
-"""Memory that nobody else can see."""
+"""memfd_secret(2): memory that other processes cannot see."""
 
 from escape import attempt, call
 

@@ -1,4 +1,4 @@
-"""The same page by another door."""
+"""Puts a page of a template file into a pipe by sendfile(2)."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Swap off, of a file that is not there."""
+"""swapoff(2) of a file that does not exist."""
 
 from escape import attempt, call
 

@@ -1,4 +1,4 @@
-"""Swap on a file that is not there."""
+"""swapon(2) of a file that does not exist."""
 
 from escape import attempt, call
 

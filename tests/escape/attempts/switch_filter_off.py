@@ -1,4 +1,4 @@
-"""No filter."""
+"""Switches the system call filter off."""
 
 from escape import attempt, call
 

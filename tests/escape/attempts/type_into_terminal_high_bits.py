@@ -1,4 +1,4 @@
-"""The same with rubbish in the high half of the number."""
+"""TIOCSTI with bits set in the upper half of the number."""
 
 from escape import attempt, call
 

@@ -1,4 +1,4 @@
-"""A number that no kernel has yet."""
+"""A system call number that no kernel has."""
 
 from escape import attempt, call
 

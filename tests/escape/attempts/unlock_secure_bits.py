@@ -1,4 +1,4 @@
-"""Lets uid 0 have capabilities again."""
+"""Clears secure bits, so that uid 0 would have capabilities."""
 
 from escape import attempt, call
 

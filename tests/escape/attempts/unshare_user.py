@@ -1,4 +1,4 @@
-"""A user namespace of one's own, where one is root."""
+"""unshare(2) of a user namespace, in which the program would be root."""
 
 from escape import attempt, call
 

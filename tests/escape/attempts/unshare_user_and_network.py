@@ -1,4 +1,4 @@
-"""The same with a network namespace."""
+"""A user namespace together with a network namespace."""
 
 from escape import attempt, call
 

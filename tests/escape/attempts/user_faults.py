@@ -1,4 +1,4 @@
-"""Faults handled by the program."""
+"""userfaultfd(2): page faults handled by the program."""
 
 from escape import attempt, call
 

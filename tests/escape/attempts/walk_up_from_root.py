@@ -1,4 +1,4 @@
-"""From the root further up, by dots."""
+"""Leaves the root by `..`."""
 
 from escape import HOST, attempt
 
