@@ -92,7 +92,7 @@ def test_it_runs_once_when_it_was_approved(service):
     assert ask(service) != approval
 
 
-def test_it_is_good_for_nothing_else(service):
+def test_an_approval_covers_no_other_request(service):
     approval = ask(service, env={"A": "1"})
     assert decide(service, approval).status == 200
     for changed in ({"code": "print(2)"}, {"env": {"A": "2"}}, {"policy": "timed"}, {"limits": {"wall_ms": 4000}},
@@ -133,7 +133,7 @@ def test_requesters_do_not_decide_on_their_own_requests(service):
     assert decide(service, mine, key=operator).status == 404, "another tenant's"
 
 
-def test_what_the_owner_asks_is_decided_by_approve_and_admin(service):
+def test_requests_of_the_owner_need_approve_and_admin(service):
     def listed(key):
         return {row["id"] for query in ("state=pending", "state=all")
                 for row in service.call("GET", f"/v1/approvals?limit=1000&{query}", key=key).json["approvals"]}
@@ -253,7 +253,7 @@ def test_cells_are_asked_about_and_programs_wait_for_their_session(service):
         service.call("DELETE", f"/v1/sessions/{session['id']}", key=service.asker)
 
 
-def test_what_a_pre_check_wants_asked_is_asked(service):
+def test_a_pre_check_can_require_an_approval(service):
     assert service.run("print(1)", policy="looked", key=service.asker).json["stdout"] == "1\n"
     code = "import subprocess\nprint(subprocess.run(['echo', 'x'], capture_output=True).stdout)"
     approval = ask(service, code, policy="looked")
@@ -281,7 +281,7 @@ def test_more_than_usual_is_asked_about(service):
         {"name": "wall", "asked": "6 s", "usual": "5 s", "is_above": True}]
 
 
-def test_what_cannot_be_seen_is_named(service):
+def test_invisible_characters_are_listed(service):
     code = "a = 1\nif 'user\u202e \u2066# only\u2069 \u2066':\n    pass\x0c\nb = '\u200b\ufeff\U000e0041'"
     approval = ask(service, code)
     card = service.call("GET", f"/v1/approvals/{approval}", key=service.decider).json["card"]
@@ -357,7 +357,7 @@ def kill_daemon(service):
         time.sleep(0.05)
 
 
-def test_a_daemon_that_dies_loses_none_and_lets_none_through(service):
+def test_a_killed_daemon_neither_loses_nor_grants_approvals(service):
     waits, granted, spent = (ask(service, f"print({n})") for n in (1, 2, 3))
     short = ask(service, policy="shortly")
     session = service.call("POST", "/v1/sessions", {"policy": "minimal"}, key=service.asker).json["id"]

@@ -100,7 +100,7 @@ await asyncio.sleep(0.05)
         assert copy.value("'end' in got, loop is await asyncio.sleep(0, asyncio.get_running_loop())") == "(True, True)"
         assert copy.value("(await asyncio.to_thread(lambda: 5))") == "5"
 
-    def test_what_a_cell_does_works_in_it(self, session, branch):
+    def test_cells_work_in_a_branch(self, session, branch):
         session.run("import numpy as np\nx = 1")
         other = branch(session)
         assert other.value("import subprocess; subprocess.run(['echo', 'hi'], capture_output=True).stdout") == "b'hi\\n'"
@@ -176,7 +176,7 @@ await asyncio.sleep(0.05)
         assert other.get()["branched_from"]["not_carried"] == ["1 file that cannot be copied"]
 
 
-    def test_holes_modes_and_what_lies_too_deep(self, session, branch):
+    def test_holes_modes_and_deep_folders(self, session, branch):
         """Holes stay holes, or a file that is large only by its size would fill the disk of its copy."""
         session.run("import os\nos.mkdir('open'); os.chmod('open', 0o777)\n"
                     "for n in range(20):\n"
@@ -193,7 +193,7 @@ await asyncio.sleep(0.05)
 
 
 class TestNothingIsShared:
-    def test_neither_sees_what_the_other_does_later(self, session, branch):
+    def test_branch_and_parent_are_independent(self, session, branch):
         session.run("import os, mmap\nx = 1; f = open('f', 'w+'); shared = mmap.mmap(-1, 4096); shared[:2] = b'ab'\n"
                     "r, w = os.pipe(); p = os.getpid()")
         other = branch(session)
@@ -208,7 +208,7 @@ class TestNothingIsShared:
         session.run("signal.signal(signal.SIGTERM, signal.SIG_IGN); os.kill(-1, signal.SIGTERM)")
         assert other.value("x + 1") == "2"
 
-    def test_the_parent_ends_and_the_branch_lives(self, daemon, branch):
+    def test_a_branch_outlives_its_parent(self, daemon, branch):
         parent = daemon.session()
         parent.run("x = 41")
         other = branch(parent)
@@ -364,7 +364,7 @@ class TestBeforeItStands:
                 other.end()
 
     @pytest.mark.parametrize("what", ["session", "context", "restart", "rollback"])
-    def test_what_would_end_its_parent_waits(self, daemon, branch, what):
+    def test_the_end_of_a_parent_waits_for_the_copy(self, daemon, branch, what):
         parent = daemon.session()
         parent.run(self.LARGE)
         begin = checkpoint(parent)
@@ -499,7 +499,7 @@ class TestHostileParents:
             time.sleep(1.2)  # deadlines are looked at once a second
             assert service.call("GET", place, key=keys["data"]).json["state"] == "running"
 
-    def test_words_without_end_while_it_is_copied(self, daemon, branch):
+    def test_endless_output_while_a_branch_is_copied(self, daemon, branch):
         """One word of an interpreter is read while it is copied: the others cost nobody anything."""
         parent = daemon.session()
         parent.run("import os, struct\nbody = b'{' + b','.join(b'\"k%d\":[[[1]]]' % i for i in range(3500)) + b'}'\n"
@@ -563,7 +563,7 @@ class TestMarks:
         assert session.call("DELETE", f"/checkpoints/{first}")[0] == 200
         assert session.call("POST", f"/checkpoints/{first}/rollback")[0] == 404
 
-    def test_a_mark_outlives_a_crash_and_what_else_ran_ends(self, session):
+    def test_a_checkpoint_outlives_a_crash_and_a_rollback_ends_programs(self, session):
         session.run("x = 'kept'")
         session.run("v=1", "bash")
         name = checkpoint(session, "safe")
@@ -585,7 +585,7 @@ class TestMarks:
         assert "rolled back" in end["error"]["value"], end["error"]
         assert session.value("x") == "1"
 
-    def test_none_is_begun_of_what_is_on_its_way_back(self, daemon):
+    def test_no_branch_begins_during_a_rollback(self, daemon):
         """A branch would be answered for, and lose the interpreter that it is read from."""
         one = daemon.session(limits={"memory_bytes": 621 << 20})  # nothing like it is parked
         one.run("x = 1")
@@ -605,7 +605,7 @@ class TestMarks:
 
     @pytest.mark.parametrize("gone", ["", "checkpoint"])
     @pytest.mark.parametrize("way", ["branch", "rollback"])
-    def test_a_mark_that_goes_while_its_sandbox_is_built(self, daemon, way, gone):
+    def test_a_checkpoint_that_is_deleted_while_it_is_restored(self, daemon, way, gone):
         """An operation that holds a checkpoint restores it, although it has been deleted."""
         lives = daemon.daemon_pid()
         parent = daemon.session(limits={"memory_bytes": (600 + len(way + gone)) << 20})  # nothing like it is parked
@@ -783,7 +783,7 @@ class TestMarks:
             assert "of one key may have 50 MiB" in answers[1].json["error"]["message"]
             assert other().status == 201
 
-    def test_nothing_is_left_of_them(self, daemon):
+    def test_branches_leave_nothing_behind(self, daemon):
         one = daemon.session()
         one.run("x = bytes(20 << 20)")
         checkpoint(one), checkpoint(one)

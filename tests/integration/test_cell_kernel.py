@@ -42,7 +42,7 @@ def text_of(outcome):
 
 # --- values ---------------------------------------------------------------------------------------
 
-def test_a_value_goes_with_the_end_and_behind_what_came_before(cell):
+def test_the_value_comes_with_the_end_after_earlier_output(cell):
     assert text_of(cell("6 * 7")) == ["42"]
     assert text_of(cell("display(1)\n2")) == ["1", "2"]
     assert [len(text) for text in text_of(cell("'x' * 500")) + text_of(cell("'x' * 5000"))] == [502, 5002]
@@ -150,7 +150,7 @@ BREAKS = [
 
 
 @pytest.mark.parametrize("code, lives", BREAKS, ids=range(len(BREAKS)))
-def test_whatever_a_cell_breaks_has_a_defined_end(cell, code, lives):
+def test_a_cell_that_breaks_its_interpreter_has_a_defined_end(cell, code, lives):
     outcome = cell(code)
     assert outcome["executed"] is not None
     if outcome["executed"]["ends"]:
@@ -328,7 +328,7 @@ def test_captured_output_can_be_shown_again(cell):
     assert cell("caught.show()\ncaught()")["stdout"] == b"out\nout\n"
 
 
-def test_a_script_sees_nothing_of_it(light):
+def test_a_script_has_no_notebook_features(light):
     one = light.fork()
     outcome = one.execute("try:\n  import IPython\nexcept ImportError: print('none')\n"
                           "import builtins; print(hasattr(builtins, 'display'), hasattr(builtins, 'get_ipython'), input())",
@@ -337,7 +337,7 @@ def test_a_script_sees_nothing_of_it(light):
     one.close()
 
 
-def test_input_reads_what_came(light):
+def test_input_reads_stdin_of_the_run(light):
     one = light.fork()
     assert text_of(one.execute("input()", mode="CELL", stdin=b"given\n")) == ["'given'"]
     one.close()

@@ -115,7 +115,7 @@ OPEN = [
 ]
 
 
-def test_what_is_written_openly_is_found(daemon):
+def test_plain_code_is_found(daemon):
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda row: submit(daemon, row[0]), OPEN))
     for (code, rule, line), result in zip(OPEN, results):
@@ -154,7 +154,7 @@ def test_modules_are_decided_by_lists(daemon):
     assert found(result) == {("module", 2, "ask"), ("native", 4, "deny"), ("module", 5, "deny")}
 
 
-def test_what_is_to_be_asked_waits_for_a_person(daemon):
+def test_ask_waits_for_an_approval(daemon):
     request = {"code": "import os\nprint(os.getenv('HOME'))", "policy": "asks", "language": "python"}
     status, result = daemon.call("POST", "/v1/runs", request)
     assert status == 202 and result["status"] == "pending_approval" and result["approval"], result
@@ -300,7 +300,7 @@ def test_the_policy_in_use_is_reported(daemon, glovebox):
     assert f"policy strict, as the daemon has it at {daemon.path}\n".encode() in done.stderr
 
 
-def test_check_looks_and_runs_nothing(daemon, glovebox, tmp_path):
+def test_check_runs_no_code(daemon, glovebox, tmp_path):
     env = {"GLOVEBOX_POLICIES": str(daemon.policies)}
     script = tmp_path / "script.py"
     script.write_text("import os\nos.system('touch /workspace/made')\nprint('never')\n")

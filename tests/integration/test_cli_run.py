@@ -168,7 +168,7 @@ def test_environment(glovebox):
 
 
 @pytest.mark.parametrize("language", ["python", "bash"])
-def test_nothing_of_how_the_host_started_it(glovebox, language):
+def test_signal_settings_and_umask_of_the_caller_are_not_inherited(glovebox, language):
     """A script that starts a service in the background leaves SIGINT ignored, and exec(2) keeps that."""
     libc = ctypes.CDLL(None)
     ignored = (ctypes.c_ulong * 4)(1)  # SIG_IGN, as the kernel has it: glibc keeps 32 and 33 for itself

@@ -125,7 +125,7 @@ def test_sessions_are_listed_shown_and_killed(cli, session):
     assert b"begins with" in cli("show", "ses_zzz").stderr
 
 
-def test_slips_are_answered_with_what_to_write(cli, session):
+def test_typing_errors_get_a_suggestion(cli, session):
     assert b"there is no option --wall here; write --limit wall=VALUE" in cli("run", session, "--wall", "1s", "-c", "1").stderr
     done = cli("exec", session, "--", "nosuch")
     assert done.returncode == 127 and b"execute 'nosuch' (this template has none; its operator can add it): No such" in done.stderr, done
@@ -198,7 +198,7 @@ def test_an_ended_interpreter_is_reported(cli, session):
 
 
 @pytest.mark.parametrize("words", [("--idle", "0s"), ("--ttl", "0s"), ("--label", "=x")])
-def test_what_would_mean_the_default_is_refused(cli, words):
+def test_values_that_mean_the_default_are_refused(cli, words):
     refused = cli("new", *words)
     assert refused.returncode != 0 and b" takes " in refused.stderr and refused.stdout == b"", refused
 
@@ -299,7 +299,7 @@ def test_checkpoints_are_listed_and_removed_as_other_things_are(cli, session):
     assert b"needs the id of a session, and a checkpoint" in cli("checkpoint", "rm", session).stderr
 
 
-def test_kill_goes_on_where_one_is_not_there(cli):
+def test_kill_continues_after_an_unknown_id(cli):
     made = cli("new", "--policy", "data").stdout.decode().strip()
     done = cli("kill", "ffff", made)
     assert done.returncode == 125 and b"begins with 'ffff'" in done.stderr
@@ -611,7 +611,7 @@ def test_repl_corrects_lines_and_keeps_a_history(repl, session):
     again.end()
 
 
-def test_repl_goes_on_with_words_that_were_typed(repl, session):
+def test_repl_completes_typed_words(repl, session):
     ours = repl(session)
     ours.type("quite_long = 6; quite_low = 7\r")
     ours.until(b"In [2]: ")
@@ -678,7 +678,7 @@ def test_repl_draws_where_the_terminal_can(repl, session):
         ours.end()
 
 
-def test_repl_reads_what_is_no_terminal(daemon, session):
+def test_repl_reads_from_a_pipe(daemon, session):
     done = subprocess.run([BUILD / "glovebox", "repl", "--daemon", daemon.path, session], capture_output=True, timeout=60,
                           input=b"def f():\n    return 7\n\nf() * 6\n", check=True)
     assert done.stdout == b"42\n" and done.stderr == b""
@@ -690,7 +690,7 @@ def test_repl_reads_what_is_no_terminal(daemon, session):
     assert failed.returncode == 1 and b"ZeroDivisionError" in failed.stderr
 
 
-def test_no_program_speaks_to_our_terminal_behind_our_back(daemon, session):
+def test_dangerous_escape_sequences_are_removed(daemon, session):
     shell = Shell(daemon, session)
     shell.until(b"$ ")
     evil = {"title": r"\e]0;owned\a", "clipboard": r"\e]52;c;b3duZWQ=\e\\", "dcs": r"\eP$q\"p\e\\", "status": r"\e[6n",

@@ -301,7 +301,7 @@ def word_of(told):
     return word
 
 
-def test_sockets_and_words_of_a_service_manager(glovebox):
+def test_sockets_and_notifications_of_systemd(glovebox):
     """LISTEN_FDS and NOTIFY_SOCKET, as systemd gives them."""
     state_of_its_own(glovebox)
     path = str(glovebox.folder / "given")
@@ -340,7 +340,7 @@ def test_sockets_and_words_of_a_service_manager(glovebox):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a service with the unit's capabilities")
-def test_what_the_unit_leaves_is_enough(glovebox):
+def test_the_rights_of_the_unit_are_enough(glovebox):
     """Capabilities, NoNewPrivileges and UMask of glovebox.service, as systemd would set them."""
     state_of_its_own(glovebox)
     unit = dict(line.split("=", 1) for line in (TOP / "data/systemd/glovebox.service.in").read_text().splitlines()

@@ -72,7 +72,7 @@ def run(glovebox, python_template, daemon):
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_the_word_of_code_on_its_interpreters_socket(run, word):
+def test_messages_of_code_on_its_interpreters_socket(run, word):
     code, status, exit_code = WORDS[word]
     result = run(FRAME + code)
     if "Bad file descriptor" in result["stderr"]:

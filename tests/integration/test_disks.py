@@ -233,7 +233,7 @@ def leave_files(serving, script):
     return asked
 
 
-def test_while_the_disk_stands_still_only_those_wait_whose_files_it_has(glovebox):
+def test_while_the_disk_is_frozen_only_runs_with_files_wait(glovebox):
     with disk(64) as drive, serve_from(glovebox, drive.folder) as serving:
         asked = leave_files(serving, "for i in $(seq 40); do echo $i > f$i; done; head -c 3000000 /dev/urandom > large")
         subprocess.run(["fsfreeze", "--freeze", drive.folder], check=True)

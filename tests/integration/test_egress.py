@@ -355,7 +355,7 @@ class TestProxy:
         assert answer[:12] in (b"HTTP/1.1 400", b"HTTP/1.1 403"), answer
         assert len(Web.seen) == before and only(records)["reason"] != "ALLOWED"
 
-    def test_the_target_is_what_is_asked_for_whatever_host_says(self, world):
+    def test_the_target_counts_and_not_the_host_header(self, world):
         records = []
         with world.channel([WEB], records):
             answer = self.request(world, b"GET http://api.example.org/x HTTP/1.1\r\nHost: evil.example.org\r\n\r\n")

@@ -173,7 +173,7 @@ def ask(world, path="/", method="GET", name="github", extra="", body=b""):
     return head, rest
 
 
-def test_the_secret_is_added_outside_and_comes_back_from_nowhere(world):
+def test_the_secret_is_added_outside_and_removed_from_answers(world):
     records = []
     with opened(world, github(), records):
         head, body = ask(world, "/echo/x?y=z", extra="Authorization: mine\r\nX-Mine: yes\r\nAccept-Encoding: gzip\r\n"
@@ -266,14 +266,14 @@ def test_methods_and_paths_are_the_rules(world):
 
 @pytest.mark.parametrize("field", ["X-Original-Method: DELETE", "X-Forwarded-Uri: /users", "X_Forwarded_Host: other.example.org",
                                    "x-forwarded-prefix: /users", "Forwarded: host=other.example.org", "X-Host: other.example.org"])
-def test_fields_that_say_what_a_proxy_was_asked_do_not_go_up(world, field):
+def test_proxy_headers_are_not_sent_to_the_upstream(world, field):
     with opened(world, github(), methods=["GET"], path="/repos/"):
         head, _ = ask(world, "/repos/x", extra=f"{field}\r\nX-Kept: yes\r\n")
     names = [name.lower() for name, _ in Upstream.seen[-1][2]]
     assert b" 200 " in head and "x-kept" in names and field.partition(":")[0].lower() not in names
 
 
-def test_what_comes_before_a_path_stays_before_it(world):
+def test_the_path_of_the_upstream_url_cannot_be_left(world):
     with opened(world, github(path="/v1")):
         assert ask(world, "/echo")[1] == b"upstream: 0"
         assert Upstream.seen[-1][1] == "/v1/echo"

@@ -213,7 +213,7 @@ ERRORS = [
 ]
 
 
-def test_what_cannot_be_found_out_is_no_pass(daemon):
+def test_an_output_that_cannot_be_compared_does_not_pass(daemon):
     for (code, expect, why), gate in zip(ERRORS, all_gates(daemon, ERRORS)):
         assert gate["verdict"] == "error" and gate["findings"] == [] and why in gate["failure"], (code, gate)
 
@@ -320,7 +320,7 @@ def payload_of(envelope):
     return json.loads(base64.b64decode(envelope["payload"]))
 
 
-def test_what_was_found_tells_no_name_that_the_caller_has_not_said(daemon):
+def test_findings_reveal_no_names_of_the_output(daemon):
     code = "import json; print(json.dumps({'AKIA' + 'ABCDEFGHIJKLMNOP': [{'n': 'x'}], 'n': [1, 'y']}))"
     expect = {"stdout": {"schema": {"additionalProperties": {"items": {"type": "number"}}, "properties": {"n": True}}}}
     gate = gate_of(daemon, code, expect)

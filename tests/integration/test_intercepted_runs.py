@@ -55,7 +55,7 @@ def told(result):
 
 
 @pytest.mark.parametrize("how", [{}, {"cold": True}, {"mode": "cell"}])
-def test_code_that_knows_nothing_of_it(world, how):
+def test_unmodified_code_is_intercepted(world, how):
     result = world.run(URLLIB + "print(get('https://api.example.org/repos/x?q=1'))\nprint(get('https://api.example.org/user'))", **how)
     first, second = result["stdout"].splitlines()
     assert first == "hello from api.example.org", result

@@ -107,7 +107,7 @@ def test_a_request_within_tls_is_held_to_its_rule(world):
         ("PATH", 0xffff, "GET", "/user", 0, 1, 1), ("METHOD", 0xffff, "DELETE", "/repos/x", 0, 1, 1)]
 
 
-def test_the_request_that_goes_on_is_one_of_ours(world):
+def test_the_forwarded_request_is_written_anew(world):
     with world.channel(RULES, ports=PORTS):
         Web.seen.clear()
         with connect(world) as peer:

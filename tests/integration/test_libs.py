@@ -442,7 +442,7 @@ def test_what_is_no_wheel_is_not_taken(libs, words, failure):
     (["request", "-r"], "-r"), (["request", "x", "--version", "1 2"], "no version"),
     (["request", "x", "--template", "../y"], "no name of a template"), (["request", "x", "--reason", "a\nb"], "one line"),
     (["review", "../x"], "no id"), (["review", "lib_00000000"], "no request"), (["approve", "x", "y"], "libs takes no 'y'")])
-def test_words_that_are_none_are_refused(libs, words, failure):
+def test_invalid_arguments_are_refused(libs, words, failure):
     assert failure in libs(*words, code=125)
 
 

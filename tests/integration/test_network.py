@@ -339,7 +339,7 @@ def test_the_program_has_nothing_to_take_out(world):
     assert "CapEff:\t0000000000000000" in status
 
 
-def test_killed_it_comes_back_and_nothing_opens(world):
+def test_killed_egress_restarts_and_opens_nothing(world):
     world.run("import urllib.request\nurllib.request.urlopen('http://api.example.org/')")
     watcher = tail(world, "--last", "1")
     assert next_of(watcher)["event"] == "ended"

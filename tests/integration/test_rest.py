@@ -456,7 +456,7 @@ class TestHostilePeers:
 
 
 class TestLists:
-    def test_what_there_is(self, daemon):
+    def test_policies_templates_and_limits_are_listed(self, daemon):
         assert {"minimal", "data", "extended"} <= {p["name"] for p in daemon.get("/v1/policies")[1]["policies"]}
         assert "python" in [language for t in daemon.get("/v1/templates")[1]["templates"] for language in t["languages"]]
         names = [limit["name"] for limit in daemon.get("/v1/limits")[1]["limits"]]

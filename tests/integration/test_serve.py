@@ -78,7 +78,7 @@ def test_many_runs_on_one_daemon(service):
 
 
 @pytest.mark.parametrize("name", ["gloveboxd", "glovebox-spawner"])
-def test_what_dies_is_started_again(service, name):
+def test_killed_parts_are_restarted(service, name):
     before = service.children()
     os.kill(before[name], signal.SIGKILL)
     begin = time.monotonic()

@@ -92,7 +92,7 @@ def test_a_compared_cell_lists_its_connections_too(begin):
     assert told["gate"]["verdict"] == "passed" and targets(told) == [("api.example.org", 80, "allow")], told
 
 
-def test_everything_in_it_goes_the_same_way(begin):
+def test_cells_and_programs_have_the_same_network(begin):
     session = begin()
     code = ("exec 3<>/dev/tcp/api.example.org/80; printf 'GET /x HTTP/1.1\\r\\nHost: api.example.org\\r\\n\\r\\n' >&3; head -c 12 <&3;"
             " echo; (exec 4<>/dev/tcp/evil.example.org/80) 2>/dev/null || echo refused")
@@ -171,7 +171,7 @@ def test_bytes_are_counted_over_a_way_back_and_anew_in_a_branch(world, begin):
         branch.end()
 
 
-def test_it_has_its_way_again_when_egress_comes_back(world, begin):
+def test_a_session_has_network_again_after_a_restart_of_egress(world, begin):
     session = begin()
     quiet = begin(policy="minimal")
     assert session.run(FETCH.format("/before"))["stdout"] == "200\n"
@@ -246,7 +246,7 @@ def test_at_no_moment_of_an_end_or_a_start_does_anything_pass(world, begin):
     raise AssertionError(told)
 
 
-def test_ended_nothing_of_it_goes_on(world, begin):
+def test_connections_end_with_the_session(world, begin):
     session = begin()
     session.run("import socket\nkept = socket.create_connection(('raw.example.org', 5432), 5)\nprint(kept.recv(8))")
     sockets = len(os.listdir(f"/proc/{egress_of(world)}/fd"))

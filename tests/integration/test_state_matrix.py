@@ -273,7 +273,7 @@ class TestSessions:
         assert of_no_ids(service, name, self.make(service, "running") | {"signed": {}}) == []
 
     @pytest.mark.parametrize("gone", [{"{context}": "gone"}, {"{process}": "gone"}, {"{checkpoint}": "gone"}])
-    def test_what_is_no_more_in_a_session_that_runs(self, service, gone):
+    def test_ended_objects_of_a_running_session(self, service, gone):
         faults(service, lambda: self.make(service, "running") | gone, [next(iter(gone))],
                keep=lambda have: self.state_of(service, have) == "running")
 

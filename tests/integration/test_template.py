@@ -288,7 +288,7 @@ def test_recipes_of_the_house_are_right(built, tmp_path, path):
     one_line(built("template", "build", recipe, "--state", tmp_path / "state"), "check the disk", "make room")
 
 
-def test_wrong_words(built):
+def test_wrong_arguments_are_refused(built):
     one_line(built("template", "build"), "which template")
     one_line(built("template", "build", "nope"), "nope", "template list")
     one_line(built("template", "build", "nope.yaml"), "no file")

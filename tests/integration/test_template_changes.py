@@ -170,7 +170,7 @@ def test_one_that_cannot_serve_leaves_the_one_before(glovebox, templates):
         assert template_of(serving, "stays") == templates.digest(0)
 
 
-def test_one_that_cannot_be_read_at_the_start_is_left_out_and_said(glovebox, templates):
+def test_an_unreadable_template_is_left_out_and_reported(glovebox, templates):
     templates.build("broken", 1, manifest="{ not json")
     templates.build("empty", 2, manifest="")
     templates.build("nothing", 3, manifest=json.dumps({"languages": {}}))
@@ -194,7 +194,7 @@ def test_where_none_can_be_read_the_service_says_why(glovebox, templates):
     assert done.returncode != 0 and "template 'stays'" in done.stderr and "manifest.json" in done.stderr, done.stderr
 
 
-def test_what_a_stranger_puts_there_is_no_template(glovebox, templates):
+def test_invalid_folders_are_not_templates(glovebox, templates):
     """A link to a folder that is none, one whose root is a link to the host, a name that is none. A link to a template is."""
     with Serving(glovebox, tcp=False) as serving, tempfile.TemporaryDirectory() as elsewhere:
         os.chmod(elsewhere, 0o755)
@@ -231,7 +231,7 @@ def test_a_link_to_a_template_elsewhere_is_listed_and_removed(glovebox, template
     assert (templates.source / "usr").is_dir(), "what it led to stays"
 
 
-def test_those_that_cannot_be_read_are_logged_once_and_stand_in_status(glovebox, templates):
+def test_unreadable_templates_are_logged_once_and_shown_in_status(glovebox, templates):
     for name in ("broken", "empty"):
         templates.build(name, 1, manifest="{ not json" if name == "broken" else "")
 

@@ -22,7 +22,7 @@ def service(tmp_path):
 
 
 @pytest.mark.parametrize("number", ["SIGUSR1", "SIGUSR2", "SIGALRM", "SIGPIPE"])
-def test_a_signal_that_means_nothing(service, number):
+def test_an_unexpected_signal_is_ignored(service, number):
     before = service.children()
     for name in ("gloveboxd", "glovebox-egress"):
         os.kill(before[name], signal.Signals[number])

@@ -121,7 +121,7 @@ def inits(pid):
     return [one for one in found if "glovebox-init" in pathlib.Path(f"/proc/{one}/cmdline").read_text()]
 
 
-def test_what_is_stopped_and_does_not_die_says_the_same(service):
+def test_a_program_that_does_not_die_reveals_nothing_more(service):
     """A program can make its end slow: then it is killed from outside, and that it had used up its time is withheld, too."""
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
         asked = thread.submit(post, service, "print('x', flush=True); import time; time.sleep(60)")
@@ -200,7 +200,7 @@ def test_the_end_of_a_withheld_cell_is_not_visible(service):
     assert re.findall(r"^event: (\w+)", stream, re.M) == ["started", "end"], stream
 
 
-def test_what_counts_for_all_is_not_for_askers(service):
+def test_global_counters_are_not_shown_to_callers(service):
     for path in ("/metrics", "/v1/status"):
         assert service.call("GET", path, key=service.asker).status in (403, 404), path
 

@@ -173,7 +173,7 @@ def test_an_ended_sandbox_is_reported_and_replaced(kernel, server):
 
 
 @pytest.mark.usefixtures("specification")
-def test_a_policy_that_is_not_there_is_said_with_what_to_change():
+def test_a_missing_policy_is_reported_with_the_remedy():
     assert kernel_main(["install", "--user", "--policy", "nope", "--name", "wrong"]) == 0
     kernel = Kernel("wrong")
     try:

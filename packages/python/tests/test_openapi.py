@@ -377,7 +377,7 @@ def test_every_operation_is_called_or_its_absence_has_a_reason(record):
     assert set(record.sent) == called
 
 
-def test_what_is_sent_is_as_the_document_says(record):
+def test_requests_match_the_openapi_document(record):
     assert record.wrong == []
 
 

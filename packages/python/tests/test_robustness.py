@@ -166,7 +166,7 @@ async def test_an_answer_that_is_cut_is_asked_for_again(name):
 
 
 @FLAVOURS
-async def test_what_may_happen_once_is_not_asked_twice(name):
+async def test_a_request_that_is_not_idempotent_is_not_repeated(name):
     with Peer(lambda connection, request: False) as peer:
         with pytest.raises(glovebox.ConnectionLost):
             await call(name, peer, "POST", "/v1/x", {})

@@ -62,7 +62,7 @@ async def test_a_timeout_is_a_limit_that_is_explained(api, code):
             assert (await sandbox.run_code("kept")).text == "1"
 
 
-async def test_what_is_no_timeout_is_refused_and_nothing_runs(api):
+async def test_an_invalid_timeout_is_refused_and_nothing_runs(api):
     async with await api.sandbox() as sandbox:
         for timeout in (-1, -0.001, float("nan"), float("inf")):
             for call in (sandbox.run_code, api.run):
@@ -357,7 +357,7 @@ async def test_a_run_whose_daemon_is_killed_ends_as_lost(own_server, own_api):
 
 
 @pytest.mark.parametrize("streams", [False, True])
-async def test_a_gigabyte_of_output_is_cut_and_said(api, streams):
+async def test_a_gigabyte_of_output_is_cut_and_reported(api, streams):
     seen = []
     options = {"on_stdout": lambda message: seen.append(len(message.line))} if streams else {}
     done = await api.run("import os\nfor _ in range(1024): os.write(1, b'x' * (1 << 20))", policy="minimal", **options)

@@ -46,7 +46,7 @@ async def test_receipts_and_proofs(api, whole):
     assert await whole.inclusion_proof(0, size) and await whole.consistency_proof(1, size)
 
 
-async def test_what_there_is(whole):
+async def test_policies_templates_and_limits_are_listed(whole):
     names = [row["name"] for row in (await whole.policies())["policies"]]
     assert "minimal" in names and "minimal" in [row["name"] for row in await whole.templates()]
     assert "wall_ms" in [row["name"] for row in await whole.limits()]
@@ -141,7 +141,7 @@ async def test_a_pause_that_keeps_the_files_only(api):
         assert await sandbox.files.read("a") == "x" and (await sandbox.run_code("x")).error.name == "NameError"
 
 
-async def test_what_a_cell_may_use_and_has_to_be_like(api):
+async def test_limits_and_expectations_of_a_cell(api):
     async with await api.sandbox(policy="minimal") as sandbox:
         done = await sandbox.run_code("print(1)", limits={"wall_ms": 900}, expect={"stdout": {"type": "application/json"}})
         assert done.raw["limits"]["wall_ms"] == 900 and done.raw["gate"]["verdict"] == "passed"
