@@ -183,4 +183,6 @@ _glovebox_ipython.ADOPTED[PYPLOT] = adopt_pyplot
 _glovebox_ipython.MODULES["IPython.display"]["set_matplotlib_formats"] = set_formats
 _glovebox_ipython.MODULES["matplotlib_inline.backend_inline"] = {"set_matplotlib_formats": set_formats}
 _glovebox_ipython.MODULES["matplotlib_inline"] = {}
+_glovebox_ipython.MODULES["IPython.utils.capture"] = {"capture_output": _glovebox_magics.capture_output,
+                                                      "CapturedIO": _glovebox_magics.Captured}
 _glovebox_magics.set_figure_formats = set_formats

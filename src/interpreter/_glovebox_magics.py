@@ -8,7 +8,6 @@ import re
 import sys
 
 import _glovebox_display
-import _glovebox_ipython
 
 CANDIDATE = re.compile(r"^[ \t]*[%!?]|=[ \t]*[%!]|\?[ \t]*(#.*)?$", re.MULTILINE)
 ASSIGNED = re.compile(r"^(\s*)([\w.,\[\]'\" *]+?)\s*=\s*([%!])(?!=)(.*)$", re.DOTALL)
@@ -590,5 +589,3 @@ CELL_MAGICS = {
     "latex": shown_as("Latex"), "svg": shown_as("SVG"),
     "javascript": shown_as("Javascript"), "js": shown_as("Javascript"),
 }
-
-_glovebox_ipython.MODULES["IPython.utils.capture"] = {"capture_output": capture_output, "CapturedIO": Captured}
