@@ -118,6 +118,7 @@ def every_kind(counts):
 
 def chosen(counts, number, seed):
     """So many faults: each kind once before one comes again."""
+    assert every_kind(counts), "no call was counted: the service of an earlier test does not serve any more"
     chance, faults = random.Random(seed), []
     while len(faults) < number:
         kinds = every_kind(counts)
