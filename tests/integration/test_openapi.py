@@ -344,3 +344,20 @@ def test_what_is_not_there_is_answered_as_described(asked):
             asked.wrong += asked.description.check(method, place, answer)
             statuses.add(answer.status)
     assert not asked.wrong and statuses <= {400, 401, 404}
+
+
+def test_a_query_that_is_not_described_is_refused(asked):
+    """With the parameters that the document has, in every route but those that pass a query on or over."""
+    taken = 0
+    for method, path, operation in asked.description.operations():
+        names = [each["name"] for each in operation.get("parameters", []) if each["in"] == "query"]
+        answer = asked.serving.call(method, re.sub(r"\{\w+\}", "nothing", path) + "?" + "&".join(
+            [*(f"{name}=1" for name in names if name != "keep"), "limti=1"]), b"" if "requestBody" in operation else None)
+        if path.startswith("/v1/") and "{port}" not in path:
+            says = f"{method.upper()} {path} takes no 'limti' in its query; it takes {', '.join(names) or 'none'}"
+            wrong_word = answer.status == 400 and "does not exist; it is one of" in answer.json["error"]["message"]
+            assert wrong_word or (answer.status, answer.json["error"]["message"]) == (400, says)
+            taken += not wrong_word
+        else:
+            assert "limti" not in answer.body.decode(errors="replace"), path
+    assert taken > 50

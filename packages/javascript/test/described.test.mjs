@@ -27,7 +27,7 @@ const NOT_CALLED = {
 };
 /** Parameters and fields of requests that no call sends; * for every operation. `more` of run() takes any field. */
 const NOT_SENT = new Set([
-  "* stream", "createRun from", "followRun from", "createRun Prefer", "runCell Prefer", "followProcess Last-Event-ID",
+  "* stream", "* from", "createRun Prefer", "runCell Prefer", "followProcess Last-Event-ID",
   "startProcess wait", // events come while the program runs
   "readArtifact Range", "readArtifact If-None-Match", 
   "* body path_base64", "* body from_base64", "* body to_base64", // a text of JavaScript cannot hold a name that is no UTF-8

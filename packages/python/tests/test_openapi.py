@@ -36,7 +36,7 @@ NOT_CALLED = {
 # Query parameters and headers that no call sends, by operation; * stands for all that have one of the name.
 NOT_SENT = {
     "* stream": "Accept: text/event-stream says the same",
-    "createRun from": "a stream is resumed by GET /v1/runs/{id}/events",
+    "* from": "a stream is resumed by GET /v1/runs/{id}/events",
     "followRun from": "Last-Event-ID says the same",
     "startProcess wait": "run() follows the events, so that output comes while the program runs",
     "getProcess wait": "connect() follows the events",

@@ -216,11 +216,12 @@ void exchange_each_query(const struct exchange *exchange,
                          void (*each)(void *context, const char *name, const char *value),
                          void *context);
 
-/* A number in the query. Gives `otherwise` if it is not there. Fails  ERR_BAD_REQUEST. */
-int exchange_query_count(const struct exchange *exchange, const char *name, uint64_t max,
-                         uint64_t otherwise, uint64_t *ret_count, error *err);
+/* A number in the query, with the bounds of the route's table; `otherwise` if it is not there. */
+uint64_t exchange_query_count(const struct exchange *exchange, const char *name,
+                              uint64_t otherwise);
 
-/* Is the query as the route's table says? Words and numbers are checked, and that nothing lacks.
+/* Is the query as the route's table says? Words and numbers are checked, and that nothing lacks or
+ * is unknown.
  * Fails  ERR_BAD_REQUEST. */
 int exchange_check_query(const struct exchange *exchange, error *err);
 

@@ -2,6 +2,7 @@
  */
 #include "doors/http/http.h"
 
+#include "base/table.h"
 #include "base/test.h"
 #include "engine/schedule/accounts.h"
 #include "engine/service/service.h"
@@ -74,7 +75,24 @@ static void answer_size(struct exchange *exchange)
     exchange_answer(exchange, 200, &json);
 }
 
+static void answer_count(struct exchange *exchange)
+{
+    struct bytes json = { 0 };
+    bytes_print(&json, "%llu", (unsigned long long) exchange_query_count(exchange, "size", 7));
+    exchange_answer(exchange, 200, &json);
+}
+
+static const struct parameter size_query[] = {
+    { "size", IN_QUERY, "count 1..100", "so many" },
+    { "way", IN_QUERY, "=up, down", "which" },
+    { "Accept", IN_HEADER, "string", "as ever" },
+    { 0 },
+};
+
 static const struct route rows[] = {
+    { "GET", "/v1/size", BODY_NONE, answer_count, "a number", RIGHT_NONE, .query = size_query },
+    { "GET", "/v1/none", BODY_NONE, answer_count, "without a query", RIGHT_NONE },
+    { "ANY", "/v1/any", BODY_NONE, answer_count, "passes it on", RIGHT_NONE },
     { "PUT", "/x", BODY_STREAM, answer, "takes bytes", RIGHT_NONE, .take = take_some },
     { "GET", "/e", BODY_NONE, answer_size, "nothing", RIGHT_NONE, .begin = begin },
     { "POST", "/e", BODY_JSON, answer_size, "takes JSON", RIGHT_NONE, .begin = begin },
@@ -207,6 +225,35 @@ TEST(what_may_not_begin_is_refused_after_it_has_waited)
     early.times = 0;
 }
 
-TESTS(CASE(a_body_that_is_taken_in_parts_is_taken_whole),
+TEST(a_query_is_what_the_table_says)
+{
+    static const struct {
+        const char *path, *status, *says;
+    } facts[] = {
+        { "/v1/size", "200", "\r\n\r\n7" },
+        { "/v1/size?way=up&size=100", "200", "\r\n\r\n100" },
+        { "/v1/size?size=101", "400", "size=101 is not a number from 1 to 100" },
+        { "/v1/size?way=on", "400", "way 'on' does not exist; it is one of up, down" },
+        { "/v1/size?size=1&s%69ze=2&Size=3&x", "400",
+          "GET /v1/size takes no 'Size' in its query; it takes size, way\"" },
+        { "/v1/size?Accept=x", "400", "takes no 'Accept' in its query; it takes size, way\"" },
+        { "/v1/none?size=1", "400", "takes no 'size' in its query; it takes none\"" },
+        { "/v1/none?", "200", "\r\n\r\n7" },
+        { "/v1/any?size=8", "200", "\r\n\r\n8" },
+        { "/e?x=1", "200", "\"bytes\": 0}" },
+    };
+    early.begins_well = true;
+    for_each(fact, facts) {
+        char asks[200];
+        int size =
+            snprintf(asks, sizeof asks,
+                     "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", fact->path);
+        talk(asks, (size_t) size, fact->says);
+        expect(strncmp(peer.said + 9, fact->status, 3) == 0 && strstr(peer.said, fact->says),
+               "%s is answered '%s'", fact->path, peer.said);
+    }
+}
+
+TESTS(CASE(a_query_is_what_the_table_says), CASE(a_body_that_is_taken_in_parts_is_taken_whole),
       CASE(what_comes_too_early_is_begun_once_when_its_time_has_come),
       CASE(what_may_not_begin_is_refused_after_it_has_waited))

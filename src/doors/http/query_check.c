@@ -1,5 +1,6 @@
 /* query_check.c - what a route says of its query holds: the table that is printed as OpenAPI is
  * what requests are checked with. */
+#include "base/bytes.h"
 #include "doors/http/http.h"
 
 #include <errno.h>
@@ -37,6 +38,41 @@ static int check_count(const struct parameter *parameter, const char *value, err
                 parameter->name, value, min, max);
 }
 
+struct names {
+    const struct parameter *query; /* of the route */
+    const char *unknown;           /* the first that it does not have */
+};
+
+static void find_unknown(void *context, const char *name, const char *value)
+{
+    struct names *names = context;
+    const struct parameter *each = names->query;
+    (void) value;
+    while (each && each->name && (each->place != IN_QUERY || strcmp(each->name, name) != 0))
+        each++;
+    if (!names->unknown && (!each || !each->name))
+        names->unknown = name;
+}
+
+/* Routes of version 1 read all of their query; ports pass it on, probes and MCP pass it over. */
+static int check_names(const struct exchange *exchange, error *err)
+{
+    const struct route *route = exchange->route;
+    struct names names = { route->query, NULL };
+    auto_bytes taken = { 0 };
+    if (strncmp(route->path, "/v1/", 4) != 0 || strcmp(route->method, "ANY") == 0)
+        return 0;
+    exchange_each_query(exchange, find_unknown, &names);
+    if (!names.unknown)
+        return 0;
+    for (const struct parameter *each = route->query; each && each->name; each++)
+        if (each->place == IN_QUERY)
+            bytes_print(&taken, ", %s", each->name);
+    const char *list = bytes_text(&taken);
+    return fail(err, ERR_BAD_REQUEST, "%s %s takes no '%.40s' in its query; it takes %s",
+                route->method, route->path, names.unknown, list && *list ? list + 2 : "none");
+}
+
 int exchange_check_query(const struct exchange *exchange, error *err)
 {
     for (const struct parameter *each = exchange->route->query; each && each->name; each++) {
@@ -48,5 +84,5 @@ int exchange_check_query(const struct exchange *exchange, error *err)
                       (is_count && check_count(each, value, err) < 0)))
             return -1;
     }
-    return 0;
+    return check_names(exchange, err);
 }

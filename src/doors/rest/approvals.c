@@ -8,25 +8,20 @@
 
 #include <microhttpd.h>
 
-enum { WAIT_MAX_S = 300, PAGE = 100, PAGE_MAX = 1000 };
+enum { PAGE = 100 };
 
 static void on_closed(struct exchange *exchange)
 {
     approval_wait_done(exchange->user);
 }
 
-static int read_wait(const struct exchange *exchange, uint64_t *ret_seconds, error *err)
-{
-    return exchange_query_count(exchange, "wait", WAIT_MAX_S, 0, ret_seconds, err);
-}
-
 /* Is there time left? Then the handler is called again when something has changed. */
-static bool waits(struct exchange *exchange, uint64_t seconds)
+static bool waits(struct exchange *exchange)
 {
+    int64_t seconds = (int64_t) exchange_query_count(exchange, "wait", 0);
     const struct waker waker = { .woken = exchange_wake, .context = exchange };
     if (!exchange->user && seconds > 0) {
-        exchange->user =
-            service_await_approvals(exchange->service, (int64_t) seconds * 1000, &waker);
+        exchange->user = service_await_approvals(exchange->service, seconds * 1000, &waker);
         if (exchange->user)
             exchange->closed = on_closed;
     }
@@ -41,13 +36,10 @@ static void get_approval(struct exchange *exchange)
     const char *id = exchange->parameters[0];
     struct bytes json = { 0 };
     bool is_pending;
-    uint64_t seconds;
     error err;
-    int result = read_wait(exchange, &seconds, &err);
-    if (result == 0)
-        result = service_approval_is_pending(exchange->service, &exchange->caller, id, &is_pending,
-                                             &err);
-    if (result == 0 && is_pending && waits(exchange, seconds))
+    int result =
+        service_approval_is_pending(exchange->service, &exchange->caller, id, &is_pending, &err);
+    if (result == 0 && is_pending && waits(exchange))
         return;
     if (result == 0)
         result = service_approval(exchange->service, &exchange->caller, id, &json, &err);
@@ -57,18 +49,14 @@ static void get_approval(struct exchange *exchange)
 static void get_approvals(struct exchange *exchange)
 {
     struct approval_list list = { .state = exchange_query(exchange, "state"),
+                                  .max = exchange_query_count(exchange, "limit", PAGE),
                                   .cursor = exchange_query(exchange, "cursor") };
     struct bytes json = { 0 };
-    uint64_t seconds;
     error err;
     json_open(&json, '{');
     json_open_field(&json, "approvals", '[');
-    int result = read_wait(exchange, &seconds, &err);
-    if (result == 0)
-        result = exchange_query_count(exchange, "limit", PAGE_MAX, PAGE, &list.max, &err);
-    if (result == 0)
-        result = service_list_approvals(exchange->service, &exchange->caller, &list, &json, &err);
-    if (result == 0 && list.count == 0 && waits(exchange, seconds)) {
+    int result = service_list_approvals(exchange->service, &exchange->caller, &list, &json, &err);
+    if (result == 0 && list.count == 0 && waits(exchange)) {
         bytes_done(&json);
         return;
     }

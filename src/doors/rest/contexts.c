@@ -147,6 +147,7 @@ static void post_restart(struct exchange *exchange)
 
 static const struct parameter cell_query[] = {
     { "stream", IN_QUERY, "=0, 1", "1: answers with events, as Accept: text/event-stream does" },
+    { "from", IN_QUERY, "string", "with events: the id of the last one that was seen" },
     { "Prefer", IN_HEADER, "string", "respond-async, as for POST /v1/runs" },
     { "Idempotency-Key", IN_HEADER, KEY_TYPE, KEY_TEXT },
     { 0 },

@@ -115,11 +115,10 @@ static int begin_watch(struct exchange *exchange, error *err)
     struct connection_query query = { .source = exchange_query(exchange, "source"),
                                       .sees_all = is_set(exchange, "all", false),
                                       .follows = is_set(exchange, "follow", true),
+                                      .last =
+                                          exchange_query_count(exchange, "last", CONNECTIONS_KEPT),
                                       .has_seen = is_number,
                                       .seen = is_number ? strtoull(seen, NULL, 10) : 0 };
-    if (exchange_query_count(exchange, "last", CONNECTIONS_KEPT, CONNECTIONS_KEPT, &query.last,
-                             err) < 0)
-        return -1;
     struct view *view = calloc(1, sizeof *view);
     if (!view)
         return fail(err, ERR_SYSTEM, "no memory to watch connections");

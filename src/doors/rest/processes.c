@@ -17,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAIT_MAX_S = 300 };
-
 /* What an exchange holds while it waits for, or reads from, a process. */
 struct view {
     struct process_watch *watch;
@@ -149,15 +147,9 @@ static void answer_end(struct exchange *exchange, unsigned status)
     exchange_answer(exchange, status, &json);
 }
 
-static int read_patience(const struct exchange *exchange, bool *ret_wants_end,
-                         deadline *ret_patience, error *err)
+static deadline patience_of(const struct exchange *exchange)
 {
-    uint64_t seconds;
-    *ret_wants_end = exchange_query(exchange, "wait") != NULL;
-    if (exchange_query_count(exchange, "wait", WAIT_MAX_S, 0, &seconds, err) < 0)
-        return -1;
-    *ret_patience = deadline_in((int64_t) seconds * 1000);
-    return 0;
+    return deadline_in((int64_t) exchange_query_count(exchange, "wait", 0) * 1000);
 }
 
 static void answer_started(struct exchange *exchange)
@@ -201,19 +193,15 @@ static void post_process(struct exchange *exchange)
     error err;
     struct process *process = NULL;
     if (!exchange->user) {
-        bool wants_end = false;
-        deadline patience = { 0 };
-        struct view *view = NULL;
-        if (read_patience(exchange, &wants_end, &patience, &err) == 0 &&
-            begin_process(exchange, &process, &err) == 0)
-            view = join(exchange, process, 0, &err);
+        struct view *view =
+            begin_process(exchange, &process, &err) == 0 ? join(exchange, process, 0, &err) : NULL;
         if (!view) {
             exchange_fail(exchange, &err);
             return;
         }
         view->wants_events = exchange_wants_events(exchange);
-        view->wants_end = wants_end;
-        view->patience = patience;
+        view->wants_end = exchange_query(exchange, "wait") != NULL;
+        view->patience = patience_of(exchange);
     }
     answer_started(exchange);
 }
@@ -234,8 +222,6 @@ static struct process *exchange_process(struct exchange *exchange)
 static void get_process(struct exchange *exchange)
 {
     error err;
-    bool wants_end = false;
-    deadline patience = { 0 };
     if (exchange->user) {
         answer_end(exchange, MHD_HTTP_OK);
         return;
@@ -243,15 +229,13 @@ static void get_process(struct exchange *exchange)
     struct process *process = exchange_process(exchange);
     if (!process)
         return;
-    struct view *view = NULL;
-    int done = read_patience(exchange, &wants_end, &patience, &err);
-    if (done == 0 && wants_end && !(view = join(exchange, process, 0, &err)))
-        done = -1;
-    if (done < 0) {
-        exchange_fail(exchange, &err);
-    } else if (view) {
-        view->patience = patience;
+    bool wants_end = exchange_query(exchange, "wait") != NULL;
+    struct view *view = wants_end ? join(exchange, process, 0, &err) : NULL;
+    if (view) {
+        view->patience = patience_of(exchange);
         answer_end(exchange, MHD_HTTP_OK);
+    } else if (wants_end) {
+        exchange_fail(exchange, &err);
     } else {
         answer_process(exchange, process, MHD_HTTP_OK);
     }
@@ -275,14 +259,12 @@ static void get_processes(struct exchange *exchange)
 static void get_process_events(struct exchange *exchange)
 {
     error err;
-    uint64_t offset = 0;
     const char *last = exchange_header(exchange, "Last-Event-ID");
+    uint64_t offset = exchange_query_count(exchange, "offset", last ? strtoull(last, NULL, 10) : 0);
     struct process *process = exchange_process(exchange);
     if (!process)
         return;
-    if (exchange_query_count(exchange, "offset", UINT64_MAX, last ? strtoull(last, NULL, 10) : 0,
-                             &offset, &err) < 0 ||
-        !join(exchange, process, offset, &err))
+    if (!join(exchange, process, offset, &err))
         exchange_fail(exchange, &err);
     else
         exchange_stream(exchange, read_events);

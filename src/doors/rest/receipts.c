@@ -52,19 +52,18 @@ static void get_receipt(struct exchange *exchange)
     exchange_answer_or_fail(exchange, result, &bundle, &err);
 }
 
-enum { PAGE = 50, PAGE_MAX = 100 };
+enum { PAGE = 50 };
 
 static void get_receipts(struct exchange *exchange)
 {
-    struct record_page page = { 0 };
+    struct record_page page = { .max = exchange_query_count(exchange, "limit", PAGE),
+                                .cursor = exchange_query_count(exchange, "cursor", 0) };
     struct bytes json = { 0 };
     char next[24];
     error err;
     json_open(&json, '{');
     json_open_field(&json, "receipts", '[');
-    if (exchange_query_count(exchange, "limit", PAGE_MAX, PAGE, &page.max, &err) < 0 ||
-        exchange_query_count(exchange, "cursor", INT64_MAX, 0, &page.cursor, &err) < 0 ||
-        service_list_receipts(exchange->service, &exchange->caller, &page, &json, &err) < 0) {
+    if (service_list_receipts(exchange->service, &exchange->caller, &page, &json, &err) < 0) {
         bytes_done(&json);
         exchange_fail(exchange, &err);
         return;
@@ -115,15 +114,19 @@ struct proof_words {
 static void prove(struct exchange *exchange, const struct proof_words *words,
                   int (*find)(const struct service *, struct log_proof *, error *))
 {
-    struct log_proof proof = { 0 }; /* of inclusion: from the leaf to the size of the tree */
+    /* Of inclusion: from the leaf to the size of the tree. */
+    struct log_proof proof = { .from = exchange_query_count(exchange, words->from, 0) };
     struct bytes json = { 0 };
     auto_bytes checkpoint = { 0 };
     error err;
     uint64_t size;
-    if (service_log_checkpoint(exchange->service, &checkpoint, &size, &err) < 0 ||
-        exchange_query_count(exchange, words->from, size, 0, &proof.from, &err) < 0 ||
-        exchange_query_count(exchange, words->to, size, size, &proof.to, &err) < 0 ||
-        find(exchange->service, &proof, &err) < 0) {
+    int result = service_log_checkpoint(exchange->service, &checkpoint, &size, &err);
+    if (result == 0)
+        proof.to = exchange_query_count(exchange, words->to, size);
+    if (result == 0 && (proof.from > size || proof.to > size))
+        result = fail(&err, ERR_BAD_REQUEST, "%s and %s are at most %" PRIu64 ", the log's size",
+                      words->from, words->to, size);
+    if (result < 0 || find(exchange->service, &proof, &err) < 0) {
         exchange_fail(exchange, &err);
         return;
     }

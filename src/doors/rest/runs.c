@@ -10,7 +10,7 @@
 #include <microhttpd.h>
 #include <stdio.h>
 
-enum { WAIT_MAX_S = 300, PAGE = 100, PAGE_MAX = 1000 };
+enum { PAGE = 100 };
 
 /* --- beginning one ---------------------------------------------------------------------------- */
 
@@ -47,15 +47,9 @@ static struct watch *watch_run(struct exchange *exchange, error *err)
 
 static int join_until(struct exchange *exchange, error *err)
 {
-    uint64_t wait_s;
+    int64_t wait_s = (int64_t) exchange_query_count(exchange, "wait", 0);
     struct watch *watch = watch_run(exchange, err);
-    if (!watch)
-        return -1;
-    if (exchange_query_count(exchange, "wait", WAIT_MAX_S, 0, &wait_s, err) < 0) {
-        watch_close(watch);
-        return -1;
-    }
-    return exchange_join_until(exchange, watch, deadline_in((int64_t) wait_s * 1000), err);
+    return watch ? exchange_join_until(exchange, watch, deadline_in(wait_s * 1000), err) : -1;
 }
 
 static void get_run(struct exchange *exchange)
@@ -116,14 +110,14 @@ static void get_runs(struct exchange *exchange)
 {
     struct bytes json = { 0 };
     struct run_page page = { .status = exchange_query(exchange, "status"),
+                             .max = exchange_query_count(exchange, "limit", PAGE),
+                             .cursor = exchange_query_count(exchange, "cursor", UINT64_MAX),
                              .context = &json,
                              .each = write_row };
     error err;
     json_open(&json, '{');
     json_open_field(&json, "runs", '[');
-    if (exchange_query_count(exchange, "limit", PAGE_MAX, PAGE, &page.max, &err) < 0 ||
-        exchange_query_count(exchange, "cursor", UINT64_MAX, UINT64_MAX, &page.cursor, &err) < 0 ||
-        service_list_runs(exchange->service, &exchange->caller, &page, &err) < 0) {
+    if (service_list_runs(exchange->service, &exchange->caller, &page, &err) < 0) {
         bytes_done(&json);
         exchange_fail(exchange, &err);
         return;
@@ -147,6 +141,7 @@ static const struct parameter post_query[] = {
 static const struct parameter get_query[] = {
     { "wait", IN_QUERY, "count 0..300", "waits so many seconds for the end" },
     { "stream", IN_QUERY, "=0, 1", "1: answers with events" },
+    { "from", IN_QUERY, "string", "with events: the id of the last one that was seen" },
     { 0 },
 };
 static const struct parameter events_query[] = {

@@ -8,7 +8,7 @@
 #include <microhttpd.h>
 #include <string.h>
 
-enum { PAGE = 100, PAGE_MAX = 1000 };
+enum { PAGE = 100 };
 
 void session_answer(struct exchange *exchange, struct session *session, unsigned status)
 {
@@ -124,11 +124,11 @@ static void post_resume(struct exchange *exchange)
 static void get_sessions(struct exchange *exchange)
 {
     struct session_page page = { .state = exchange_query(exchange, "state"),
+                                 .limit = exchange_query_count(exchange, "limit", PAGE),
                                  .metadata = exchange_query(exchange, "metadata") };
     struct session *session;
     error err;
-    if (exchange_query_count(exchange, "limit", PAGE_MAX, PAGE, &page.limit, &err) < 0 ||
-        service_sessions_page(exchange->service, &exchange->caller,
+    if (service_sessions_page(exchange->service, &exchange->caller,
                               exchange_query(exchange, "cursor"), &page, &err) < 0) {
         exchange_fail(exchange, &err);
         return;
