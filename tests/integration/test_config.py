@@ -86,6 +86,18 @@ def test_a_file_that_serve_would_refuse_is_not_valid(glovebox, text, says):
         assert len(done.stderr.splitlines()) == 1, "once, and nothing is started"
 
 
+def test_missing_files_are_named(glovebox):
+    (glovebox.folder / "there.pem").write_text("")
+    (glovebox.folder / "g.yaml").write_text(
+        "oauth_issuer: https://a.example\noauth_audience: https://b.example/mcp\noauth_keys: /nowhere/keys.json\n"
+        f"secrets: none.yaml\nca_file: {glovebox.folder}/there.pem\n")
+    done = glovebox("config", "validate", "g.yaml")
+    assert (done.returncode, done.stdout) == (0, b"g.yaml is valid\n")
+    assert done.stderr.decode().splitlines() == [
+        f"glovebox: g.yaml:{where} is to be there when serve starts: '{path}': No such file or directory"
+        for where, path in (("3:13: oauth_keys", "/nowhere/keys.json"), ("4:10: secrets", "none.yaml"))]
+
+
 def test_none_is_no_address_wherever_it_is_said(glovebox):
     (glovebox.folder / "g.yaml").write_text("listen: 127.0.0.1:7070\n")
     done = glovebox("config", "show", "listen", "--origin", "--config", "g.yaml", env={"GLOVEBOX_LISTEN": "none"})

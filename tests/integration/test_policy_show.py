@@ -83,6 +83,14 @@ def test_a_description_is_inherited_only_by_a_policy_that_it_is_true_of(glovebox
     assert line.split(None, 1)[1] == (description or "(no description; extends base)")
 
 
+@pytest.mark.parametrize("text, says", [(None, "no policy is there"), ("name: p\nextends: data\n", "what is wrong is not listed")])
+def test_a_list_that_lacks_something_names_its_folders(glovebox, tmp_path, text, says):
+    if text:
+        (tmp_path / "p.yaml").write_text(text)
+    told = glovebox("policy", "list", env=env_of(tmp_path)).stderr.decode().splitlines()[-1]
+    assert told == f"glovebox: {says}; looked in {tmp_path} (of GLOVEBOX_POLICIES), {tmp_path}/state/policies (the state's)"
+
+
 @pytest.mark.parametrize("wrong", ["zzz: 1", "limits: {zzz: 1}", "network: {allow: [{host: a.b, paths: [/a]}]}", "network: {zzz: 1}"])
 def test_a_long_path_leaves_a_message_whole(glovebox, tmp_path, wrong):
     says = []

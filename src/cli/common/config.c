@@ -137,6 +137,21 @@ static int show(const struct config_arguments *arguments, const char *file, erro
     return 0;
 }
 
+/* The settings may be for another machine: what is not on this one is said, and is no failure. */
+static void tell_missing_files(const struct settings *settings)
+{
+    for (enum setting_id id = 0; id < SETTINGS; id++) {
+        const char *path = settings->list[id].text;
+        bool is_file = setting_rows[id].type == SETTING_FILE || id == SETTING_oauth_keys;
+        if (!is_file || !*path || access(path, F_OK) == 0)
+            continue;
+        error why;
+        (void) fail_os(&why, "%s: %s is to be there when serve starts: '%s'",
+                       settings->list[id].origin, setting_rows[id].key, path);
+        (void) complain("%s", why.text);
+    }
+}
+
 static int validate(const struct config_arguments *arguments, const char *file, error *err)
 {
     static struct settings settings;
@@ -144,6 +159,8 @@ static int validate(const struct config_arguments *arguments, const char *file, 
     const char *path = named ? named : GLOVEBOX_SYSCONFDIR "/glovebox.yaml";
     settings_init(&settings);
     int result = read_file(&settings, path, err) < 0 ? -1 : check(&settings, err);
+    if (result == 0)
+        tell_missing_files(&settings);
     if (arguments->json)
         (void) printf("{\"valid\":%s}\n", result == 0 ? "true" : "false");
     else if (result == 0)

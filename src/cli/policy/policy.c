@@ -200,6 +200,10 @@ static int list(const struct request *request)
     }
     if (request->json)
         (void) puts(*between == '[' ? "[]" : "]");
+    auto_text places = NULL;
+    if ((status != 0 || count == 0) && path_of_policies_told(NULL, &places, &err) == 0)
+        (void) complain("%s; looked in %s",
+                        count ? "what is wrong is not listed" : "no policy is there", places);
     return status;
 }
 
