@@ -250,7 +250,18 @@ def hint_of(error, in_cell):
     instead = [module for module in instead.split() if is_here(module)]
     has = f"; it has {', '.join(instead)}" if instead else ""
     own = "" if top in KNOWN else f"; a file of your own {way_of(top + '.py', in_cell)}"
-    return f"glovebox: this template has no {top}{has}; its operator can add it: glovebox libs request {package or top}{own}"
+    return f"glovebox: this template has no {top}{has}; {way_to_add(package or top)}{own}"
+
+
+def way_to_add(package):
+    """How a package can be added. A copy of the caller's environment has its Python in /opt/python."""
+    if sys.base_prefix == "/opt/python":
+        return f"it is a copy of your program's environment, made anew after: pip install {package}"
+    folders = [place for place in sys.path if place.endswith("-packages") and os.path.isdir(place)]
+    if not any(os.listdir(place) for place in folders):
+        return ("it has Python's own library alone: the template python has more, and template=\"this-environment\" of the Python "
+                "package what your program has")
+    return f"its operator can add it: glovebox libs request {package}"
 
 
 def hint_of_file(error, in_cell):

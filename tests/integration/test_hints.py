@@ -114,6 +114,12 @@ class TestHints:
         _status, answer = daemon.call("POST", "/v1/runs", {"policy": "data", "code": code})
         assert answer["stderr"].endswith(hint), answer["stderr"]
 
+    def test_template_without_packages(self, daemon):
+        _status, answer = daemon.call("POST", "/v1/runs", {"policy": "minimal", "code": "import numpy"})
+        assert answer["stderr"].splitlines()[-1].startswith(
+            "glovebox: this template has no numpy; it has Python's own library alone: the template python has more, and "
+            'template="this-environment" of the Python package what your program has'), answer["stderr"]
+
     @pytest.mark.parametrize("code", OTHERS)
     def test_no_hint(self, daemon, code):
         _status, answer = daemon.call("POST", "/v1/runs", {"policy": "data", "code": code})

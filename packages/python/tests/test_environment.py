@@ -125,6 +125,12 @@ def test_its_packages_and_its_interpreter_are_inside(world):
     assert {"name": "greeting", "version": "1.0"} in manifest["python"]
 
 
+def test_a_module_that_is_missing_belongs_into_that_environment(world):
+    assert world.python("from glovebox import run\nprint(run('import torch', template='this-environment').error.traceback"
+                        ".splitlines()[-1])") == ("glovebox: this template has no torch; it is a copy of your program's "
+                                                  "environment, made anew after: pip install torch\n")
+
+
 def test_the_policy_is_the_one_for_data(world):
     assert world.python("from glovebox import run\nraw = run('1', template='this-environment').raw\n"
                         "print(raw['policy']['name'], raw['template']['name'])") == "data this-environment\n"
