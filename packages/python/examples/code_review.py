@@ -26,9 +26,12 @@ def packed(folder):
 
 
 def main():
+    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) == 2 else None
+    if folder is None or not folder.is_dir():
+        sys.exit(f"{folder} is no folder" if folder else __doc__)
     with glovebox.tools(template="python", network="none", limits={"wall_ms": 60_000}) as tools:
         tools.sandbox.files.make_dir("/workspace/project")
-        tools.sandbox.files.upload_dir(packed(pathlib.Path(sys.argv[1])), "/workspace/project")
+        tools.sandbox.files.upload_dir(packed(folder), "/workspace/project")
         review, executions = work(tools, ROLE, "Review the project.")
     print(review)
     failed = [execution for execution in executions if execution.error is not None]

@@ -15,6 +15,8 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     path, question = pathlib.Path(sys.argv[1]), sys.argv[2]
+    if not path.is_file():
+        sys.exit(f"{path} is no file")
     with glovebox.tools(template="python") as tools:
         tools.sandbox.files.write(path.name, path.read_bytes())
         answer, executions = work(tools, ROLE, f"The table is in {path.name}. {question}")

@@ -10,6 +10,8 @@ result in a second way. A step that meets its limit of time needs a better metho
 
 
 def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     with glovebox.tools(names=["execute_python"], template="python", network="none", limits={"wall_ms": 10_000}) as tools:
         answer, executions = work(tools, ROLE, sys.argv[1])
     print(answer)

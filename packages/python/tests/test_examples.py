@@ -73,3 +73,12 @@ def test_code_review(run, tmp_path):
              said("mean.py", without=".env", then="mean.py, line 2: the divisor is one too small; it fails.")]
     out, err = run("code_review", steps, str(project))
     assert "mean" in out and "programs were run" in err
+
+
+@pytest.mark.parametrize("name, arguments, says", [
+    ("data_analysis", [], "data_analysis.py FILE.csv QUESTION"), ("data_analysis", ["none.csv", "?"], "none.csv is no file\n"),
+    ("mathematics", [], "mathematics.py QUESTION"),
+    ("code_review", [], "code_review.py FOLDER"), ("code_review", ["none"], "none is no folder\n")])
+def test_wrong_arguments(tmp_path, name, arguments, says):
+    done = subprocess.run([sys.executable, FOLDER / f"{name}.py", *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "") and says in done.stderr and "Traceback" not in done.stderr
