@@ -208,13 +208,10 @@ int http_serve(struct http *http, int socket, error *err);
 /* A header or a query value of the request; NULL if there is none. */
 const char *exchange_header(const struct exchange *exchange, const char *name);
 const char *exchange_query(const struct exchange *exchange, const char *name);
-void exchange_each_header(const struct exchange *exchange,
-                          void (*each)(void *context, const char *name, const char *value),
-                          void *context);
+typedef void visit_value(void *context, const char *name, const char *value);
+void exchange_each_header(const struct exchange *exchange, visit_value *each, void *context);
 /* Likewise for the query, undone of its percent signs; `value` may be NULL. */
-void exchange_each_query(const struct exchange *exchange,
-                         void (*each)(void *context, const char *name, const char *value),
-                         void *context);
+void exchange_each_query(const struct exchange *exchange, visit_value *each, void *context);
 
 /* A number in the query, with the bounds of the route's table; `otherwise` if it is not there. */
 uint64_t exchange_query_count(const struct exchange *exchange, const char *name,

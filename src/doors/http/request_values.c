@@ -4,8 +4,6 @@
 #include "doors/http/http_internal.h"
 #include "doors/http/request_guard.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +19,12 @@ const char *exchange_query(const struct exchange *exchange, const char *name)
 }
 
 struct visit {
-    void (*each)(void *context, const char *name, const char *value);
+    visit_value *each;
     void *context;
 };
 
-static enum MHD_Result visit_value(void *context, enum MHD_ValueKind kind, const char *name,
-                                   const char *value)
+static enum MHD_Result visit_one(void *context, enum MHD_ValueKind kind, const char *name,
+                                 const char *value)
 {
     (void) kind;
     const struct visit *visit = context;
@@ -34,20 +32,16 @@ static enum MHD_Result visit_value(void *context, enum MHD_ValueKind kind, const
     return MHD_YES;
 }
 
-void exchange_each_header(const struct exchange *exchange,
-                          void (*each)(void *context, const char *name, const char *value),
-                          void *context)
+void exchange_each_header(const struct exchange *exchange, visit_value *each, void *context)
 {
     struct visit visit = { each, context };
-    (void) MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, visit_value, &visit);
+    (void) MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, visit_one, &visit);
 }
 
-void exchange_each_query(const struct exchange *exchange,
-                         void (*each)(void *context, const char *name, const char *value),
-                         void *context)
+void exchange_each_query(const struct exchange *exchange, visit_value *each, void *context)
 {
     struct visit visit = { each, context };
-    (void) MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, visit_value,
+    (void) MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, visit_one,
                                      &visit);
 }
 
