@@ -41,7 +41,7 @@ QUIET_MS = 20  # a quiet 99th percentile beyond that is of a machine with other 
 # What is known to exceed MOST, how many times quiet it may be, and why. On a virtual machine with two processors and control
 # groups v1, of windows of 4 to 8 s; a bound is two to four times what one run had, since so short a window has few runs.
 KNOWN = {
-    "threads": (40, "the kernel favours tasks that are new (decision 151)"),
+    "threads": (40, "the kernel sets back the virtual runtime of a running group whose weight changes (decision 172)"),
 }
 
 
