@@ -1,4 +1,4 @@
-/* client.c - connecting to gloveboxd, or starting one of our own. */
+/* client.c - connects to gloveboxd, or starts a private one. */
 #include "client/client.h"
 
 #include "base/cleanup.h"
@@ -23,7 +23,7 @@ _Static_assert((int) GLB_E_SYSTEM == (int) ERR_SYSTEM &&
                    (int) GLB_E_CANCELLED == (int) ERR_INTERNAL + 1,
                "public numbers are those of base/error.h");
 
-enum { END_MS = 15000 }; /* how long a private daemon may take to leave */
+enum { END_MS = 15000 }; /* how long a private daemon may take to end */
 
 static _Thread_local char last_error[sizeof((error *) NULL)->text];
 
@@ -100,7 +100,7 @@ static int connect_private(struct glb_client *client, const glb_connect_options 
     return result;
 }
 
-/* A daemon that is there is used; none is no failure where a private one may be started. */
+/* Uses a running daemon, or else starts a private one, if that is allowed. */
 static int connect_any(struct glb_client *client, const glb_connect_options *options, error *err)
 {
     int fd = -1;
@@ -172,7 +172,7 @@ void glb_close(glb_client *client)
     free(client);
 }
 
-/* Only what a signal handler may do. */
+/* Async-signal-safe. */
 void glb_cancel(glb_client *client)
 {
     int before = errno;
@@ -224,7 +224,7 @@ int client_lost(struct glb_client *client, error *err)
         return fail(err, ERR_UNAVAILABLE,
                     "gloveboxd at %s ended the connection without an answer; see its log",
                     client->socket);
-    /* Both logs are whole only when both have ended. */
+    /* The logs are complete only when both programs have ended. */
     http_done(&client->main);
     http_done(&client->spare);
     int log = client->launch.log < 0 ? -1 : fcntl(client->launch.log, F_DUPFD_CLOEXEC, 3);

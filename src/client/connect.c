@@ -1,4 +1,6 @@
-/* connect.c - connects. By TCP only to this machine: plain HTTP carries the key in plain. */
+/* connect.c - connects to a daemon; by TCP only on this machine, since HTTP does not encrypt the
+ * key.
+ */
 #include "client/connect.h"
 
 #include "supervisor/install_paths.h"
@@ -14,7 +16,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-/* The loopback addresses by their usual names; nothing is looked up. */
+/* Reads the usual names of loopback addresses; uses no resolver. */
 static int read_address(const char *place, struct sockaddr_in6 *ret_address, socklen_t *ret_size,
                         error *err)
 {

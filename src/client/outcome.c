@@ -1,4 +1,6 @@
-/* outcome.c - reading a result. Every text lives in the parsed JSON, as long as the outcome. */
+/* outcome.c - reads a result. Texts belong to the parsed JSON, and are valid as long as the
+ * outcome.
+ */
 #include "client/client.h"
 
 #include "base/cleanup.h"
@@ -90,7 +92,7 @@ int32_t glb_outcome_status(const glb_outcome *outcome)
     for_each(status, statuses)
         if (strcmp(*status, name) == 0)
             return (int32_t) (status - statuses);
-    return GLB_STATUS_LOST; /* of a daemon that knows more words than we do */
+    return GLB_STATUS_LOST; /* a status of a newer daemon */
 }
 
 int32_t glb_outcome_exit_code(const glb_outcome *outcome)
@@ -105,14 +107,14 @@ int32_t glb_outcome_signal(const glb_outcome *outcome)
     return value && json_object_is_type(value, json_type_int) ? json_object_get_int(value) : 0;
 }
 
-/* Something was expected of its output, and no check has confirmed it. */
+/* There was an expectation of its output, and no check has confirmed it. */
 static bool output_check_is_closed(const glb_outcome *outcome)
 {
     json_object *output_check = json_member(outcome->root, "gate");
     return output_check && strcmp(text_of(output_check, "verdict"), "passed") != 0;
 }
 
-/* Nor is it told how the program ended. */
+/* The program's end is withheld as well. */
 static bool is_withheld(const glb_outcome *outcome)
 {
     return *text_of(json_member(outcome->root, "gate"), "withheld");
@@ -240,7 +242,7 @@ int32_t glb_outcome_artifact(const glb_outcome *outcome, size_t index, glb_artif
     return GLB_OK;
 }
 
-/* The address comes from the daemon, and goes back to it: nothing but an address of that area. */
+/* Checks a URL path that the daemon gave, and that is sent back to it: must begin with `start`. */
 static bool is_address(const char *url, const char *start)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789:_-";

@@ -162,7 +162,7 @@ int check_limits(const glb_limit *limits, size_t count, error *err)
     return 0;
 }
 
-/* It stands in the request as it is, so it must be one whole value. */
+/* The text is copied into the request, so it must be one complete JSON value. */
 int check_expectation(const char *text, error *err)
 {
     if (!text)

@@ -1,4 +1,4 @@
-/* request_body.h - bodies of requests: JSON written member by member into a sink. */
+/* request_body.h - writes bodies of requests: JSON, member by member, into a sink. */
 #pragma once
 
 #include "base/sink.h"
@@ -21,12 +21,12 @@ void body_number(struct body *body, const char *name, uint64_t number);         
 
 void body_seconds(struct body *body, const char *name, uint64_t ms); /* 0: left out */
 
-/* Names have been checked. */
+/* The names of limits have been checked before. */
 void body_limits(struct body *body, const glb_limit *limits, size_t count);
 
 void body_expectation(struct body *body, const char *json); /* NULL: left out */
 
-/* What can be wrong with texts before the daemon is asked. NULL is fine. */
+/* Checks of texts before the request is sent. NULL is allowed. */
 int check_text(const char *what, const char *text, size_t size, error *err);
 int check_texts(const char *what, const char *const *list, error *err);
 int check_pairs(const char *what, const char *const *list, error *err);

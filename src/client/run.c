@@ -12,9 +12,9 @@
 #include <sys/socket.h>
 
 enum {
-    WAIT_MS = 25 * 3600 * 1000, /* longer than any wall limit: the daemon holds that one */
-    CANCEL_MS = 5000,           /* from the wish to cancel to the end of the run */
-    BACK_MS = 10000,            /* how long a service that went away is waited for */
+    WAIT_MS = 25 * 3600 * 1000, /* longer than any wall limit, which the daemon enforces */
+    CANCEL_MS = 5000,           /* from glb_cancel() to the end of the run */
+    BACK_MS = 10000,            /* how long to wait for a service that has ended */
     BACK_LOOK_MS = 100,
     ANSWER_MAX = 64 << 20,
 };
@@ -71,7 +71,7 @@ static void write_request(struct sink *sink, const void *what)
     sink_text(sink, "}");
 }
 
-/* ---- what can be wrong with it before the daemon is asked ---- */
+/* ---- checks before the request is sent ---- */
 
 static int check_options(glb_run_options *options, error *err)
 {
@@ -173,7 +173,7 @@ static int event_has_come(void *context, const char *name, const char *data, err
         json_object_put(event);
     }
     if (strcmp(name, "error") == 0) {
-        /* Two things have this name: the program's own exception, and a failure of the run. */
+        /* "error" is the program's own exception, or a failure of the run. */
         json_object *event = json_tokener_parse(data);
         json_object *inner = NULL;
         if (event && json_object_object_get_ex(event, "error", &inner)) {
@@ -220,7 +220,7 @@ static int cancel_run(struct glb_client *client, const struct follower *follower
     return 0;
 }
 
-/* One try to hear from the service how the run ended. Returns HTTP_CLOSED if it is not back yet. */
+/* Asks the service once how the run ended. Returns HTTP_CLOSED if it does not run yet. */
 static int ask_again(struct glb_client *client, struct follower *follower, error *err)
 {
     struct http *http = NULL;
@@ -248,7 +248,7 @@ static int ask_again(struct glb_client *client, struct follower *follower, error
 }
 
 /* The connection ended before the run did. A service that is started again knows from its log of
- * receipts that the run was lost; a client that does not come back cannot say so. */
+ * receipts that the run was lost, so the client asks it. */
 static int ask_how_it_ended(struct glb_client *client, struct follower *follower, error *err)
 {
     if (client->private)
@@ -276,7 +276,7 @@ static int ask_how_it_ended(struct glb_client *client, struct follower *follower
                 client->socket, follower->id);
 }
 
-/* Reads events until `end`; turns the first wish to cancel into a request and waits on. */
+/* Reads events until `end`. At the first glb_cancel() sends a request to cancel, and waits on. */
 static int follow(struct glb_client *client, struct http *http, struct follower *follower,
                   error *err)
 {
@@ -294,7 +294,7 @@ static int follow(struct glb_client *client, struct http *http, struct follower 
         bool wish = result == HTTP_INTERRUPTED || (follower->wants_end && !follower->end);
         if (result < 0 || result == HTTP_CLOSED || !wish || (cancelled && result == 0))
             continue;
-        if (cancelled || atomic_load(&client->cancels) > 1) { /* the second wish: do not wait */
+        if (cancelled || atomic_load(&client->cancels) > 1) { /* the second one: do not wait */
             result = fail(err, (enum error_code) GLB_E_CANCELLED, "cancelled");
             continue;
         }
@@ -342,7 +342,7 @@ static int receive_outcome(struct glb_client *client, struct http *http, struct 
     return 0;
 }
 
-/* A wish to cancel is for one run: what came too late is not for the next one. */
+/* glb_cancel() is for one run: one that came too late must not cancel the next. */
 void client_forget_cancels(struct glb_client *client)
 {
     uint64_t count;
@@ -361,14 +361,14 @@ int client_run(struct glb_client *client, const struct http_request *request,
     http->until = deadline_in(WAIT_MS);
     int sent = http_send(http, request, &unsent);
     int result = receive_outcome(client, http, &follower, err);
-    /* A request that was refused while it was being sent has its answer all the same. */
+    /* If the request was refused while it was being sent, there is still an answer. */
     if (sent < 0 && result < 0 && err->code == ERR_PROTOCOL)
         *err = unsent;
     if (result == 0) {
         result = outcome_parse(follower.end, ret_outcome, err);
         follower.end = NULL;
     }
-    /* A private spawner that could not build the sandbox has said why, and nothing has run. */
+    /* If a private spawner could not build the sandbox, its log says why, and nothing has run. */
     if (result == 0 && client->private && glb_outcome_status(*ret_outcome) == GLB_STATUS_LOST &&
         launch_has_complained(&client->launch, err)) {
         glb_outcome_free(*ret_outcome);
@@ -377,7 +377,7 @@ int client_run(struct glb_client *client, const struct http_request *request,
     }
     free(follower.end);
     if (result < 0 && !(http->keep && http->body_ended))
-        http_done(http); /* it is not known where the next answer begins */
+        http_done(http); /* the beginning of the next answer is unknown */
     client_forget_cancels(client);
     return result;
 }

@@ -1,5 +1,5 @@
-/* session.c - sessions: made, listed and ended; cells that run in them; files in and out. Each call
- * is one request of the REST interface, whose JSON it gives. */
+/* session.c - makes, lists and ends sessions, runs cells in them, and copies files in and out. Each
+ * call is a request of the REST interface, whose JSON it gives. */
 #include "client/session.h"
 #include "client/client.h"
 #include "client/request_body.h"
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 enum {
-    ANSWER_MS = 90000, /* a new session waits 60 s for a slot, and is told so then */
+    ANSWER_MS = 90000, /* a new session waits 60 s for a slot before it fails */
     ANSWER_MAX = 64 << 20
 };
 
@@ -44,7 +44,7 @@ int client_ask(struct glb_client *client, const struct http_request *request, ch
     else if (result == 0 && (http->status < 200 || http->status > 299))
         return answer_failed(http->status, text, err);
     if (sent < 0 || result != 0) {
-        http_done(http); /* it is not known where the next answer begins */
+        http_done(http); /* the beginning of the next answer is unknown */
         return -1;
     }
     if (ret_text)
@@ -224,7 +224,7 @@ int32_t glb_session_run(glb_client *client, const char *session, const glb_cell_
     return GLB_OK;
 }
 
-/* ---- processes: what works with one is in session_exec.c ---- */
+/* ---- processes: see also session_exec.c ---- */
 
 int32_t glb_session_processes(glb_client *client, const char *session, int32_t has_ended,
                               char **ret_json)

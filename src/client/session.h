@@ -1,4 +1,4 @@
-/* session.h - addresses of what belongs to a session. */
+/* session.h - URL paths of sessions, and requests for them. */
 #pragma once
 
 #include "base/error.h"
@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-/* "/v1/sessions/ID" and the rest. Fails ERR_BAD_REQUEST if the id is none. */
+/* Writes "/v1/sessions/ID" and `rest`. Fails ERR_BAD_REQUEST for an invalid id. */
 int session_path(char *path, size_t size, const char *session, const char *rest, error *err);
 
 /* A request with a body, whose answer is JSON. */
@@ -19,6 +19,6 @@ json_post(const char *path, void (*write)(struct sink *sink, const void *what), 
     return (struct http_request){ "POST", path, "application/json", NULL, write, what, false, -1 };
 }
 
-/* A request about it without a body. */
+/* Sends a request for a session, without a body. */
 int32_t session_ask(struct glb_client *client, const char *method, const char *session,
                     const char *rest, char **ret_json);

@@ -1,4 +1,4 @@
-/* session_branch.c - sessions that begin from others, and moments of a session to come back to. */
+/* session_branch.c - branches and checkpoints of sessions. */
 #include "client/client.h"
 #include "client/request_body.h"
 #include "client/session.h"

@@ -1,5 +1,5 @@
-/* session_exec.c - a program in a session, with what is typed into it: its events come over one
- * connection, and input, sizes and signals go over the other. */
+/* session_exec.c - runs a program in a session, with its input: events come over one connection;
+ * input, sizes and signals are sent over the other. */
 #include "client/client.h"
 #include "client/request_body.h"
 #include "client/session.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FOREVER_MS = 400 * 24 * 3600, /* times 1000: the daemon ends it before */ ORDER_MS = 30000 };
+enum { FOREVER_MS = 400 * 24 * 3600, /* times 1000: longer than any session */ ORDER_MS = 30000 };
 
 struct execution {
     struct glb_client *client;
@@ -19,9 +19,9 @@ struct execution {
     glb_process_options options;
     struct http_watch watch;
     char process[64];
-    char *last;     /* JSON of the process, as it began or ended */
-    bool has_ended; /* `last` is the end */
-    bool is_left;   /* a callback wants no more of it */
+    char *last;     /* JSON of the process, at its beginning or end */
+    bool has_ended; /* `last` is that of the end */
+    bool is_left;   /* a callback has left it */
     bool is_cancelled;
     uint16_t rows, columns;
 };
@@ -57,7 +57,7 @@ static void write_order(struct sink *sink, const void *what)
     sink_text(sink, "}");
 }
 
-/* A program that has ended meanwhile takes no orders; that is no failure, its end is on its way. */
+/* Sends an order. If the program has ended meanwhile this is no failure: the event will come. */
 static int send_order(struct execution *execution, const char *name, const void *data, size_t size,
                       error *err)
 {
@@ -93,7 +93,7 @@ static int input_is_ready(void *context, error *err)
     ssize_t got = read(options->input_fd, block, sizeof block);
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return 0;
-    if (got <= 0) { /* its end; a terminal that hung up says EIO */
+    if (got <= 0) { /* the end; EIO: a terminal was closed */
         execution->watch.fd = -1;
         if (options->has_terminal)
             return send_order(execution, "stdin", "\x04", 1, err);
@@ -166,7 +166,7 @@ static int event_has_come(void *context, const char *name, const char *data, err
     return fail(err, (enum error_code) GLB_E_CANCELLED, "left");
 }
 
-/* The first wish to cancel interrupts the program, the second ends the call. */
+/* The first glb_cancel() interrupts the program, the second ends the call. */
 static int follow(struct execution *execution, struct http *http, error *err)
 {
     struct event_reader reader = { .came = event_has_come, .context = execution };
@@ -294,7 +294,7 @@ int32_t glb_session_exec(glb_client *client, const char *session,
     (void) snprintf(rest, sizeof rest, ours->process ? "/processes/%.60s/events" : "/processes%s",
                     ours->process ? ours->process : "");
     if (ours->process) {
-        execution.rows = execution.columns = 0; /* ours are sent as soon as it has an id */
+        execution.rows = execution.columns = 0; /* sent as soon as the program has an id */
         request.method = "GET";
         request.write_body = NULL;
     }

@@ -1,5 +1,5 @@
-/* client_claim.h - what a client says of itself and of its call. It was not checked that it is
- * true; each text is one line of UTF-8, and "" where nothing fit was said. */
+/* client_claim.h - what a client says about itself and its call. It may be wrong; each text is one
+ * line of UTF-8, and "" if the client said nothing valid. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,6 +14,6 @@ struct client_claim {
     char traceparent[56], tracestate[257]; /* W3C Trace Context */
 };
 
-/* Of the form of version 00, and not all zero. NULL is none. */
+/* Is it a traceparent of version 00, with ids that are not zero? False for NULL. */
 bool traceparent_is_valid(const char *text);
-bool traceparent_is_sampled(const char *text); /* a valid one: is the caller's span recorded? */
+bool traceparent_is_sampled(const char *text); /* of a valid one: is the caller's span recorded? */

@@ -1,4 +1,4 @@
-/* errors.h - what a failure means outside: in JSON, in HTTP, as an exit status. */
+/* errors.h - how a failure is reported: its code in JSON, HTTP status and exit status. */
 #pragma once
 
 #include "base/error.h"
@@ -14,9 +14,9 @@ struct error_row {
     const char *text;
 };
 
-/* The row of an enum error_code. A code that does not exist, ERR_NONE too, is a mistake of
- * glovebox: it gets the row of ERR_INTERNAL. */
+/* The row of an enum error_code. A code that does not exist, or ERR_NONE, is a bug of glovebox: it
+ * gets the row of ERR_INTERNAL. */
 const struct error_row *error_row_of(int code);
 
-/* Whose doing it is: "caller", "policy" or "glovebox". */
+/* What caused it: "caller", "policy" or "glovebox". */
 const char *error_fault(int code);

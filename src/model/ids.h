@@ -1,5 +1,5 @@
-/* ids.h - host user and group ids that glovebox uses. They lie far above people and services, and
- * `glovebox doctor` warns when /etc/subuid hands the same range to another user. */
+/* ids.h - host user and group ids that glovebox uses. They are far above those of users and
+ * services; `glovebox doctor` warns if /etc/subuid grants the same range to a user. */
 #pragma once
 
 enum {

@@ -1,9 +1,9 @@
-/* languages.h - the names that people give a language, and the one that stands for all of them. */
+/* languages.h - the names of a language, and the one that templates use. */
 #pragma once
 
 #include <stdbool.h>
 
-/* "node" for js and javascript; a name that is not known is its own. */
+/* "node" for js and javascript; an unknown name is returned unchanged. */
 const char *language_name(const char *name);
 
 /* Do two names mean the same? */

@@ -1,4 +1,4 @@
-/* limits.c - limits.def as a table; values are read and written for people here alone. */
+/* limits.c - limits.def as a table; the only code that reads and writes values for people. */
 #include "model/limits.h"
 
 #include "base/table.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The unit is part of a JSON name where a bare number would leave it open. */
+/* A JSON name has its unit, if that is not clear from the name. */
 #define JSON_NAME_COUNT(name) #name
 #define JSON_NAME_BYTES(name) #name "_bytes"
 #define JSON_NAME_MSEC(name)  #name "_ms"
@@ -22,13 +22,13 @@ const struct limit_row limit_rows[LIMITS] = {
 #include "model/limits.def"
 };
 
-/* Suffixes, largest first: a value is printed with the first that divides it. Fractions exist only
- * in processors, whose value is in thousandths. Sizes are taken in any case, and MB is 1024 KiB, as
- * Docker and the kernel's parameters have it. */
+/* Suffixes, largest first: a value is printed with the first that divides it. Only processors, in
+ * thousandths, have fractions. Suffixes of sizes may be in upper or lower case, and MB is 1024 KiB,
+ * as in Docker and in kernel parameters. */
 static const struct suffix {
     enum unit unit;
-    const char *text;  /* as it is read, no blank before it */
-    const char *print; /* as it is written; NULL: only read */
+    const char *text;  /* as it is read, without a blank before it */
+    const char *print; /* as it is written; NULL: only for reading */
     uint64_t factor;
 } suffixes[] = {
     /* clang-format off */
@@ -51,7 +51,7 @@ static const struct suffix {
     /* clang-format on */
 };
 
-/* What is said when a run ran into a limit: words, the granted value, words. */
+/* The message for a run that reached a limit: text, the granted value, text. */
 static const struct {
     const char *before;
     const char *after;
@@ -141,7 +141,7 @@ int limit_set(struct limits *limits, enum limit_id id, uint64_t value, error *er
     return 0;
 }
 
-/* Adds a digit; returns false where the number would leave 64 bits. */
+/* Adds a digit; returns false if the number exceeds 64 bits. */
 static bool add_digit(uint64_t *value, char digit)
 {
     return !__builtin_mul_overflow(*value, 10, value) &&
@@ -153,8 +153,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Reads digits, for processors with up to three decimals, and gives thousandths of them then.
- * Returns where the suffix begins, NULL if there is no number or it is too large. */
+/* Reads digits; for processors with up to three decimals, as thousandths. Returns the beginning of
+ * the suffix, NULL if there is no number or it is too large. */
 static const char *read_number(const char *text, bool decimals, uint64_t *ret_value)
 {
     uint64_t value = 0;
@@ -181,7 +181,7 @@ static const char *read_number(const char *text, bool decimals, uint64_t *ret_va
     return text;
 }
 
-/* How a value is written, by unit. */
+/* Examples of values, by unit. */
 static const char *const spellings[] = {
     [UNIT_COUNT] = "a whole number such as 64",
     [UNIT_BYTES] = "bytes, or a whole number with K, M or G (MB is MiB, 1024 KiB), such as 256MiB",
@@ -244,8 +244,7 @@ void limit_sentence(enum limit_id id, uint64_t granted, uint64_t used, uint64_t 
         (void) snprintf(spent, sizeof spent, " (used: %s)", more);
     }
     if (limit_exceeds(id, maximum, granted)) {
-        /* What can be pasted into a request: a bare number in the row's unit, processors as
-         * decimals. */
+        /* A value for a request: a number in the row's unit, for processors a decimal. */
         if (row->unit == UNIT_MILLI)
             limit_print(id, maximum, more, sizeof more);
         else

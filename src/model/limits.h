@@ -43,16 +43,15 @@ void limit_put(struct limits *limits, enum limit_id id, uint64_t value); /* unch
 /* Every limit at its default. */
 void limits_init(struct limits *limits);
 
-/* Finds a row by policy key, flag name (dashes) or JSON name. Returns LIMITS if there is none. */
+/* Finds a limit by policy key, flag name (dashes) or JSON name. Returns LIMITS if there is none. */
 enum limit_id limit_find(const char *name);
 
 /* Sets one limit after checking the row's bounds.
  * Fails  ERR_LIMIT  naming the limit, what was asked and the bounds. */
 int limit_set(struct limits *limits, enum limit_id id, uint64_t value, error *err);
 
-/* Reads a value for people in the row's unit: "256MiB", "30s", "500ms", "0.5", "64". A bare number
- * is bytes, processors or a count; a time needs its unit. Fails ERR_LIMIT; a value is never
- * guessed. */
+/* Reads a value that a person wrote: "256MiB", "30s", "500ms", "0.5", "64". A number without a unit
+ * is bytes, processors or a count; a time needs a unit. Fails ERR_LIMIT if it is not clear. */
 int limit_parse(enum limit_id id, const char *text, uint64_t *ret_value, error *err);
 
 /* Writes a value for people: "256 MiB", "30 s", "0.5". */
@@ -61,10 +60,10 @@ void limit_print(enum limit_id id, uint64_t value, char *text, size_t size);
 /* True if zero means "not limited" for this limit (cpus and the two disk rates). */
 bool limit_may_be_off(enum limit_id id);
 
-/* True if `value` gives more than `most` does; zero is the most where it means "not limited". */
+/* True if `value` is more than `bound`; zero is the largest value where it means "not limited". */
 bool limit_exceeds(enum limit_id id, uint64_t value, uint64_t bound);
 
-/* Writes the message for a run that reached a limit: what happened, what is kept, what to ask for.
- * `maximum` is the policy's; `used` what was used, in the row's unit, 0 if it is not known. */
+/* Writes the message for a run that reached a limit: what happened, what is kept, what to do.
+ * `maximum` is that of the policy; `used` is in the row's unit, 0 if it is not known. */
 void limit_sentence(enum limit_id id, uint64_t granted, uint64_t used, uint64_t maximum, char *text,
                     size_t size);

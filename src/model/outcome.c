@@ -1,11 +1,11 @@
-/* outcome.c - the order in which evidence counts. */
+/* outcome.c - derives how a run ended from evidence; the order is the priority. */
 #include "model/outcome.h"
 
 #include "base/table.h"
 
-/* Limits that can end a run, the most telling first: a flood of output also takes time, time also
- * takes processor time, and so on down. A limit whose hits cannot make a program fail (its output
- * was cut, its artifacts were not all taken) counts only if gloveboxd stopped the program for it.
+/* Limits that can end a run, the most likely cause first: a flood of output also takes time, time
+ * also takes processor time, and so on. A limit that cannot make a program fail (its output was
+ * cut, its artifacts were not all collected) counts only if gloveboxd stopped the program for it.
  */
 enum weight { ONLY_IF_STOPPED, HIT_IS_ENOUGH };
 
@@ -46,7 +46,7 @@ void evidence_init(struct evidence *evidence)
     *evidence = (struct evidence){ .stopped_for = LIMITS };
 }
 
-/* The limit that explains a bad end; LIMITS if none does. */
+/* The limit that explains a failure; LIMITS if none does. */
 static enum limit_id find_cause(const struct evidence *evidence)
 {
     for_each(row, order) {
@@ -58,7 +58,7 @@ static enum limit_id find_cause(const struct evidence *evidence)
     return evidence->stopped_for;
 }
 
-/* It came to its end in the moment in which its time was up. */
+/* Did it end by itself just when its time was up? */
 static bool was_done(const struct evidence *evidence)
 {
     bool is_time = evidence->stopped_for == LIMIT_wall || evidence->stopped_for == LIMIT_cpu;
@@ -73,7 +73,7 @@ struct verdict outcome_judge(const struct evidence *evidence)
     if (evidence->pending)
         return (struct verdict){ RUN_PENDING_APPROVAL, FAULT_NONE, LIMITS };
 
-    /* Lost and cancelled hide what the program's end would have been, unless a limit came first. */
+    /* Lost and cancelled take precedence over the program's own end, unless a limit came first. */
     if (evidence->stopped_for >= LIMITS) {
         if (evidence->cancelled)
             return (struct verdict){ RUN_CANCELLED, FAULT_CALLER, LIMITS };

@@ -1,5 +1,5 @@
-/* run_states.h - the states of a run as plain data: their names, how long each may last, and which
- * may follow which (run_states.def). */
+/* run_states.h - the states of a run, from run_states.def: names, longest durations, and allowed
+ * transitions. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,7 +32,7 @@ static inline bool run_state_may_follow(enum run_states_column column, enum run_
     return run_state_rows[from].next[column] >> to & 1;
 }
 
-/* 0: no bound. */
+/* The longest duration; 0: not limited. */
 static inline int64_t run_state_max_ms(enum run_states_column column, enum run_state state)
 {
     return run_state_rows[state].max_ms[column];

@@ -1,10 +1,10 @@
-/* walls.h - the walls of a sandbox by name. A set of walls is a number with one bit for each; the
- * bits are those of enum wall (contract/spawn.h), which comes from the same table. */
+/* walls.h - the names of the walls. A set of walls is a number with a bit for each; the bits are
+ * those of enum wall (contract/spawn.h), which comes from the same table. */
 #pragma once
 
 #include <stdint.h>
 
-/* "netns" for the wall with that bit's position; NULL if there is none. */
+/* The name of the wall with this bit position, such as "netns"; NULL if there is none. */
 const char *wall_name(unsigned wall);
 
 static inline uint64_t wall_bit(unsigned wall)
