@@ -1,4 +1,4 @@
-/* commands.h - the verbs of `glovebox` and what they share: exit statuses, the one error line. */
+/* commands.h - the verbs of `glovebox` and what they share: exit statuses, and error messages. */
 #pragma once
 
 #include "base/error.h"
@@ -6,18 +6,18 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Exit statuses that glovebox gives of its own; every other one is the program's. */
+/* Exit statuses of glovebox itself; all others are those of the program. */
 enum exit_status {
-    EXIT_NOT_EXPECTED = 65,   /* the program ended with 0, its output is not what was expected */
+    EXIT_NOT_EXPECTED = 65,   /* the program ended with 0, its output does not meet --expect */
     EXIT_TIMEOUT = 124,       /* a time limit, or another limit that made glovebox end the run */
-    EXIT_OWN_FAILURE = 125,   /* glovebox could not do what was asked: bad usage included */
+    EXIT_OWN_FAILURE = 125,   /* glovebox failed; also wrong usage */
     EXIT_DENIED = 126,        /* the policy forbids it */
     EXIT_CANCELLED = 130,     /* Ctrl-C */
     EXIT_OUT_OF_MEMORY = 137, /* the memory limit */
 };
 
-/* A handler gets argv[0] = verb and returns the exit status of the program. Weak, so that a build
- * without one of the files still links; main.c looks before it calls. */
+/* A handler gets argv[0] = verb and returns the exit status. Weak, so that a build without one of
+ * the files still links; main.c checks for NULL. */
 #define COMMAND(name, handler, ...) int handler(int argc, char **argv) __attribute__((weak));
 #include "cli/commands.def"
 
@@ -28,37 +28,37 @@ struct command {
     const char *text;
 };
 
-/* Walks over all verbs of this build; NULL after the last. */
+/* The verbs of this build, by index; NULL after the last. */
 const struct command *command_at(unsigned index);
 
 const struct command *command_named(const char *name); /* NULL: there is none */
 
-/* The verb of a noun that a word means: "list" for "ls"; the word itself if it means no other. */
+/* The verb of a noun for a word: "list" for "ls"; the word itself if it has no other name. */
 const char *verb_meant(const char *noun, const char *word);
-/* Fails  ERR_BAD_REQUEST  a noun has no verb `word` (NULL: none was given): the nearest, or all of
- * them */
+/* Fails  ERR_BAD_REQUEST  the noun has no verb `word` (NULL: none was given); names the nearest
+ * verb, or all */
 int no_such_verb(const char *noun, const char *word, error *err);
-int complain_of_verb(const char *noun, const char *word); /* the same, printed */
-/* `session --all` becomes `session list --all`. There is room for a word before the noun. */
+int complain_of_verb(const char *noun, const char *word); /* prints that */
+/* `session --all` becomes `session list --all`. Overwrites the word before the noun. */
 void add_first_verb(int *count, char ***words);
-/* " ls rm": the other names that a noun's verbs have, to stdout. */
+/* Prints other names of a noun's verbs, " ls rm". */
 void aliases_print(const struct command *command);
 
-/* Adds text from a sandbox or another user to a line of `room` bytes: control bytes are shown as
- * \x0a, marks that reorder text or show nothing as <U+202E>. Gives  how long it is. */
+/* Adds text from a sandbox or another user to a line of `room` bytes: control bytes become \x0a,
+ * characters that reorder text or are invisible <U+202E>. Returns the length of the line. */
 size_t line_add_harmless(char *out, size_t used, size_t room, const char *text);
 void print_harmless(FILE *out, const char *text); /* the same, to a stream */
 
-/* Prints `glovebox: cause; fix` as one line on stderr, control bytes made visible.
- * Gives  EXIT_OWN_FAILURE, so that a handler ends in `return complain(...)`. */
+/* Prints `glovebox: cause; fix` as one line on stderr, with control bytes made visible.
+ * Returns  EXIT_OWN_FAILURE, so that a handler can end with `return complain(...)`. */
 int complain(const char *format, ...) PRINTF(1, 2);
 
-/* The same for a failure that has been carried here. Gives the exit status for its code. */
+/* The same for a failure. Returns the exit status for its code. */
 int complain_of(const error *err);
 
-/* The same where a policy was to be loaded: if there is none, says where it was looked for. `state`
- * is that of --state, or NULL. */
+/* The same for a failure to load a policy: if there is none, prints the folders that were searched.
+ * `state` is that of --state, or NULL. */
 int complain_of_policy(const error *err, const char *state);
 
-/* The word among `words` (NULL-ended) that is nearest to a mistyped one, NULL if none is near. */
+/* The word of `words` (NULL-ended) that is most similar to a mistyped one, NULL if none is. */
 const char *nearest_word(const char *wrong, const char *const *words);

@@ -1,6 +1,6 @@
 /* completion.c - `glovebox completion bash|zsh|fish`: scripts printed from the same tables that
- * parse. What a verb's arguments column has in small letters is offered as it stands there:
- * "build|list|show [NAME]", "[OPTIONS|install]". */
+ * parse. Words in small letters in a verb's arguments column are offered: "build|list|show [NAME]",
+ * "[OPTIONS|install]". */
 #include "cli/commands.h"
 
 #include "base/table.h"
@@ -10,12 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a shell runs to know the names or ids that there are: a listing, of each line the word that
- * begins it or follows what stands before two blanks. No quotes but these, so that every shell
- * takes them. */
+/* A command that lists names or ids for completion: the first word of each line of a listing, or
+ * the one after two blanks. With no other quotes, so that it works in every shell. */
 #define NAMES(listing, word) \
     "glovebox " listing " 2>/dev/null | sed -n \"s/^\\(" word "\\) .*/\\1/p\" | sed \"s/.* //\""
-#define OFFER_PATHS(kind) /* a line each: they may have blanks */ \
+#define OFFER_PATHS(kind) /* one in a line, since they may have blanks */ \
     "compopt -o filenames; local IFS=$'\\n'; COMPREPLY=($(compgen " kind " -- \"$cur\"))"
 #define OFFER_WORDS(words)                                                                        \
     {                                                                                             \
@@ -28,10 +27,10 @@
             "{compadd -- ${(f)\"$(" names ")\"}}", " -f -a '(" names ")'", names \
     }
 
-/* What a shell does to offer values, a row for each kind and shell. */
+/* How a shell offers values: a row for each kind, a column for each shell. */
 static const struct {
     const char *bash, *zsh, *fish;
-    const char *names; /* the command alone; NULL: there is none */
+    const char *names; /* the command itself; NULL: none */
 } offers[] = {
     [VALUES_NONE] = { ":", " ", " -f" },
     [VALUES_FILE] = { OFFER_PATHS("-f"), "_files", " -F" },
@@ -48,7 +47,7 @@ static const struct {
     [VALUES_RECEIPT] = OFFER_OF(NAMES("log tail", ".*  rcp_[0-9a-f]*")),
 };
 
-/* What may follow the verb, or the verb of a noun, beside files. */
+/* What may follow a verb, or the verb of a noun, besides files. */
 static const struct {
     const char *verb;
     enum option_values values;
@@ -67,7 +66,7 @@ static const char *names_for(const struct command *command) /* NULL: there are n
     return NULL;
 }
 
-/* Text between single quotes, with `special` characters behind a backslash. */
+/* Prints text in single quotes, with a backslash before `special` characters. */
 static void print_quoted(const char *text, const char *special)
 {
     for (; *text; text++)
@@ -77,8 +76,8 @@ static void print_quoted(const char *text, const char *special)
             (void) printf(strchr(special, *text) ? "\\%c" : "%c", *text);
 }
 
-/* The next word in small letters, as "build" of "build|list [NAME]" or "install" of
- * "[OPTIONS|install]"; not what stands for something (ID), nor a flag. NULL: there is none. */
+/* Finds the next word in small letters, "build" of "build|list [NAME]" or "install" of
+ * "[OPTIONS|install]"; not a placeholder (ID) or a flag. NULL: there is none. */
 static const char *next_word(const char *arguments, size_t *ret_length)
 {
     static const char ends[] = " []|";
@@ -97,7 +96,7 @@ static bool has_words(const struct command *command)
     return next_word(command->arguments, &length) != NULL;
 }
 
-/* Whether one of the words has to follow, as of "build|list [NAME]"; else a name may as well. */
+/* Must one of the words follow, as for "build|list [NAME]"? Else a name may follow as well. */
 static bool begins_with_words(const struct command *command)
 {
     return *command->arguments >= 'a' && *command->arguments <= 'z';
@@ -135,7 +134,7 @@ static void print_bash_verb(const struct command *command, const struct option_t
     (void) fputs("--help' words='", stdout);
     print_words(command);
     (void) puts("'");
-    if (names_for(command)) /* asked for only where one can stand */
+    if (names_for(command)) /* run the command only where a name can follow */
         (void) printf("        [ \"$COMP_CWORD\" -lt %d ] || ids=$(%s)\n",
                       begins_with_words(command) ? 3 : 2, names_for(command));
     if (has_words(command) && !begins_with_words(command))
@@ -229,7 +228,7 @@ static void print_zsh(void)
             (void) printf("compadd -- ${(f)\"$(%s)\"}; ", names_for(command));
         (void) puts("_files}' ;;");
     }
-    /* Sourced it registers itself; from a folder of fpath it is the function. */
+    /* If it is sourced, it registers itself; in a folder of fpath it is the function. */
     (void) puts("    esac\n}\n"
                 "if [ \"$funcstack[1]\" = _glovebox ]; then\n    _glovebox \"$@\"\n"
                 "else\n    compdef _glovebox glovebox\nfi");

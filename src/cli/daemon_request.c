@@ -115,7 +115,7 @@ json_object *list_of(json_object *object, const char *key)
     return json_object_is_type(value, json_type_array) ? value : NULL;
 }
 
-/* What others have said, a terminal is not to obey. JSON escapes ESC, and not U+009B. */
+/* Filters text of others for a terminal. JSON escapes ESC, but not U+009B. */
 void print_filtered(const char *text)
 {
     struct terminal terminal;

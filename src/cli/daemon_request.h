@@ -15,17 +15,17 @@ struct ask {
     const char *key;   /* NULL: the owner of the daemon */
 };
 
-/* Gives *ret_answer, which the caller puts. Fails  as the API does, with its code and words;
+/* Gives *ret_answer, which the caller puts. Fails  as the API does, with its code and message;
  * GLB_E_CANCELLED. */
 int ask_daemon(glb_client *client, const struct ask *ask, json_object **ret_answer, error *err);
 
-/* GETs from the daemon at `place` (NULL: where it is looked for) over a connection of its own,
- * until the head of the answer has come: its body is read from *http, which the caller ends. On
- * failure nothing is open. */
+/* Sends a GET to the daemon at `place` (NULL: the default) over a new connection, and reads the
+ * head of the answer. The caller reads the body from *http, and ends it. On failure nothing is
+ * open. */
 struct question {
     const char *place, *path, *accept;
-    const char *key; /* NULL: that of the environment, if there is one */
-    int64_t max_ms;  /* for the head; for the body too, unless the caller sets it anew */
+    const char *key; /* NULL: that of the environment, if any */
+    int64_t max_ms;  /* for the head; also for the body, unless the caller sets it again */
 };
 int ask_open(const struct question *question, struct http *http, error *err);
 
@@ -36,7 +36,7 @@ int ask_value(const struct question *question, char **ret_text, json_object **re
 /* A member; "" or 0 if it is missing or null. */
 const char *answer_text(json_object *object, const char *name);
 json_object *list_of(json_object *object, const char *key); /* borrowed; NULL: there is none */
-void print_filtered(const char *text);    /* a line, which a terminal does not obey */
-void print_json_line(json_object *value); /* likewise */
-/* "title        value" on a line of its own: objects and lists in plain words, texts harmless. */
+void print_filtered(const char *text);                      /* a line, without control sequences */
+void print_json_line(json_object *value);                   /* the same */
+/* Prints "title        value" on a line: objects and lists in words, without control bytes. */
 void print_member(const char *title, json_object *value);

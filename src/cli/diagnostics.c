@@ -1,5 +1,4 @@
-/* diagnostics.c - the one line on stderr with which every verb ends when something is wrong: cause;
- * fix. */
+/* diagnostics.c - prints the line on stderr with which every verb fails: "glovebox: cause; fix". */
 #include "cli/commands.h"
 
 #include "base/cleanup.h"
@@ -15,8 +14,8 @@
 
 enum { SHOWN_MAX = 12 }; /* bytes of "<U+E0041>", with its NUL, and more */
 
-/* Writes the character at `text` as it may be shown. Gives  ret_size, the bytes written; returns
- * the bytes read. */
+/* Writes the character at `text` in a form that is safe to show. Gives  ret_size, the bytes
+ * written; returns the bytes read. */
 static size_t show_character(const char *text, size_t left, char ret_shown[SHOWN_MAX],
                              size_t *ret_size)
 {
@@ -64,8 +63,8 @@ void print_harmless(FILE *out, const char *text)
     }
 }
 
-/* Text may come from a file name or from a sandbox, and stderr may be a terminal: control bytes are
- * shown. One write, so that lines of several processes do not mix. */
+/* Text may come from a file name or a sandbox, and stderr may be a terminal, so control bytes are
+ * made visible. One write(2), so that lines of several processes do not mix. */
 static void print_cause(const char *text)
 {
     char line[4096] = "glovebox: ";
@@ -112,7 +111,7 @@ int complain_of_policy(const error *err, const char *state)
     return error_row_of(err->code)->exit_status;
 }
 
-/* Edits (insert, delete, replace, swap of neighbours) between two short words. */
+/* The number of edits (insert, delete, replace, swap of neighbours) between two short words. */
 static size_t word_distance(const char *left, const char *right)
 {
     enum { MAX = 31 };
@@ -144,7 +143,7 @@ const char *nearest_word(const char *wrong, const char *const *words)
 {
     const char *nearest = NULL;
     size_t length = strlen(wrong);
-    size_t min = (length > 4 ? length / 3 : 0) + 2; /* further away is no longer a slip */
+    size_t min = (length > 4 ? length / 3 : 0) + 2; /* with more edits it is not a typing error */
     for (; *words; words++) {
         size_t distance = word_distance(wrong, *words);
         if (distance < min) {

@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Letters that interpreters take for ASCII (they normalise names), whatever their neighbours. */
+/* Letters that interpreters convert to ASCII when they normalise names. */
 static bool is_disguised(uint32_t point)
 {
     return (point >= 0xFF01 && point <= 0xFF5E) || (point >= 0x1D400 && point <= 0x1D7FF);
@@ -35,9 +35,9 @@ static bool is_ascii_letter(char byte)
     return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
 }
 
-enum { WORD_LOOKED_AT = 64 }; /* bytes to each side */
+enum { WORD_LOOKED_AT = 64 }; /* bytes to check on each side */
 
-/* Does the word in which this stands have letters of ASCII too? */
+/* Does the word around this character also have letters of ASCII? */
 static bool is_mixed(const char *text, size_t size, size_t at)
 {
     static const char ends[] = " \t\n\r()[]{}.,;:'\"=+-*/<>!?&|^~%#@`$\\";
@@ -52,7 +52,7 @@ static bool is_mixed(const char *text, size_t size, size_t at)
     return false;
 }
 
-/* The character at `at`. Returns how many bytes it has. */
+/* Prints the character at `place`. Returns how many bytes it has. */
 static size_t print_character(FILE *out, const char *whole, size_t whole_size, size_t place)
 {
     const char *text = whole + place;
@@ -103,7 +103,7 @@ static void print_list(FILE *out, const char *name, json_object *list)
         (void) fputc('\n', out);
 }
 
-/* What the pre-check says of this line. Returns whether it says anything. */
+/* Prints the findings of the pre-check for this line. Returns whether there are any. */
 static bool print_findings(FILE *out, json_object *findings, int line)
 {
     bool is_any = false;
@@ -121,7 +121,7 @@ static bool print_findings(FILE *out, json_object *findings, int line)
     return is_any;
 }
 
-/* By its length: what stands behind a NUL byte is read by shells, and by approvers as well. */
+/* Prints code by its length, not up to a NUL: shells execute what follows a NUL byte. */
 static void print_code(FILE *out, json_object *text, json_object *findings)
 {
     const char *code = json_object_get_string(text);
@@ -194,7 +194,7 @@ static void print_time_left(FILE *out, json_object *approval)
                        is_pending ? "waits" : "holds", left_s / 60, left_s % 60, end);
 }
 
-/* By its name, if it has one; the id is what the log says. */
+/* Prints a key by its name, if it has one, and by its id, as in the log. */
 static void print_key(FILE *out, json_object *approval, const char *field)
 {
     char name_field[32];

@@ -1,8 +1,7 @@
 /* approval_card.h - shows an approval to the person who decides.
  *
- * The code is a stranger's: every character that would change what a terminal shows, or show
- * nothing itself, is written out as <U+202E>; lines that the pre-check has found something in are
- * marked. */
+ * The code may be hostile: every character that would change what a terminal shows, or is
+ * invisible, is written as <U+202E>. Lines with findings of the pre-check are marked. */
 #pragma once
 
 #include <json-c/json.h>

@@ -1,4 +1,4 @@
-/* approval_wait.c - talks to /dev/tty, never to stdin or stdout: those are the program's. */
+/* approval_wait.c - uses /dev/tty, since stdin and stdout belong to the program. */
 #include "cli/common/approval_wait.h"
 
 #include "base/cleanup.h"
@@ -16,14 +16,14 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* Does it wait, and is there a user to be asked? Programs (--json) are not. */
+/* Does it wait for a decision, and is there a user to ask? With --json there is none. */
 static bool decide_is_wanted(const glb_outcome *outcome, bool is_for_programs)
 {
     return glb_outcome_status(outcome) == GLB_STATUS_PENDING_APPROVAL && !is_for_programs &&
            isatty(STDERR_FILENO);
 }
 
-/* Gives  the approval with its card. */
+/* Gives  the approval, with all that its card shows. */
 static int fetch(glb_client *client, const glb_outcome *outcome, json_object **ret, error *err)
 {
     char path[128];
@@ -43,7 +43,7 @@ static bool allows(json_object *approval, const char *scope)
     return false;
 }
 
-/* How long an approval for the same request holds: as long as this one could wait. */
+/* How long an approval for the same request is valid: as long as this one could wait. */
 static void write_always(json_object *approval, char *text, size_t size)
 {
     int64_t minutes = (timestamp_read(answer_text(approval, "expires_at")) -
@@ -57,7 +57,7 @@ static void write_always(json_object *approval, char *text, size_t size)
                     are_hours ? "h" : "min");
 }
 
-/* What was said: a scope, "" for no, NULL for nothing: then it goes on waiting. */
+/* Reads the answer: a scope, "" for no, NULL for none: then it goes on waiting. */
 static const char *hear(FILE *terminal, json_object *approval)
 {
     char line[16];
@@ -65,7 +65,7 @@ static const char *hear(FILE *terminal, json_object *approval)
     bool may_repeat = allows(approval, "code");
     if (may_repeat)
         write_always(approval, always, sizeof always);
-    (void) tcflush(fileno(terminal), TCIFLUSH); /* what was typed before is no answer to this */
+    (void) tcflush(fileno(terminal), TCIFLUSH); /* input from before the question does not count */
     (void) fprintf(terminal, "\nLet this run? [y]es, once%s, [n]o: ", always);
     (void) fflush(terminal);
     if (!fgets(line, sizeof line, terminal))
@@ -100,8 +100,7 @@ static void close_file(FILE **file)
         (void) fclose(*file);
 }
 
-/* Shows the card on the terminal and tells the daemon what was said. Returns whether it was
- * decided. */
+/* Shows the card on the terminal and sends the answer to the daemon. Returns 1 if decided. */
 static bool decide_at_terminal(glb_client *client, const glb_outcome *outcome)
 {
     __attribute__((cleanup(close_file))) FILE *terminal = fopen("/dev/tty", "r+e");
@@ -126,13 +125,13 @@ static bool decide_at_terminal(glb_client *client, const glb_outcome *outcome)
 
 enum { WAIT_S = 60, RETRIES = 20, RETRY_MS = 500 };
 
-/* Not about a run without a daemon. */
+/* False for a run without a daemon. */
 static bool decision_can_come(const glb_client *client, const glb_outcome *outcome)
 {
     return glb_outcome_status(outcome) == GLB_STATUS_PENDING_APPROVAL && !client->private;
 }
 
-/* What the daemon's owner asks is no tenant's. */
+/* Requests of the daemon's owner belong to no tenant. */
 static const char *who_decides(json_object *approval)
 {
     bool is_by_others = strcmp(answer_text(approval, "by"), "out_of_band") == 0;
@@ -154,7 +153,7 @@ static void tell_what_to_do(json_object *approval)
                     id);
 }
 
-/* One long poll. A daemon that goes away in between keeps what was asked. */
+/* One long poll. If the daemon ends meanwhile, the request is kept. */
 static int look(glb_client *client, const char *path, json_object **ret_approval, error *err)
 {
     const struct ask ask = { "GET", path, NULL, NULL };

@@ -19,7 +19,7 @@ int become_daemon_user(const char *state, error *err)
     auto_text above = NULL;
     if (path_of_state(state, &above, err) < 0 || launch_state_folder(state, &folder, err) < 0)
         return -1;
-    if (state && strncmp(folder, above, strlen(above)) != 0) /* our own in place of theirs */
+    if (state && strncmp(folder, above, strlen(above)) != 0) /* `state` is of another user */
         return fail(err, ERR_UNAVAILABLE, "'%s' is another user's; run this as root", above);
     auto_fd fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     struct stat status;
@@ -29,12 +29,12 @@ int become_daemon_user(const char *state, error *err)
         (setgroups(0, NULL) < 0 || setresgid(status.st_gid, status.st_gid, status.st_gid) < 0 ||
          setresuid(status.st_uid, status.st_uid, status.st_uid) < 0))
         return fail_os(err, "become the daemon's user");
-    if (fchdir(fd) < 0) /* it may lie below a folder that this user cannot enter */
+    if (fchdir(fd) < 0) /* it may be below a folder that this user cannot enter */
         return fail_os(err, "enter '%s'", folder);
     return 0;
 }
 
-/* `kind` NULL: the log gets another key. */
+/* `kind` NULL: makes a new key for the log. */
 static int append_here(const char *state, const char *kind, const struct event_field *fields,
                        error *err)
 {
@@ -62,7 +62,7 @@ int tell_audit(const char *state, const char *kind, const struct event_field *fi
         return fail_os(err, "start a process for the log");
     (void) close(take_fd(&theirs));
     error told;
-    ssize_t got = read(ours, &told, sizeof told); /* at once: an error is shorter than a pipe */
+    ssize_t got = read(ours, &told, sizeof told); /* in one piece: PIPE_BUF is larger */
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }

@@ -24,7 +24,7 @@ static int open_beneath(int folder, const char *name, int flags, unsigned mode)
     return (int) syscall(SYS_openat2, folder, name, &how, sizeof how);
 }
 
-/* Opens the folder that a path names, making what is missing. Leaves the last part in `path`. */
+/* Opens the folder of a path, and makes missing ones. Leaves the last part in `path`. */
 static int open_parents(int folder, const char **path, int *ret_folder, error *err)
 {
     auto_fd here = fcntl(folder, F_DUPFD_CLOEXEC, 3);

@@ -1,7 +1,7 @@
-/* beneath.h - files whose names a sandbox has made, written beneath one folder of the host and
- * nowhere else: each part of a path is opened beneath it and through no link, folders are made on
- * the way. A file is written whole under another name, then renamed: readers never see half of it,
- * and a link that lies there is replaced, not followed. */
+/* beneath.h - writes files whose names come from a sandbox, only below one folder of the host: each
+ * part of a path is opened below it and through no link; missing folders are made. A file is
+ * written under a temporary name, then renamed: readers never see a part of it, and an existing
+ * link is replaced, not followed. */
 #pragma once
 
 #include "base/error.h"
@@ -11,14 +11,14 @@
 
 struct beneath_file {
     int fd;           /* write here */
-    int folder;       /* that it stands in */
+    int folder;       /* the folder of the file */
     const char *name; /* borrowed from its path */
     char temporary[32];
 };
 
 /* `mode`: permissions, less the umask. On failure nothing is open. */
 int beneath_begin(struct beneath_file *file, int folder, const char *path, mode_t mode, error *err);
-/* It gets its name, or is removed; nothing is open any longer. */
+/* Renames the file if it is complete, else removes it; closes it. */
 int beneath_end(struct beneath_file *file, bool is_whole, error *err);
 
 int beneath_make_folder(int folder, const char *path, error *err);

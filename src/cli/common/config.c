@@ -1,4 +1,4 @@
-/* config.c - `glovebox config`: what is set, by whom, and whether a file would be taken. */
+/* config.c - `glovebox config`: shows settings with their origin, and checks a file. */
 #include "cli/common/config.h"
 #include "base/cleanup.h"
 #include "base/table.h"

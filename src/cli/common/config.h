@@ -1,14 +1,14 @@
-/* config.h - the settings of a service from everywhere: defaults, file, environment, flags; the
- * later wins. */
+/* config.h - the settings of a service from defaults, file, environment and flags; a later source
+ * overrides earlier ones. */
 #pragma once
 
 #include "base/error.h"
 #include "policy/settings.h"
 
-/* What the command line said: a value for each setting, NULL if it is silent. */
+/* The command line: a value for each setting, NULL if it is not given. */
 struct config_flags {
-    const char *
-        file; /* --config; NULL: GLOVEBOX_CONFIG, else glovebox.yaml of the system if it is there */
+    const char
+        *file; /* --config; NULL: GLOVEBOX_CONFIG, else glovebox.yaml of the system if it exists */
     const char *values[SETTINGS];
 };
 

@@ -112,7 +112,7 @@ int folder_read(const struct folder_input *input, glb_file *files, size_t room, 
         return fail_os(err, "cannot read '%.100s'", input->folder);
     struct file_list list = { .files = files, .room = room, .count = *count };
     int result = add_all(input, walk, &list, err);
-    *count = list.count; /* a failure leaves what was read to the caller, who frees it */
+    *count = list.count; /* also after a failure: the caller frees what was read */
     (void) fts_close(walk);
     return result;
 }

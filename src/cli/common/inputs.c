@@ -16,7 +16,7 @@
 
 enum { INPUT_MAX = 1 << 30 }; /* of one file; larger ones do not fit into a request */
 
-/* Endings and interpreters by which code is recognized, and the language's name in templates. */
+/* File endings and interpreters, with the language's name in templates. */
 static const struct {
     const char *ending;
     const char *interpreter;
@@ -101,7 +101,7 @@ const char *language_of_file(const char *path, const char *content, size_t size)
             return row->language;
     if (size < 3 || content[0] != '#' || content[1] != '!')
         return NULL;
-    /* "#!/usr/bin/env python3" and "#!/bin/bash -e": the first word that is no path to env. */
+    /* "#!/usr/bin/env python3" and "#!/bin/bash -e": the first word, or the one after env. */
     char line[128];
     (void) snprintf(line, sizeof line, "%.*s", (int) strcspn(content, "\n"), content + 2);
     char *save = NULL;
@@ -123,7 +123,7 @@ static bool is_file(const char *path)
     return stat(path, &status) == 0;
 }
 
-/* A target lies beneath /workspace and says so plainly. */
+/* A target must be a plain path below /workspace. */
 static int take_target(const char *target, char **ret_path, error *err)
 {
     static const char workspace[] = "/workspace/";
@@ -138,7 +138,7 @@ static int take_target(const char *target, char **ret_path, error *err)
     return format_text(ret_path, err, "%s", path);
 }
 
-/* `--file .` and `--file data:/workspace`: what is in the folder lies there itself. */
+/* `--file .` and `--file data:/workspace`: the contents of the folder go into /workspace itself. */
 static bool is_workspace(const char *target)
 {
     static const char *const names[] = { ".", "..", "/", "/workspace", "/workspace/" };
@@ -148,7 +148,7 @@ static bool is_workspace(const char *target)
     return false;
 }
 
-/* Names may have colons in them: the longest beginning that is a file is the source. */
+/* Names may contain colons: the longest prefix that is a file is the source. */
 int read_file_argument(const char *text, glb_file *files, size_t room, size_t *count, error *err)
 {
     auto_text source = NULL;

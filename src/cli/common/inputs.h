@@ -1,4 +1,4 @@
-/* inputs.h - reading what the caller gives to a run: code, stdin, files. */
+/* inputs.h - reads inputs of a run: code, stdin, files. */
 #pragma once
 
 #include "base/error.h"
@@ -16,14 +16,14 @@ int read_input_file(const char *path, char **ret_data, size_t *ret_size, error *
 /* Reads the file of --expect. Gives  *ret_json, freed by the caller. */
 int read_expectation(const char *path, char **ret_json, error *err);
 
-/* Reads SOURCE[:TARGET][:ro], a file or a folder, into the `room` files of which *count are taken.
- * The caller frees paths and contents, also after a failure. */
+/* Reads SOURCE[:TARGET][:ro], a file or a folder, into the array of `room` files, of which *count
+ * are in use. The caller frees paths and contents, also after a failure. */
 int read_file_argument(const char *text, glb_file *files, size_t room, size_t *count, error *err);
 
-/* The language of a file, by its ending or its first line; NULL if neither says. */
+/* The language of a file, by its ending or its first line; NULL: unknown. */
 const char *language_of_file(const char *path, const char *content, size_t size);
 
-/* Code that is looked at. */
+/* Code to check. */
 struct code_input {
     const char *name;     /* of its file; else "code" */
     const char *language; /* NULL: nothing says it */

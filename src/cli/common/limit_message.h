@@ -1,10 +1,10 @@
-/* limit_message.h - what a limit did, for a terminal: where the daemon names the field of a
- * request, people read the option. */
+/* limit_message.h - the message about a limit, for a terminal: with the name of the option instead
+ * of the field of a request. */
 #pragma once
 
 #include "glovebox.h"
 
-/* One line on stderr. The option is `before`, the name of the limit and `after`. */
+/* Prints one line on stderr. The option is `before`, the name of the limit and `after`. */
 void limit_message_print(const glb_limit_reached *limit, const char *before, const char *after);
 
 /* The option of a limit, without the dashes before it: "artifact-files". */

@@ -1,4 +1,4 @@
-/* log_files.c - the log's files, opened to be read and nothing else. */
+/* log_files.c - reads the files of the log. */
 #include "cli/common/log_files.h"
 
 #include "base/cleanup.h"
@@ -78,13 +78,13 @@ const struct option_table receipt_option_table = {
 };
 /* clang-format on */
 
-/* What each verb takes besides --state, and --log where it only reads. An option that would be
- * passed over in silence is refused. */
+/* The options of each verb besides --state, and --log if it only reads. Options that would have no
+ * effect are refused. */
 static const struct taking {
     const struct option_table *table;
     const char *verb;
     int operands_min, operands_max;
-    bool is_writing; /* to the log of a state, as its user; never to a folder by its path */
+    bool is_writing; /* writes to the log of a state, as its user; so it does not take --log */
 } takings[] = {
     /* clang-format off */
     { &log_option_table,     "verify",     0, 0 },
@@ -221,7 +221,7 @@ int log_key_read(const struct log_arguments *arguments, int folder, struct publi
         return -1;
     if (public_key_read(text, ret_key, err) < 0)
         return under(err, "%s", arguments->key);
-    /* PEM has no name: the log's own, of the same key, is as good as any. */
+    /* PEM has no name: use that of the log's own key, if it is the same key. */
     if (ret_key->is_bare && read_log_key(folder, &own, &unused) == 0 &&
         strcmp(own.id, ret_key->id) == 0)
         public_key_fill(ret_key, own.name);
@@ -310,7 +310,7 @@ int receipt_find(const struct log_arguments *arguments, const char *name,
     return fail(err, ERR_NOT_FOUND, "no receipt has the id %s", name);
 }
 
-/* --- words ------------------------------------------------------------------------------------ */
+/* --- JSON ------------------------------------------------------------------------------------- */
 
 json_object *member_at(json_object *object, const char *path)
 {

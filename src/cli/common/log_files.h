@@ -1,5 +1,5 @@
-/* log_files.h - what `glovebox log`, `receipt` and `replay` share: where the log lies, which key
- * counts, and how a record is printed. */
+/* log_files.h - shared by `glovebox log`, `receipt` and `replay`: finds the log and its key, and
+ * prints records. */
 #pragma once
 
 #include "base/bytes.h"
@@ -23,8 +23,8 @@ struct log_arguments {
     const char *operands[OPERANDS_MAX];
 };
 
-/* Reads `argv[2]` on: flags and operands in any order. Returns as options_read().
- * Fails  ERR_BAD_REQUEST  there is no such verb, or it does not take what was given */
+/* Reads flags and operands, in any order, from argv[2] on. Returns as options_read().
+ * Fails  ERR_BAD_REQUEST  there is no such verb, or it does not take one of them */
 int log_arguments_read(struct log_arguments *arguments, int argc, char **argv, const char *verb,
                        error *err);
 
@@ -34,12 +34,12 @@ int log_write_out(const struct log_arguments *arguments, const void *data, size_
 /* The folder of the log: --log, or STATE/daemon/log. */
 int log_folder_open(const struct log_arguments *arguments, int *ret_folder, error *err);
 
-/* The key: --key, or key.pub in the folder (-1: none is known). Gives *ret_is_own: it came from the
- * log itself, so it proves nothing about who wrote it. */
+/* The key: --key, or key.pub in the folder (-1: no folder). Gives *ret_is_own: true if it came from
+ * the log itself, so that it does not prove who wrote the log. */
 int log_key_read(const struct log_arguments *arguments, int folder, struct public_key *ret_key,
                  bool *ret_is_own, error *err);
 
-/* A receipt as it was found: by id in the log, or in a file (an envelope, also with its proof). */
+/* A receipt that was found by its id in the log, or in a file (an envelope, maybe with a proof). */
 struct found_receipt {
     struct bytes text; /* of the envelope */
     struct envelope envelope;
@@ -47,18 +47,18 @@ struct found_receipt {
     json_object *bundle; /* NULL: it came without a proof */
 };
 
-/* Returns RECEIPT_IS_NONE, *err saying why, if what is there is no receipt or was damaged; -1 if
- * nothing is there or it cannot be read. */
+/* Returns RECEIPT_IS_NONE, with *err, if it is no receipt or is damaged; -1 if there is none, or it
+ * cannot be read. */
 enum { RECEIPT_IS_NONE = 1 };
 int receipt_find(const struct log_arguments *arguments, const char *name,
                  struct found_receipt *ret_found, error *err);
 int receipt_take(const char *text, size_t size, struct found_receipt *ret_found, error *err);
 void found_receipt_done(struct found_receipt *found);
 
-/* A member below `object` by its path: "predicate.outcome.status"; NULL if it is not there. */
+/* A member of `object` by its path: "predicate.outcome.status"; NULL if it is missing. */
 json_object *member_at(json_object *object, const char *path);
-const char *text_at(json_object *object, const char *path); /* "" if it is not there */
+const char *text_at(json_object *object, const char *path); /* "" if it is missing */
 int64_t number_at(json_object *object, const char *path);
 
-/* One line: index, moment, id, what it was. */
+/* Prints one line: index, time, id, kind. */
 void print_record_line(uint64_t index, json_object *payload);

@@ -1,4 +1,4 @@
-/* opening.c - see opening.h. The hash that stands next to a key is not believed: it is computed. */
+/* opening.c - see opening.h. The hash of an item is computed, not read from the opening. */
 #include "cli/common/opening.h"
 
 #include "base/cleanup.h"

@@ -1,10 +1,10 @@
-/* output_check_report.h - the verdict on an output, on stderr. */
+/* output_check_report.h - prints the verdict of the output check on stderr. */
 #pragma once
 
 #include <glovebox.h>
 
 #include <stdbool.h>
 
-/* Says in one line why an output has not passed its gate; with is_verbose also that it has. Does
- * nothing if nothing was expected of it. */
+/* Prints one line that says why an output has not passed its check; with is_verbose also that it
+ * has passed. Nothing if there was no expectation. */
 void output_check_tell(const glb_outcome *outcome, bool is_verbose);

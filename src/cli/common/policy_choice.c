@@ -31,7 +31,7 @@ const char *policy_by_default(const char *state)
 {
     static struct settings settings;
     const struct config_flags flags = { 0 };
-    error unused; /* what is wrong with them is said where they hold */
+    error unused; /* glovebox serve and glovebox config report errors in settings */
     const char *setting = config_read(&flags, &settings, &unused) == 0
                               ? settings.list[SETTING_default_policy].text
                               : NULL;
@@ -47,7 +47,7 @@ int policy_choose(const char *name, const char *state, struct policy *ret_policy
 const char *policy_template(const char *name, const char *state)
 {
     static struct policy policy;
-    error unused; /* the daemon says what is wrong with it */
+    error unused; /* the daemon reports errors in the policy */
     return policy_choose(name, state, &policy, NULL, &unused) == 0 ? policy.template : NULL;
 }
 

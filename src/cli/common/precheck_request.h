@@ -1,4 +1,4 @@
-/* precheck_request.h - asks a daemon what it finds in code, without running it. */
+/* precheck_request.h - asks a daemon to check code without running it. */
 #pragma once
 
 #include "base/error.h"
@@ -15,20 +15,20 @@ struct look {
 };
 
 /* Gives *ret_result, the whole result with its `checks`, which the caller puts.
- * Fails  as the API does, with its code and words */
+ * Fails  as the API does, with its code and message */
 int look_at_code(glb_client *client, const struct look *look, json_object **ret_result, error *err);
 
-/* A private daemon whose first template is this one. Gives *ret_client, ended with glb_close(). */
+/* Starts a private daemon with this template first. Gives *ret_client, closed with glb_close(). */
 int look_connect_private(const char *state, const char *template_name, glb_client **ret_client,
                          error *err);
 
-/* What it comes to: "allow", "warn", "ask", "deny". */
+/* The decision: "allow", "warn", "ask", "deny". */
 const char *look_decision(json_object *result);
 
-/* The findings, one after the other; NULL after the last. */
+/* The findings, by index; false after the last. */
 struct look_finding {
     const char *rule, *decision, *subject;
     int line;
 };
 bool look_finding_at(json_object *result, size_t index, struct look_finding *ret_finding);
-const char *look_failure(json_object *result); /* why there are none; NULL: there was a look */
+const char *look_failure(json_object *result); /* why it was not checked; NULL: it was */

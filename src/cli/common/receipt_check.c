@@ -26,13 +26,13 @@ int receipt_keys_read(const struct log_arguments *arguments, struct receipt_keys
         keys->chain.count = 0;
     int number = key_chain_number(&keys->chain, keys->key.id);
     if (number < 0)
-        keys->chain.count = 0; /* another log's */
+        keys->chain.count = 0; /* that of another log */
     keys->chain.min = number > 0 && !keys->is_own ? (size_t) number : 0;
     return 0;
 }
 
-/* The key that has signed it, if it follows from the one that counts. It must be the very key of
- * the receipt's place: one that was retired, and then stolen, signs nothing that comes later. */
+/* Checks that the key that signed it is one of the log's, and the one for the receipt's position: a
+ * retired key that was stolen later must not sign later records. */
 static int check_signature(const struct found_receipt *found, const struct receipt_keys *keys,
                            struct receipt_standing *standing, error *err)
 {
@@ -68,7 +68,7 @@ static bool is_of_newest_key(const struct receipt_keys *keys, const char *checkp
     return checkpoint_read(checkpoint, key_chain_key(chain, chain->count), &head, &unused) == 0;
 }
 
-/* The proof that came with it: its hash and the others lead to a root that was signed. */
+/* Checks the proof that came with it: its hash and those of the proof must give the signed root. */
 static int check_bundle(const struct found_receipt *found, const struct receipt_keys *keys,
                         struct receipt_standing *standing, error *err)
 {
@@ -107,8 +107,8 @@ static int check_bundle(const struct found_receipt *found, const struct receipt_
     return 0;
 }
 
-/* What stands at its place counts: a key that was retired, and then stolen, can sign a place of its
- * time. The log's hashes are looked at, which outlive retention. */
+/* Compares the receipt with the log at its position, since a retired key that was stolen later can
+ * sign records of its time. Uses the hashes of the log, which outlive retention. */
 static int check_place(int folder, const struct found_receipt *found,
                        const struct receipt_keys *keys, struct receipt_standing *standing,
                        error *err)

@@ -1,13 +1,14 @@
-/* replace_file.h - configuration that a verb writes after a person has seen it. */
+/* replace_file.h - writes configuration files that the user has confirmed. */
 #pragma once
 
 #include "base/error.h"
 
 #include <stdbool.h>
 
-/* Writes `text` and an end of line; the new file takes the place of the old one at once, with its
- * permissions, `mode` if there was none. A link stays one. Folders that are missing are made. */
+/* Writes `text` and a newline; the new file replaces the old one by rename(2), with its
+ * permissions, or `mode` if there was none. The target of a link is replaced. Missing folders are
+ * made. */
 int replace_file(const char *path, const char *text, unsigned mode, error *err);
 
-/* Asks at a terminal. False where stdin is none. */
+/* Asks at the terminal. False if stdin is not a terminal. */
 bool says_yes(const char *question);

@@ -29,7 +29,7 @@ static int read_entry(struct settings *settings, const struct yaml *yaml,
     return 0;
 }
 
-/* The file that comes with glovebox is one: every setting is a comment. */
+/* True for the file that comes with glovebox, in which every setting is a comment. */
 static bool has_comments_only(const char *text, size_t length)
 {
     const char *end = text + length;
@@ -61,7 +61,7 @@ int settings_read(struct settings *settings, const char *label, const char *text
         if (read_entry(settings, &yaml, key, &seen, &one) == 0)
             continue;
         if (result < 0)
-            (void) complain_of(err); /* the caller says the last one */
+            (void) complain_of(err); /* the caller reports the last one */
         *err = one;
         result = -1;
     }

@@ -3,7 +3,7 @@
 
 #include "policy/settings.h"
 
-/* Sets what the text of a file says. Fails  ERR_BAD_REQUEST  "label:line:column: cause; fix"; then
- * some have been set. Of several failures all but the last are said on stderr. */
+/* Reads settings from the text of a file. Fails  ERR_BAD_REQUEST  "label:line:column: cause; fix",
+ * with some of them set. Of several failures, all but the last are printed on stderr. */
 int settings_read(struct settings *settings, const char *label, const char *text, size_t length,
                   error *err);

@@ -1,4 +1,4 @@
-/* template_manifest.c - finds and reads it. */
+/* template_manifest.c - see template_manifest.h. */
 #include "cli/common/template_manifest.h"
 
 #include "base/cleanup.h"

@@ -1,4 +1,4 @@
-/* template_manifest.h - the manifest of a template that has been built. */
+/* template_manifest.h - reads the manifest of a template. */
 #pragma once
 
 #include "base/error.h"
@@ -6,6 +6,6 @@
 #include <json-c/json.h>
 
 /* Gives *ret_manifest, which the caller puts; `state` is from --state, NULL if not given.
- * Fails  ERR_NOT_FOUND  it is not built: how to */
+ * Fails  ERR_NOT_FOUND  it is not built; says how to build it */
 int read_template_manifest(const char *state, const char *template_name, json_object **ret_manifest,
                            error *err);
