@@ -1,5 +1,5 @@
-/* bridge.c - the loop between stdin, stdout and the daemon. Nothing is read that cannot be sent on:
- * a host that does not read its answers is not read from either. */
+/* bridge.c - the loop between stdin, stdout and the daemon. It reads only what it can pass on:
+ * while the host does not read its answers, stdin is not read. */
 #include "cli/mcp/mcp_bridge.h"
 
 #include "base/cleanup.h"
@@ -16,7 +16,8 @@
 enum { STDIN_BLOCK = 64 * 1024, STDOUT_MAX = 8 << 20, DRAIN_MS = 1000, HEAD_MS = 10000 };
 enum { IN, OUT, STREAM, FIRST_POST };
 
-/* The daemon ends what this process has begun when this connection ends, however that comes. */
+/* Opens the connection that tells the daemon that this process lives. When it closes, for whatever
+ * reason, the daemon ends all that was begun through this process. */
 static int open_stream(struct bridge *bridge, error *err)
 {
     static struct http http;
@@ -83,7 +84,7 @@ static void lose_line(struct bridge *bridge)
     bridge->line.size = 0;
 }
 
-/* -1: it has ended. */
+/* Returns -1 at the end of stdin. */
 static int read_stdin(struct bridge *bridge)
 {
     char *room = bytes_reserve(&bridge->line, STDIN_BLOCK);
@@ -99,7 +100,8 @@ static int read_stdin(struct bridge *bridge)
     return 0;
 }
 
-/* As much as a pipe that is ready takes for sure: stdout may be shared, and stays blocking. */
+/* Writes only as much as a pipe that is ready accepts without blocking: stdout may be shared with
+ * other processes, so it is not made non-blocking. */
 static int write_stdout(struct bridge *bridge)
 {
     size_t left = bridge->out.size - bridge->written;
@@ -115,7 +117,7 @@ static int write_stdout(struct bridge *bridge)
     return 0;
 }
 
-/* Gives  how many descriptors are looked at. */
+/* Fills `fds` for poll(2). Returns how many it has set. */
 static nfds_t watch(const struct bridge *bridge, struct pollfd fds[FIRST_POST + BRIDGE_POSTS_MAX])
 {
     size_t waiting = bridge->out.size - bridge->written;
@@ -144,7 +146,7 @@ static void serve_posts(struct bridge *bridge, const struct pollfd *fds)
     posts_clean(bridge);
 }
 
-/* Comments keep the stream alive; its end is the daemon's. */
+/* The daemon sends comments to keep the stream open. If the stream ends, the daemon has ended. */
 static int read_stream(struct bridge *bridge, error *err)
 {
     char block[512];
@@ -154,7 +156,6 @@ static int read_stream(struct bridge *bridge, error *err)
     return fail(err, ERR_UNAVAILABLE, "the daemon has gone");
 }
 
-/* Does the loop go on? */
 static bool goes_on(const struct bridge *bridge, deadline end)
 {
     if (!bridge->is_ending)
@@ -183,7 +184,7 @@ static int loop(struct bridge *bridge, error *err)
             bridge->is_ending = true;
             end = deadline_in(DRAIN_MS);
         } else if (!came && bridge->line.size > 0) {
-            take_lines(bridge); /* that waited for a place */
+            take_lines(bridge); /* lines that waited for a free post */
         }
     }
     return 0;

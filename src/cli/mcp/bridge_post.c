@@ -87,10 +87,10 @@ void bridge_end_posts(struct bridge *bridge)
     posts_clean(bridge);
 }
 
-/* --- there ------------------------------------------------------------------------------------ */
+/* --- requests ------------------------------------------------------------------------------ */
 
-/* A stateless call is cancelled by closing its connection. One of a handshake is cancelled by the
- * daemon, which gets the notification. */
+/* A stateless call is cancelled by closing its connection. In a session with a handshake the daemon
+ * cancels it, because it gets the host's notification. */
 static void cancel(struct bridge *bridge, json_object *message)
 {
     json_object *id = json_member(json_member(message, "params"), "requestId");
@@ -173,14 +173,14 @@ void post_write(struct post *post)
     if (sent > 0)
         post->sent += (size_t) sent;
     else if (errno != EAGAIN && errno != EINTR)
-        post->sent = post->request.size; /* an answer may be there all the same */
+        post->sent = post->request.size; /* the daemon may have answered already */
     if (post->sent == post->request.size)
         bytes_done(&post->request), post->request = (struct bytes){ 0 }, post->sent = 0;
 }
 
-/* --- and back --------------------------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------------------------- */
 
-/* Of a result that brings a file the host gets the rest. */
+/* If the result carries a file, the file is written to the folder, and the host gets the rest. */
 static void tell_message(struct bridge *bridge, const struct post *post, const char *json,
                          size_t size)
 {
@@ -194,7 +194,7 @@ static void tell_message(struct bridge *bridge, const struct post *post, const c
     (void) json_object_put(message);
 }
 
-/* A line of an event stream: each event of ours is one line of data. */
+/* Reads a line of an event stream. The daemon writes each event as one line of data. */
 static void take_line(struct bridge *bridge, const struct post *post, const char *line, size_t size)
 {
     static const char field[] = "data:";
@@ -231,8 +231,8 @@ static void note_session(struct bridge *bridge, const struct post *post)
     }
 }
 
-/* The whole answer is there. What the daemon says outside of the protocol becomes a failure of
- * it. */
+/* Called when the answer is complete. A failure that the daemon reports by HTTP alone becomes a
+ * failure of the protocol. */
 static void conclude(struct bridge *bridge, struct post *post)
 {
     post->is_over = true;
@@ -274,7 +274,7 @@ static bool body_has_ended(const struct post *post)
     return post->has_ended || (post->answer.has_size && post->answer.left == 0);
 }
 
-/* Gives  how many of the bytes are chunks as far as they have come. */
+/* Returns how many of the received bytes are complete chunks. */
 static size_t take_chunks(struct post *post, bool *ret_is_bad)
 {
     size_t at = 0;

@@ -1,4 +1,5 @@
-/* host_files.c - openat2() does the guarding of a path; what it leads to must be a regular file. */
+/* host_files.c - openat2() keeps every path beneath the folder; a path must lead to a regular
+ * file. */
 #include "cli/mcp/host_files.h"
 
 #include "base/cleanup.h"
@@ -34,7 +35,7 @@ int host_files_open(struct host_files *files, const char *option, error *err)
     return 0;
 }
 
-/* A path as one line, for messages. */
+/* The path as one line, for messages. */
 static const char *shown(const char *path, char room[SHOWN_SIZE])
 {
     size_t size = 0;
@@ -62,7 +63,8 @@ static int fail_open(const char *path, error *err)
     return fail_os(err, "open '%s' of the user's folder", room);
 }
 
-/* Of files with several names another may lie elsewhere: such a one is a link as well. */
+/* A file with several names (hard links) may also lie outside of the folder, so it is refused like
+ * a link. */
 static int check_file(int fd, const char *path, error *err)
 {
     struct stat status;
@@ -81,7 +83,7 @@ static int check_file(int fd, const char *path, error *err)
     return 0;
 }
 
-/* Until its end, which may move while we read. */
+/* Reads up to the end of the file, which may grow meanwhile. */
 static int read_all(int fd, const char *path, struct bytes *out, error *err)
 {
     char room[SHOWN_SIZE];
@@ -104,7 +106,8 @@ static int read_all(int fd, const char *path, struct bytes *out, error *err)
 int host_file_read(const struct host_files *files, const char *path, struct bytes *out, error *err)
 {
     char same[32];
-    /* Only what has been looked at is opened: opening a device or FIFO can already do something. */
+    /* A file is opened for reading only after it was checked: opening a device or FIFO can have
+     * effects. */
     auto_fd found = tree_open(files->folder, path, O_PATH);
     if (found < 0)
         return fail_open(path, err);
@@ -115,7 +118,8 @@ int host_file_read(const struct host_files *files, const char *path, struct byte
     return file < 0 ? fail_open(path, err) : read_all(file, path, out, err);
 }
 
-/* Names that begin with a dot are settings of other programs (.git/config, .envrc), and "..". */
+/* Refuses names that begin with a dot: ".." and settings of other programs (.git/config,
+ * .envrc). */
 static int check_names(const char *path, error *err)
 {
     char room[SHOWN_SIZE];
@@ -143,8 +147,8 @@ static int open_folder(const struct host_files *files, const char *path, int *re
     return *ret_folder < 0 ? fail_open(folder, err) : 0;
 }
 
-/* A link is never followed: rename(2) puts the file in its place, and a link that was there when we
- * looked is refused. */
+/* Gives the complete file its name. No link is followed: rename(2) replaces a link itself, and one
+ * that was there at the check has been refused. */
 static int name_it(int folder, const char *temporary, const char *name, bool replaces)
 {
     struct stat status;

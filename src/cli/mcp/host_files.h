@@ -1,5 +1,5 @@
-/* host_files.h - the folder of `glovebox mcp --files`: what is read and written beneath it, through
- * no link, as the user that this process is. */
+/* host_files.h - the folder of `glovebox mcp --files`. Files are read and written beneath it only,
+ * through no link, with the rights of the user of this process. */
 #pragma once
 
 #include "base/bytes.h"
@@ -11,19 +11,20 @@
 enum { HOST_FILE_MAX = 16 << 20 };
 
 struct host_files {
-    int folder; /* -1: none was given */
+    int folder; /* -1: no --files was given */
     bool may_write;
 };
 
-/* DIR, DIR:ro or DIR:rw. */
+/* `option` is DIR, DIR:ro or DIR:rw. */
 int host_files_open(struct host_files *files, const char *option, error *err);
 
-/* Adds a file's bytes. Fails  ERR_NOT_FOUND; ERR_POLICY  for what is no regular file with one name,
- * or is reached by a link or outside; ERR_TOO_LARGE */
+/* Appends the bytes of the file to `out`.
+ * Fails  ERR_NOT_FOUND; ERR_TOO_LARGE; ERR_POLICY  not a regular file, has several names, lies
+ * outside, or the path has a link */
 int host_file_read(const struct host_files *files, const char *path, struct bytes *out, error *err);
 
-/* Makes the file, or with `replaces` puts it in the place of one: whole or not at all.
- * Fails  as reading, and ERR_CONFLICT  it exists; ERR_POLICY  a name that begins with a dot. */
+/* Creates the file, or replaces it with `replaces`: completely or not at all.
+ * Fails  as host_file_read(); ERR_CONFLICT  it exists; ERR_POLICY  a name begins with a dot */
 struct host_write {
     const char *path;
     bool replaces;
@@ -34,15 +35,15 @@ int host_file_write(const struct host_files *files, const struct host_write *ord
 
 /* --- in messages -----------------------------------------------------------------------------
  *
- * The daemon reads the arguments of file_import and file_export, and knows sessions; this process
- * alone knows the folder. So a file travels as a member of the message that passes through here. */
+ * The daemon handles the calls of file_import and file_export and knows the sessions; only this
+ * process knows the folder. So the file travels as a member of the message. */
 
-/* Puts the bytes of the file that a call of file_import names into the message, or why they cannot
- * be read. Gives  whether the message has changed. */
+/* If the message is a call of file_import, adds the bytes of the file that it names, or the reason
+ * why they cannot be read. Returns whether it has changed the message. */
 bool host_files_import(const struct host_files *files, json_object *message);
-/* Is it a call whose result brings a file? */
+/* Is the message a call of file_export, whose result carries a file? */
 bool host_files_exports(const struct host_files *files, json_object *message);
-/* Takes the file out of a result and writes it as `arguments` say; a failure becomes the result.
- * Gives  whether the message has changed. */
+/* Removes the file from a result and writes it where `arguments` say; a failure replaces the
+ * result. Returns whether it has changed the message. */
 bool host_files_export(const struct host_files *files, json_object *arguments,
                        json_object *message);

@@ -1,5 +1,5 @@
-/* host_files_message.c - file_import and file_export in the messages that pass: a file is the
- * member "glovebox/content" of the call's parameters, or of its result, in base64. */
+/* host_files_message.c - calls of file_import and file_export: the file is the member
+ * "glovebox/content", in base64, of the parameters of a call or of its result. */
 #include "cli/mcp/host_files.h"
 
 #include "base/base64.h"

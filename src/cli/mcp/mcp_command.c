@@ -1,5 +1,5 @@
-/* mcp_command.c - `glovebox mcp`: the daemon that is there, or a private one that ends with its
- * host. */
+/* mcp_command.c - `glovebox mcp`: connects to a daemon, or starts a private one that ends when the
+ * host does. */
 #include "cli/mcp/mcp_bridge.h"
 #include "cli/mcp/mcp_install.h"
 
@@ -30,7 +30,7 @@ struct mcp_arguments {
 static const struct option_row rows[] = {
     { "daemon", 0, "SOCKET|HOST:PORT", VALUES_FILE,
       "the daemon's socket or port; default: where it is looked for", store_text, FIELD(socket) },
-    { "socket", 0, "PLACE", VALUES_FILE, NULL, store_text, FIELD(socket) }, /* its older name */
+    { "socket", 0, "PLACE", VALUES_FILE, NULL, store_text, FIELD(socket) }, /* old name */
     { "private", 0, NULL, VALUES_NONE, "starts a daemon for this process alone", store_switch,
       FIELD(private) },
     { "files", 0, "DIR[:rw]", VALUES_FOLDER,
@@ -59,8 +59,8 @@ static void choose_id(struct bridge *bridge)
         (void) snprintf(bridge->id + 2 * i, 3, "%02x", random[i]);
 }
 
-/* A name that the kernel chooses, which leaves nothing behind (unix(7), autobind). gloveboxd takes
- * only our own user there. */
+/* Listens at an abstract address that the kernel chooses, so no file is left behind (unix(7),
+ * autobind). gloveboxd accepts only connections of its own user there. */
 static int listen_somewhere(struct bridge *bridge, int *ret_fd, error *err)
 {
     const struct sockaddr_un any = { .sun_family = AF_UNIX };
@@ -93,7 +93,8 @@ static int start_private(struct bridge *bridge, const struct mcp_arguments *argu
     return launch_start(&plan, launch, err);
 }
 
-/* Finds a daemon. Gives  whether there is one; a named one must be. */
+/* Looks for a daemon. Returns whether there is one; fails if a daemon was named and does not
+ * answer. */
 static int find_daemon(struct bridge *bridge, const struct mcp_arguments *arguments, char **place,
                        error *err)
 {

@@ -1,5 +1,5 @@
-/* mcp_install.c - `glovebox mcp install`: an entry for glovebox in the configuration of an agent
- * host. It shows what it would write, asks, and keeps everything else that stands there. */
+/* mcp_install.c - `glovebox mcp install`: adds an entry for glovebox to the configuration of an
+ * agent host. It shows what it would write, asks, and keeps everything else in the file. */
 #include "cli/mcp/mcp_install.h"
 
 #include "base/cleanup.h"
@@ -43,8 +43,8 @@ static const struct option_table table = {
 #define STDIO "{\"type\":\"stdio\",\"command\":\"glovebox\",\"args\":[\"mcp\"]}"
 #define PLAIN "{\"command\":\"glovebox\",\"args\":[\"mcp\"]}"
 
-/* Where a host keeps its servers: the variable that names the folder in place of the first one of
- * the file's path, a file below the home folder, an object in it, and the entry. */
+/* Where each host keeps its servers: an environment variable that can replace the first folder of
+ * the path, the path below the home folder, the object in the file, and a template of the entry. */
 static const struct host {
     const char *name, *variable, *file, *object, *entry;
 } hosts[] = {
@@ -60,7 +60,7 @@ static const struct host {
       "{\"type\":\"local\",\"command\":[\"glovebox\",\"mcp\"]}" },
 };
 
-/* Where its file is; the caller frees it. */
+/* Returns the path of the host's file; the caller frees it. */
 static char *find_file(const struct host *host, error *err)
 {
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): no thread sets variables */
@@ -78,7 +78,8 @@ static char *find_file(const struct host *host, error *err)
     return format_text(&path, err, "%s/%s", folder, file) < 0 ? NULL : path;
 }
 
-/* json-c would change an integer beyond 64 bits. One in a text counts, too: it is by hand then. */
+/* json-c would change an integer of more than 64 bits. Digits in a text count as well; the user
+ * must then edit the file by hand. */
 static bool has_long_number(const char *text)
 {
     static const char digits[] = "0123456789";
@@ -89,7 +90,7 @@ static bool has_long_number(const char *text)
     return false;
 }
 
-/* What stands there; an empty object if there is no such file, or nothing in it. */
+/* Reads the file; gives an empty object if it is missing or empty. */
 static int read_config(const struct host *host, const char *path, json_object **ret_root,
                        error *err)
 {
@@ -118,7 +119,7 @@ static int read_config(const struct host *host, const char *path, json_object **
                 path, host->object);
 }
 
-/* A host has its own PATH, often the system's alone: a program elsewhere is named by its path. */
+/* The host's PATH is often only that of the system, so a program elsewhere is named by its path. */
 static const char *find_program(char path[PATH_MAX], error *err)
 {
     static const char *const folders[] = { "/usr/local/bin/", "/usr/bin/", "/bin/" };
@@ -134,7 +135,7 @@ static const char *find_program(char path[PATH_MAX], error *err)
     return path;
 }
 
-/* What a host is told; the caller puts it. */
+/* Makes the entry for the host; the caller puts it. */
 static json_object *make_entry(const struct host *host, const char *program)
 {
     json_object *entry = json_tokener_parse(host->entry);
@@ -147,8 +148,8 @@ static json_object *make_entry(const struct host *host, const char *program)
     return entry;
 }
 
-/* Takes `entry`; NULL removes what is there. Gives  whether there is anything to write. What stands
- * there for the servers is an object. */
+/* Adds `entry`, or removes the present one if it is NULL. Returns whether anything has changed. The
+ * member that holds the servers must be an object. */
 static bool change(json_object *root, const struct host *host, json_object *entry)
 {
     json_object *servers = NULL;
@@ -173,8 +174,9 @@ static bool change(json_object *root, const struct host *host, json_object *entr
     return true;
 }
 
-/* Codex: a table at the end of its file; nothing else is changed. A file that names one of ours
- * otherwise could be spoilt by a second. Gives NULL: there is nothing to write. */
+/* Adds a table for Codex to the end of its file, and changes nothing else. Refuses a file that
+ * names glovebox or mcp_servers in another form, since a second entry could make it invalid. Gives
+ * NULL if there is nothing to change. */
 static int change_toml(const char *text, const char *program, bool remove, char **ret_text,
                        error *err)
 {
@@ -186,7 +188,7 @@ static int change_toml(const char *text, const char *program, bool remove, char 
     bool is_odd = strstr(text, "glovebox") != NULL;
     if (from && strncmp(end, tail, sizeof tail - 1) == 0) {
         const char *rest = end + sizeof tail - 1;
-        size_t left = strlen(rest), kept = (size_t) (from - text); /* replace_file() ends a line */
+        size_t left = strlen(rest), kept = (size_t) (from - text); /* replace_file() adds '\n' */
         kept -= left == 0 && kept > 0 && text[kept - 1] == '\n';
         left -= left > 0 && rest[left - 1] == '\n';
         return !remove ? 0
@@ -204,7 +206,7 @@ static int change_toml(const char *text, const char *program, bool remove, char 
                        tail);
 }
 
-/* Writes `text`, which has been shown; NULL: there is nothing to change. */
+/* Writes `text`, which the user has seen; NULL: there is nothing to change. */
 static int write_it(const struct install_arguments *arguments, const char *path, const char *text,
                     error *err)
 {

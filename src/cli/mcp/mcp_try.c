@@ -1,5 +1,5 @@
-/* mcp_try.c - `glovebox mcp try`: is the host of a `glovebox mcp`, calls every tool once, and says
- * what a host sees. */
+/* mcp_try.c - `glovebox mcp try`: starts `glovebox mcp` as a host does, calls each tool once, and
+ * prints the answers. */
 #include "cli/mcp/mcp_install.h"
 
 #include "base/bytes.h"
@@ -22,10 +22,10 @@ enum { ANSWER_MS = 120000, SHOWN_MAX = 72, WORDS_MAX = 32 };
 
 struct trial {
     const char *tool;
-    const char *arguments; /* %s: the id of `takes` */
-    const char *expected;  /* at the beginning of the text */
+    const char *arguments; /* %s: the id that `takes` says */
+    const char *expected;  /* the text must begin so */
     enum { TAKES_NOTHING, TAKES_SESSION, TAKES_RUN } takes;
-    bool is_refused; /* it must be: so nothing is left in the user's folder */
+    bool is_refused; /* it must fail: nothing is left in the user's folder */
 };
 
 static const struct trial trials[] = {
@@ -47,11 +47,11 @@ static const struct trial trials[] = {
 };
 
 struct host {
-    int fd; /* stdin and stdout of the process */
+    int fd; /* stdin and stdout of `glovebox mcp` */
     pid_t pid;
     struct bytes in;
     unsigned asked;
-    char ids[3][64]; /* by what a trial takes */
+    char ids[3][64]; /* index: `takes` of a trial */
     unsigned failed;
 };
 
@@ -78,7 +78,8 @@ static int start(struct host *host, int argc, char **argv, error *err)
     return number ? fail_os(err, "start glovebox mcp") : 0;
 }
 
-/* One message at a time is under way, so a line is an answer, or a notification before it. */
+/* Only one message is under way at a time, so each line is its answer or a notification before
+ * it. */
 static int read_answer(struct host *host, json_object **ret_answer, error *err)
 {
     for (;;) {
@@ -101,7 +102,7 @@ static int read_answer(struct host *host, json_object **ret_answer, error *err)
     }
 }
 
-/* Gives  the answer; NULL: there is none. */
+/* Sends a request and returns the answer, NULL if there is none. */
 static json_object *ask(struct host *host, const char *method, const char *params, error *err)
 {
     auto_bytes line = { 0 };
@@ -115,7 +116,7 @@ static json_object *ask(struct host *host, const char *method, const char *param
     return read_answer(host, &answer, err) < 0 ? NULL : answer;
 }
 
-/* The first line, as a terminal shows it; of a long one the words that fit. */
+/* Prints the first line of the text, without control bytes, shortened to whole words. */
 static void report(struct host *host, bool is_good, const char *tool, const char *text)
 {
     size_t length = strcspn(text, "\n");
@@ -224,6 +225,6 @@ int mcp_try(int argc, char **argv)
     (void) waitpid(host.pid, &status, 0);
     bytes_done(&host.in);
     if (result < 0 && WIFEXITED(status) && WEXITSTATUS(status) != 0)
-        return WEXITSTATUS(status); /* it has said why */
+        return WEXITSTATUS(status); /* it has printed why */
     return result < 0 ? complain_of(&err) : host.failed > 0;
 }
