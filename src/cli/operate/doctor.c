@@ -1,6 +1,5 @@
-/* doctor.c - `glovebox doctor`: tries each wall for real, and says for each that fails why, and
- * what to do about it. Exit status 0: full strength; 1: something is weaker; 2: no sandbox can be
- * built. */
+/* doctor.c - `glovebox doctor`: tries each wall, and prints for each that fails the cause and the
+ * fix. Exit status 0: full strength; 1: something is weaker; 2: no sandbox can be built. */
 #include "cli/operate/doctor.h"
 
 #include "base/table.h"
@@ -19,7 +18,7 @@
 
 enum { TRIAL_SECONDS = 10 };
 
-/* Everything that is looked at, from the ground up. */
+/* All checks, in the order in which one depends on another. */
 /* clang-format off */
 static const struct check {
     const char *name;
@@ -144,7 +143,7 @@ static void print_json(FILE *out, const struct finding *findings, enum health wo
     (void) fprintf(out, "%s\n", bytes_text(&json));
 }
 
-/* After the first build there is every wall and no template yet. */
+/* After installation all walls may stand though no template is built yet. */
 static const char *verdict(const struct finding *findings, enum health worst)
 {
     size_t missing = 0;

@@ -1,5 +1,5 @@
-/* doctor_cgroups.c - control groups, tried: in the very folders that glovebox-spawner will use a
- * test group is made, given a limit, joined, and removed again. */
+/* doctor_cgroups.c - tries control groups: makes a test group in the folders that glovebox-spawner
+ * will use, sets a limit, puts a process into it, and removes it. */
 #include "cli/operate/doctor.h"
 
 #include "base/cleanup.h"
@@ -18,11 +18,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A test group while it exists. */
+/* A test group. */
 struct trial_group {
     bool unified;
-    int leaf;             /* directory */
-    char above[PATH_MAX]; /* glovebox's own folder, made by us if `made_above` */
+    int leaf;             /* its directory */
+    char above[PATH_MAX]; /* glovebox's folder above; ours if `made_above` */
     char name[32];
     bool made_above;
 };
@@ -44,7 +44,7 @@ static int read_file(int directory, const char *name, char *text, size_t size)
     return got < 0 ? -1 : 0;
 }
 
-/* The folder for this controller, v1 or v2; NULL if this machine or this user has none. */
+/* Returns the folder for this controller, v1 or v2; NULL if the machine or the user has none. */
 static const char *find_place(const struct group_places *places, const char *v1_kind,
                               bool *ret_unified)
 {
@@ -87,7 +87,7 @@ static int group_make(struct trial_group *group, const char *v1_kind, const char
     (void) snprintf(group->above, sizeof group->above, "%s", place);
     (void) snprintf(group->name, sizeof group->name, "doctor-%d", getpid());
     (void) snprintf(leaf, sizeof leaf, "%s/%s", place, group->name);
-    do { /* an instance that ends removes the group above if it is empty: ENOENT */
+    do { /* an instance that ends removes the empty group above: ENOENT */
         group->made_above = mkdir(group->above, 0755) == 0;
         if (!group->made_above && errno != EEXIST)
             return fail_os(err, "make '%s'", group->above);
@@ -128,7 +128,7 @@ static int try_memory(const struct trial_group *group, error *err)
                : write_file(group->leaf, "memory.kmem.tcp.limit_in_bytes", "2097152", err);
 }
 
-/* A child joins the group, which holds one process, and must not be able to fork. */
+/* Puts a child into a group that may hold one process; the child must fail to fork. */
 static int try_pids(const struct trial_group *group, error *err)
 {
     if (write_file(group->leaf, "pids.max", "1", err) < 0)
@@ -161,8 +161,8 @@ static int try_cpu(const struct trial_group *group, error *err)
                           : write_file(group->leaf, "cpu.cfs_quota_us", "50000", err);
 }
 
-/* The kernel takes a rate only for a whole disk; templates lie in the state folder, so it is that
- * one. */
+/* The kernel limits the rate of a whole disk only; this tries the one with the state folder, where
+ * the templates are. */
 static int try_io(const struct trial_group *group, error *err)
 {
     auto_text state = NULL;

@@ -1,5 +1,5 @@
-/* doctor_host.c - what glovebox needs of the host's files: its own parts, a block of ids that
- * no other user has, a state folder with space, templates. */
+/* doctor_host.c - checks files of the host: glovebox's programs, a block of ids that no other user
+ * has, a state folder with free space, templates. */
 #include "cli/operate/doctor.h"
 
 #include "base/cleanup.h"
@@ -48,7 +48,7 @@ void check_programs(struct finding *finding)
     suggest(finding, "build all of it (make), or install it again (make install)");
 }
 
-/* Maps the whole block into a child's user namespace, as the spawner will. */
+/* Maps the whole block of ids into the user namespace of a child, as the spawner does. */
 static int try_block(error *err)
 {
     int ready[2], go[2];
@@ -86,7 +86,7 @@ static int try_block(error *err)
     return result;
 }
 
-/* Looks for an owner whose range meets ours; subuid(5): name:first:count. */
+/* Looks for a range in `path` that overlaps ours; subuid(5): name:first:count. */
 static bool range_overlaps(const char *path, char *owner, size_t size)
 {
     FILE *file = fopen(path, "re");
@@ -137,8 +137,8 @@ void check_id_block(struct finding *finding)
     suggest(finding, "this container maps too few ids: run it with --privileged and --userns=host");
 }
 
-/* A pipe in core_pattern starts a program of the host as root for each crash; RLIMIT_CORE 1 holds
- * it off (core(5)), so what has to work is that limit. */
+/* A pipe in core_pattern starts a program of the host as root at each crash. RLIMIT_CORE 1 prevents
+ * that (core(5)), so the check is whether this limit works. */
 void check_core_pattern(struct finding *finding)
 {
     char pattern[128] = "";
@@ -175,7 +175,7 @@ static bool kernel_has_file_system(const char *name)
     return found;
 }
 
-/* Templates are private folders wherever images cannot be mounted, so nothing is lost without. */
+/* Where images cannot be mounted, templates are private folders, so this is no failure. */
 void check_file_systems(struct finding *finding)
 {
     found_ok(finding, "erofs: %s, overlay: %s; templates are private folders",
@@ -216,7 +216,7 @@ void check_state(struct finding *finding)
     found_ok(finding, "%s, %llu GiB free", state, free_mib >> 10);
 }
 
-/* Writes the names of the templates that are complete, comma-separated, as far as they fit. */
+/* Writes the names of complete templates, with commas, as many as fit. */
 static void list_templates(const char *folder, char *names, size_t size)
 {
     size_t length = 0;

@@ -1,4 +1,4 @@
-/* doctor_isolation.c - the kernel's walls, each built for real in a child that is thrown away. */
+/* doctor_isolation.c - tries each wall of the kernel by building it in a child process. */
 #include "cli/operate/doctor.h"
 
 #include "base/cleanup.h"
@@ -24,7 +24,7 @@
 
 enum { KERNEL_MAJOR = 5, KERNEL_MINOR = 15, LANDLOCK_ABI_FULL = 6 };
 
-/* Reads a small file of /proc as one line of text; empty if it is not there. */
+/* Reads a small file of /proc as one line; gives "" if it does not exist. */
 static void read_line(const char *path, char *text, size_t size)
 {
     text[0] = '\0';
@@ -51,7 +51,7 @@ static int write_line(const char *path, const char *text, error *err)
     return 0;
 }
 
-/* Enters a user namespace of its own, with one id mapped; the rest needs no privilege outside. */
+/* Enters a new user namespace with one id mapped; the other trials then need no privilege. */
 static int enter_user_namespace(error *err)
 {
     uid_t user = geteuid();
@@ -75,7 +75,7 @@ static int unshare_inside(int flags, const char *what, error *err)
     return unshare(flags) < 0 ? fail_os(err, "make %s", what) : 0;
 }
 
-/* The usual ending of a check: fine, or a wall without which nothing runs. */
+/* Ends a check of a wall that every sandbox needs. */
 static void conclude(struct finding *finding, int result, const error *err, const char *fix)
 {
     if (result == 0) {
@@ -140,7 +140,7 @@ void check_user_namespaces(struct finding *finding)
     conclude(finding, result, &err, fix);
 }
 
-/* A root of our own: a bounded file system, pivot_root into it, the old root gone. */
+/* Mounts a bounded file system, makes it the root with pivot_root, and unmounts the old root. */
 static int try_mounts(error *err)
 {
     if (unshare_inside(CLONE_NEWNS, "a mount namespace", err) < 0)
@@ -205,8 +205,7 @@ static int try_network(error *err)
         if (strcmp(each->if_name, "lo") != 0)
             others++;
     if_freenameindex(interfaces);
-    /* Tunnel modules put a device of theirs, which is down, into every namespace: it leads
-     * nowhere. */
+    /* Modules for tunnels add a device to every namespace; it is down and leads nowhere. */
     auto_fd probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct ifreq loopback = { .ifr_name = "lo" };
     if (probe >= 0 && ioctl(probe, SIOCGIFFLAGS, &loopback) == 0 && (loopback.ifr_flags & IFF_UP))
@@ -257,7 +256,8 @@ void check_group_view(struct finding *finding)
                 "use a kernel with CONFIG_CGROUPS=y; check user.max_cgroup_namespaces");
 }
 
-/* A filter that answers getppid with EDOM and allows the rest. Gives the listener, if asked for. */
+/* Installs a filter that fails getppid with EDOM and allows everything else. Returns the listener,
+ * if `flags` ask for one. */
 static int install_filter(unsigned flags, error *err)
 {
     struct sock_filter code[] = {
@@ -312,7 +312,7 @@ static int landlock_abi(void)
     return (int) syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 }
 
-/* A rule set that allows nothing must keep us from a file that we could read before. */
+/* A rule set that allows nothing must refuse a file that could be read before. */
 static int try_landlock(error *err)
 {
     struct landlock_ruleset_attr rules = { .handled_access_fs = LANDLOCK_ACCESS_FS_READ_FILE };

@@ -1,4 +1,5 @@
-/* doctor_report.c - the folder is the daemon's: nothing in it is followed or overwritten. */
+/* doctor_report.c - the folder belongs to the daemon: no link in it is followed, and the report is
+ * written to a new file, which is then renamed. */
 #include "cli/operate/doctor_report.h"
 
 #include "base/cleanup.h"

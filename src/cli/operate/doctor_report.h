@@ -1,9 +1,9 @@
-/* doctor_report.h - keeps the last report of `glovebox doctor` where receipts find it: each names
- * its hash, and so which walls had been tried, and found standing, on this machine. */
+/* doctor_report.h - saves the last report of `glovebox doctor` for receipts: each names its hash,
+ * which proves which walls were tried on this machine and worked. */
 #pragma once
 
 #include <stddef.h>
 
-/* Into STATE/daemon/self-test.json, if a daemon has been there and we may write. What cannot be
- * kept is left: the report has been printed. */
+/* Writes STATE/daemon/self-test.json, if a daemon has run there and the folder is writable.
+ * Failures are ignored: the report has been printed. */
 void self_test_keep(const char *json, size_t size);

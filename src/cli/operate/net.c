@@ -1,4 +1,4 @@
-/* net.c - `glovebox net`: how often rules of policies are used, and connections as they come. */
+/* net.c - `glovebox net`: how often rules of policies were used, and connections as they happen. */
 #include "cli/operate/net.h"
 
 #include "base/cleanup.h"
@@ -13,7 +13,7 @@
 
 enum {
     ANSWER_MS = 10000,
-    SILENCE_MS = 120000, /* the daemon says something more often than that, if only a comment */
+    SILENCE_MS = 120000, /* the daemon sends at least a comment more often */
     ID_MAX = 36,
 };
 

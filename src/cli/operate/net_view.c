@@ -1,5 +1,5 @@
-/* net_view.c - rules and connections, a line each. What sandboxes have named passes the filter for
- * terminals. */
+/* net_view.c - prints rules and connections, one a line. Names from sandboxes are filtered for the
+ * terminal. */
 #include "cli/operate/net.h"
 
 #include "base/timestamp.h"
@@ -120,7 +120,7 @@ static void write_place(json_object *event, char *text, size_t size)
     const char *method = answer_text(event, "method");
     const char *path = answer_text(event, "path");
     if (method && strcmp(method, "CONNECT") == 0)
-        path = NULL; /* a tunnel has none */
+        path = NULL; /* a tunnel has no path */
     (void) snprintf(text, size, "%s%s%s:%" PRId64 "%s", method ? method : "",
                     method && *method ? " " : "", or_dash(answer_text(event, "host")),
                     member_number(event, "port"), path ? path : "");

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a package says of itself is shown, and no terminal obeys it. */
+/* Texts from the package are filtered, so that the terminal obeys none of them. */
 static void print_list(const char *head, json_object *file, const char *member, const char *after)
 {
     json_object *list = json_object_object_get(file, member);

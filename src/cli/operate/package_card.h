@@ -1,5 +1,5 @@
-/* package_card.h - what a person sees of a package before it is approved: what it is, what comes
- * with it, and what of it will run, and where. */
+/* package_card.h - what a person sees of a package before approving it: its description, what it
+ * installs besides, and which of its code will run, and where. */
 #pragma once
 
 #include <json-c/json.h>

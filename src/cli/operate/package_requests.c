@@ -1,5 +1,5 @@
-/* package_requests.c - `glovebox libs request|review|approve|deny`: one asks, one looks, one
- * decides, and the next build of the template keeps to it. */
+/* package_requests.c - `glovebox libs request|review|approve|deny`: a user requests a package,
+ * someone reviews and decides, and the next build of the template follows the decision. */
 #include "cli/common/template_manifest.h"
 #include "cli/operate/packages.h"
 
@@ -30,7 +30,7 @@
 
 enum { REASON_MAX = 500 };
 
-/* What a verb works on: the folder of requests, which no other process changes meanwhile. */
+/* The folder of requests, locked against other processes. */
 struct desk {
     char *state;
     int requests;
@@ -60,7 +60,7 @@ static int desk_open(struct desk *desk, const struct libs_arguments *arguments, 
     return id ? request_read(desk->requests, id, &desk->request, err) : 0;
 }
 
-/* "alice (1000)": who has called, as this machine knows them. */
+/* Sets the caller, as "alice (1000)", and the time. */
 static void set_who_and_when(json_object *object, const char *who, const char *when)
 {
     char text[128];
@@ -93,7 +93,7 @@ static json_object *first_file(json_object *request)
     return files ? json_object_array_get_idx(files, 0) : NULL;
 }
 
-/* Requests, reviews and decisions are part of the log, with the user of each. */
+/* Records a request, review or decision in the log, with the user. */
 static int tell(const struct libs_arguments *arguments, const char *kind, json_object *request,
                 error *err)
 {
@@ -144,7 +144,7 @@ static int check_request(const struct libs_arguments *arguments, const char *nam
     return check_reason(arguments->reason, err);
 }
 
-/* It cannot be reviewed before its template is built: what it brings already is part of that. */
+/* A review needs the built template, since packages in it are not fetched again. */
 static void tell_next_step(const struct libs_arguments *arguments, json_object *request)
 {
     json_object *manifest = NULL;
@@ -193,7 +193,7 @@ static void print_rows(json_object *requests)
     }
 }
 
-/* Gives  those that wait for a decision, which the caller puts. */
+/* Returns the requests that wait for a decision; the caller puts the list. */
 static json_object *undecided(json_object *requests)
 {
     json_object *waiting = json_object_new_array();
@@ -261,7 +261,7 @@ int libs_review(const struct libs_arguments *arguments, const char *id, error *e
     return 0;
 }
 
-/* What lies there must still be what was looked at. */
+/* Checks that the fetched files are still those that were reviewed. */
 static int check_fetched(const struct desk *desk, error *err)
 {
     json_object *files = files_of(desk->request);
@@ -282,7 +282,7 @@ static int check_fetched(const struct desk *desk, error *err)
     return 0;
 }
 
-/* Python takes greet-more, Greet_More and greet.more for one. */
+/* For Python greet-more, Greet_More and greet.more are the same name. */
 static bool is_same_name(const char *left, const char *right)
 {
     for (; *left && *right; left++, right++) {
@@ -300,7 +300,7 @@ static void remove_request(json_object *rows, const char *id)
             (void) json_object_array_del_idx(rows, index - 1, 1);
 }
 
-/* A newer approval of a package takes the place of the older one, with what came along with it. */
+/* A newer approval of a package replaces the older one, with the packages that came with it. */
 static void remove_older(json_object *rows, json_object *request)
 {
     for (size_t index = 0; index < json_object_array_length(rows); index++) {
@@ -312,7 +312,7 @@ static void remove_older(json_object *rows, json_object *request)
             continue;
         (void) snprintf(id, sizeof id, "%s", approved_text(row, "request"));
         remove_request(rows, id);
-        index = (size_t) -1; /* from the beginning */
+        index = (size_t) -1; /* start again at the beginning */
     }
 }
 
@@ -362,7 +362,7 @@ static int add_rows(json_object *rows, json_object *request, error *err)
     return 0;
 }
 
-/* The log first, then the list that builds keep to, then the request itself. */
+/* Writes the log first, then the list that builds follow, then the request. */
 static int decide(const struct libs_arguments *arguments, struct desk *desk, const char *state,
                   error *err)
 {

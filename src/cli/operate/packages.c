@@ -1,5 +1,5 @@
-/* packages.c - `glovebox libs`: what is installed in a template, from its manifest; and the verbs
- * by which more comes into it. */
+/* packages.c - `glovebox libs`: lists what is installed in a template, from its manifest, and
+ * dispatches the verbs that request packages. */
 #include "cli/commands.h"
 
 #include "base/cleanup.h"
@@ -48,7 +48,7 @@ const struct option_table libs_option_table = {
 };
 /* clang-format on */
 
-/* Prints rows, whose names have `word` in them; `note` stands behind each of them. */
+/* A list of packages whose names contain `word`. */
 struct listing {
     const char *word;
     bool as_json;
@@ -87,8 +87,8 @@ static bool has_name(json_object *packages, const char *name)
     return false;
 }
 
-/* One array of the manifest; a row of JSON says by which manager its package came. What was
- * approved has a row of its own, by print_approved(). */
+/* Prints one array of the manifest; a JSON row names the package manager. Approved packages are
+ * left to print_approved(). */
 static void print_part(struct listing *listing, json_object *manifest, const char *part,
                        const char *manager, const char *note)
 {
@@ -106,7 +106,7 @@ static void print_part(struct listing *listing, json_object *manifest, const cha
     }
 }
 
-/* What people have approved beyond the recipe, in the template or on its way there. */
+/* Prints the packages that were approved beyond the recipe, built in or not yet. */
 static void print_approved(struct listing *listing, json_object *approved, json_object *inside)
 {
     for (size_t index = 0; index < json_object_array_length(approved); index++) {
@@ -153,9 +153,10 @@ static int list_template(const struct libs_arguments *arguments, const char *nam
     return result;
 }
 
-/* A template cannot have one of these names here; `glovebox template show NAME` lists it too. */
+/* These words are verbs and not names of templates; `glovebox template show NAME` lists a template
+ * with such a name. */
 static const struct action {
-    const char *name, *what; /* what it is about, NULL: it can do without */
+    const char *name, *what; /* asked for if it is missing; NULL: optional */
     int (*take)(const struct libs_arguments *arguments, const char *what, error *err);
 } actions[] = {
     { "request", "which package? as in: glovebox libs request NAME", libs_request },

@@ -1,5 +1,4 @@
-/* packages.h - what is known of a template that has been built, and the way for a package into the
- * next build. */
+/* packages.h - the packages of a built template, and requests to add more in the next build. */
 #pragma once
 
 #include "base/error.h"
@@ -13,8 +12,8 @@ struct libs_arguments {
     bool json, pip, npm, apt, all;
 };
 
-/* Request, review and decision. `id` is a request's; for `review` it may be NULL: those that wait,
- * or all. Each is recorded in the log before it is done. */
+/* Requests, reviews and decisions. `id` names a request; for `review` it may be NULL: those that
+ * wait, or all. Each is recorded in the log before it takes effect. */
 int libs_request(const struct libs_arguments *arguments, const char *name, error *err);
 int libs_review(const struct libs_arguments *arguments, const char *id, error *err);
 int libs_approve(const struct libs_arguments *arguments, const char *id, error *err);

@@ -1,5 +1,5 @@
-/* serve.c - `glovebox serve`: reads the settings, makes the sockets, watches over the pair. The
- * flags are the rows of settings.def. */
+/* serve.c - `glovebox serve`: reads the settings, makes the sockets, and starts and supervises
+ * gloveboxd and glovebox-spawner. The flags are the rows of settings.def. */
 #include "cli/commands.h"
 
 #include "base/cleanup.h"
@@ -18,7 +18,7 @@ static int store_setting(void *into, const struct option_row *row, const char *v
 
 enum { OWN_ROWS = 1 };
 
-/* `field` is the setting's number; a flag without a value says true. */
+/* `field` is the number of the setting; a flag without a value means true. */
 static const struct option_row rows[OWN_ROWS + SETTINGS] = {
     { "config", 0, "FILE", VALUES_FILE,
       "read settings from this file; default: /etc/glovebox/glovebox.yaml if it is there",
@@ -57,7 +57,7 @@ const struct option_table serve_option_table = {
     OPTION_ROWS(rows),
 };
 
-/* The settings of gloveboxd. Those that need a restart are what they were. */
+/* Writes the settings of gloveboxd. Those that need a restart keep their value. */
 static void write_settings(const struct settings *settings, char text[SETTINGS_TEXT_MAX])
 {
     size_t used = 0;
@@ -73,7 +73,7 @@ struct reloading {
     struct settings in_use;
 };
 
-/* Everything is read and checked before anything is changed. */
+/* Reads the settings again. All are checked before any changes. */
 static int read_again(void *context, char text[SETTINGS_TEXT_MAX], char *ret_restart, size_t size,
                       error *err)
 {
@@ -102,7 +102,7 @@ static int serve(struct reloading *reloading, error *err)
     write_settings(settings, service.daemon_settings);
     if (found == 0 && supervise(&service, err) == 0)
         return 0;
-    /* Root's file holds for every user's service, who may not expect it. */
+    /* Root's file applies to the services of all users, who may not expect it. */
     for (enum setting_id id = 0; id < SETTINGS && geteuid() != 0; id++)
         if (strncmp(settings->list[id].origin, SYSTEM_FILE, strlen(SYSTEM_FILE)) == 0)
             return under(err, "%s is that of " SYSTEM_FILE " (--config FILE reads another)",

@@ -1,5 +1,5 @@
-/* setup.c - `glovebox setup`: five questions, then what would be written is shown, and written if
- * it is wanted. Keys and templates are made by the verbs that make them otherwise. */
+/* setup.c - `glovebox setup`: asks five questions, shows what it would write, and writes it after a
+ * yes. It calls the usual verbs to make keys and templates. */
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -21,7 +21,7 @@
 enum { FILE_MODE = 0644, CALL_WORDS = 8 };
 
 struct setup_arguments {
-    const char *given[SETUP_ANSWERS]; /* NULL: it is asked */
+    const char *given[SETUP_ANSWERS]; /* NULL: ask for it */
     const char *config;
     bool yes, show;
 };
@@ -30,8 +30,8 @@ struct setup {
     struct setup_arguments arguments;
     struct setup_answers answers;
     char *file;   /* glovebox.yaml */
-    char *before; /* what is in it; NULL: it is not there */
-    char *policy; /* the file of policy `online` */
+    char *before; /* its content; NULL: there is no file */
+    char *policy; /* path of the policy `online` */
 };
 
 #define FIELD(name) offsetof(struct setup_arguments, name)
@@ -88,7 +88,7 @@ static int find_file(struct setup *setup, error *err)
     return result;
 }
 
-/* What the questions propose: what is set already, else the usual. */
+/* Fills in the proposals: the present settings, else the defaults. */
 static int propose(struct setup *setup, error *err)
 {
     static struct settings settings;
@@ -109,7 +109,7 @@ static int propose(struct setup *setup, error *err)
     return 0;
 }
 
-/* Where there is none to run in. */
+/* Proposes a template if none is built. */
 static void propose_template(struct setup *setup)
 {
     const char *state = setup->answers.list[SETUP_STATE];
@@ -117,7 +117,7 @@ static void propose_template(struct setup *setup)
         (void) snprintf(setup->answers.list[SETUP_TEMPLATES], SETTING_SIZE, "python");
 }
 
-/* One line of the terminal; the proposal, if it is empty. */
+/* Reads one line from the terminal; an empty line accepts the proposal. */
 static int read_answer(const char *question, char answer[SETTING_SIZE], error *err)
 {
     char line[SETTING_SIZE + 1];
@@ -187,7 +187,7 @@ static void print_indented(const char *path, const char *text)
     }
 }
 
-/* As `glovebox WORD …`; the last of the words is NULL. */
+/* Runs `glovebox WORD …`; NULL follows the last word. */
 static int call(const char *const *words)
 {
     static char texts[CALL_WORDS][SETTING_SIZE];
@@ -198,7 +198,7 @@ static int call(const char *const *words)
         argv[argc] = texts[argc];
     }
     const struct command *command = command_named(words[0]);
-    optind = 0; /* a verb that reads its options with getopt() begins anew */
+    optind = 0; /* the verb may call getopt() from the beginning */
     (void) fflush(stdout);
     return command ? command->handler(argc, argv) : EXIT_OWN_FAILURE;
 }
@@ -227,7 +227,7 @@ static int write_all(const struct setup *setup, const char *settings, const char
                      error *err)
 {
     if (geteuid() == 0)
-        (void) umask(022); /* gloveboxd, another user then, reads what is written */
+        (void) umask(022); /* gloveboxd runs as another user and must read it */
     return make_folder(setup->answers.list[SETUP_STATE], 0755, err) < 0 ||
                    replace_file(setup->file, settings, FILE_MODE, err) < 0 ||
                    (policy && replace_file(setup->policy, policy, FILE_MODE, err) < 0)
@@ -243,7 +243,7 @@ static void tell_next(const struct setup *setup)
                             : setup->file);
 }
 
-/* Gives  the exit status. */
+/* Returns the exit status. */
 static int show_and_write(const struct setup *setup, error *err)
 {
     auto_bytes settings = { 0 }, policy = { 0 };
@@ -262,8 +262,8 @@ static int show_and_write(const struct setup *setup, error *err)
         return complain("nothing was written; say --yes to write without being asked");
     if (write_all(setup, bytes_text(&settings), has_network ? bytes_text(&policy) : NULL, err) < 0)
         return complain_of(err);
-    int status = call_for_each(setup, SETUP_TEMPLATES); /* before keys, for which root becomes */
-    if (status == 0)                                    /* the daemon's user for good */
+    int status = call_for_each(setup, SETUP_TEMPLATES); /* before keys: making those */
+    if (status == 0)                                    /* turns root into the daemon's user */
         status = call_for_each(setup, SETUP_KEYS);
     if (status == 0)
         tell_next(setup);

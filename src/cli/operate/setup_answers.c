@@ -36,7 +36,7 @@ const char *setup_next_word(const char *list, char ret_word[SETTING_SIZE])
     return rest;
 }
 
-/* The names of the files *.yaml in a folder. */
+/* Lists the names of the files *.yaml in a folder. */
 static void list_files(const char *folder, char *text, size_t size)
 {
     static char names[POLICY_LIST_MAX][POLICY_NAME_SIZE];
@@ -83,7 +83,7 @@ static int check_listen(const char *text, error *err)
     return listen_address_read(text, &unused, &size, err);
 }
 
-/* `key create` takes it: a comma is what names have between them. */
+/* Is the word a valid name for `key create`? Commas separate names, so it has none. */
 static int check_key(const char *word, error *err)
 {
     if (text_find_unclean(word, strlen(word)) == strlen(word) && strlen(word) < API_KEY_NAME_SIZE)
@@ -93,7 +93,7 @@ static int check_key(const char *word, error *err)
                 API_KEY_NAME_SIZE - 1, word);
 }
 
-/* Is the word in a list that setup_list_…() wrote? */
+/* Is the word in a list from setup_list_…()? */
 static int check_listed(const char *word, const char *what, const char *list, error *err)
 {
     char other[SETTING_SIZE];
@@ -122,7 +122,7 @@ int setup_check(enum setup_answer id, const char *text, error *err)
     static const struct {
         const char *what;
         int (*check)(const char *word, error *err);
-        unsigned max; /* words; 0: it is one, whatever is in it */
+        unsigned max; /* most words; 0: the answer is one text */
     } rows[SETUP_ANSWERS] = {
         [SETUP_STATE] = { "the data folder", check_state, 0 },
         [SETUP_LISTEN] = { "the address", check_listen, 0 },
@@ -183,10 +183,10 @@ void setup_write_settings(const char *before, const struct setup_answers *answer
     for_each(row, settings)
         if (setup_wants(answers, row->answer)) {
             auto_bytes quoted = { 0 };
-            json_string(&quoted, answers->list[row->answer]); /* which YAML reads as well */
+            json_string(&quoted, answers->list[row->answer]); /* YAML can read JSON texts */
             bytes_print(ret_text, "%s: %s\n", row->key, bytes_text(&quoted));
         }
-    if (ret_text->size > 0) /* replace_file() ends the last line */
+    if (ret_text->size > 0) /* replace_file() adds the end of the last line */
         ret_text->size--;
 }
 

@@ -1,4 +1,4 @@
-/* setup_answers.h - the five answers of `glovebox setup`: what is right, the files they make. */
+/* setup_answers.h - checks the five answers of `glovebox setup`, and makes files from them. */
 #pragma once
 
 #include "base/bytes.h"
@@ -15,25 +15,26 @@ enum setup_answer {
 };
 
 struct setup_answers {
-    char list[SETUP_ANSWERS][SETTING_SIZE]; /* "none" where nothing is wanted */
+    char list[SETUP_ANSWERS][SETTING_SIZE]; /* "none" if nothing is wanted */
 };
 
 bool setup_wants(const struct setup_answers *answers, enum setup_answer id);
 
-/* Fails  with what would be right. */
+/* Checks an answer. A failure says what would be valid. */
 int setup_check(enum setup_answer id, const char *text, error *err);
 
-/* The next word of a list with commas: copied to `ret_word`. Gives  where to go on; NULL: that was
- * all. */
+/* Copies the next word of a list with commas to `ret_word`. Returns the rest of the list; NULL:
+ * there was no word left. */
 const char *setup_next_word(const char *list, char ret_word[SETTING_SIZE]);
 
-/* The text of glovebox.yaml: what was there without the settings that are asked for, then those. */
+/* Makes the text of glovebox.yaml: the text before without the settings that were asked for, then
+ * the answers. */
 void setup_write_settings(const char *before, const struct setup_answers *answers,
                           struct bytes *ret_text);
 
-/* The text of the policy that has the network that was asked for. */
+/* Makes the text of the policy for the network that was asked for. */
 void setup_write_policy(const struct setup_answers *answers, struct bytes *ret_text);
 
-/* What may be said: "minimal, node, python". */
+/* List the possible answers, as in "minimal, node, python". */
 void setup_list_sets(char *text, size_t size);
 void setup_list_templates(char *text, size_t size);

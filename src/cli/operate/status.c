@@ -1,4 +1,5 @@
-/* status.c - `glovebox status`: does the service work, how far is it used, what to do if not. */
+/* status.c - `glovebox status`: whether the service works, how much of it is used, and what to do
+ * if it does not work. */
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "cli/commands.h"

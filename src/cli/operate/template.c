@@ -1,5 +1,5 @@
-/* template.c - `glovebox template build|list|show|verify|tune|remove|rollback`: root file systems,
- * made and kept by name. */
+/* template.c - `glovebox template build|list|show|verify|tune|remove|rollback`: makes and keeps
+ * root file systems by name. */
 #include "cli/commands.h"
 #include "cli/options.h"
 
@@ -31,11 +31,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the command line says. */
+/* The command line. */
 struct wishes {
     const char *state, *base, *name, *requirements, *daemon;
     bool is_offline, record, json;
-    const char *verb, *what, *file; /* what stands beside the options */
+    const char *verb, *what, *file; /* words beside the options */
 };
 
 #define FIELD(name) offsetof(struct wishes, name)
@@ -109,8 +109,8 @@ static void catch_signals(void)
         (void) sigaction(*number, &action, NULL);
 }
 
-/* A word with a '/' or ".yaml" is a file; any other is one of the templates that come with
- * glovebox. */
+/* Finds the recipe: a word with a '/' or ".yaml" is a path, any other names a template that comes
+ * with glovebox. */
 static int find_recipe(const char *what, char **ret_path, error *err)
 {
     size_t length = strlen(what);
@@ -132,7 +132,8 @@ static int find_recipe(const char *what, char **ret_path, error *err)
         what);
 }
 
-/* RECIPE.yaml pins its wheels in RECIPE.lock, another list of packages in one of its own name. */
+/* Finds a file beside RECIPE.yaml with another ending: RECIPE.lock pins its wheels; other package
+ * managers have lists of their own. */
 static int find_lock(const char *recipe, const char *ending, char **ret_path, error *err)
 {
     assert(recipe);
@@ -142,7 +143,7 @@ static int find_lock(const char *recipe, const char *ending, char **ret_path, er
                        ending);
 }
 
-/* What a project's file lists besides: into the recipe, or as *ret_project. */
+/* Adds the requirements of a project's file to the recipe, or gives them as *ret_project. */
 static int add_requirements(const char *file, struct json_object *recipe,
                             struct json_object **ret_project, error *err)
 {
@@ -210,7 +211,7 @@ static int build(const struct wishes *wishes, const char *state, error *err)
     return tool_interrupted ? EXIT_CANCELLED : status;
 }
 
-/* What scripts ask of a list; packages are a matter for `show`. */
+/* Removes the packages, which a list does not show. */
 static struct json_object *without_packages(struct json_object *manifests)
 {
     for (size_t index = 0; index < json_object_array_length(manifests); index++) {
@@ -243,7 +244,7 @@ static int list(const struct wishes *wishes, const char *state, error *err)
     return 0;
 }
 
-/* For a misspelt name there is no advice to build it. */
+/* Suggests a build only for a name that has a recipe. */
 static int complain_of_missing(const char *name, const error *err)
 {
     auto_text path = NULL;

@@ -34,7 +34,7 @@ void build_progress(void *context, unsigned step, unsigned steps, const char *na
     size_t width = window.ws_col > 8 ? window.ws_col - 1U : 79;
     for (unsigned char *byte = (unsigned char *) line; *byte; byte++)
         if (*byte < 0x20 || *byte == 0x7f)
-            *byte = '?'; /* package scripts may say anything */
+            *byte = '?'; /* scripts of packages may print anything */
     if (strlen(line) > width)
         line[width] = '\0';
     (void) fprintf(stderr, "\r\033[K%s", line);

@@ -1,5 +1,5 @@
-/* template_progress.h - how a build is shown: on a terminal one line that is written over, else one
- * line a step. */
+/* template_progress.h - shows the progress of a build: on a terminal as one line that is
+ * overwritten, else as one line for each step. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@ struct build_display {
     const char *template;
 };
 
-/* build_request.progress; `context` is the display. */
+/* For build_request.progress; `context` is the build_display. */
 void build_progress(void *context, unsigned step, unsigned steps, const char *name,
                     const char *detail);
 void build_progress_end(const struct build_display *display);

@@ -1,5 +1,5 @@
-/* template_tune.c - see template_tune.h. Counts come from the daemon's metrics, zygotes from the
- * template's manifest. */
+/* template_tune.c - see template_tune.h. The counts come from the daemon's metrics, the zygotes
+ * from the manifest of the template. */
 #include "cli/operate/template_tune.h"
 
 #include "base/cleanup.h"
@@ -17,15 +17,15 @@ enum {
     ANSWER_MS = 5000,
     ANSWER_MAX = 16 << 20,
     MODULES_MAX = 1024,
-    PROGRAMS_LEAST = 20, /* fewer say nothing */
-    SHARE_LEAST = 5,     /* of 100 programs; fewer do not pay for the start and the memory */
+    PROGRAMS_LEAST = 20, /* fewer prove nothing */
+    SHARE_LEAST = 5,     /* per cent; less is not worth the start and the memory */
     PRINTED_MAX = 20
 };
 
 struct module {
     char name[64];
     uint64_t programs;
-    const char *set; /* that has it; NULL: none */
+    const char *set; /* set that imports it; NULL: none */
 };
 
 struct counts {
@@ -78,7 +78,7 @@ static int ask_counts(const struct template_tuning *asked, struct counts *counts
     return 0;
 }
 
-/* The set that imports a module, or a part of it: "matplotlib.pyplot". */
+/* Returns the set that imports a module or one of its submodules ("matplotlib.pyplot"). */
 static const char *set_of(struct json_object *zygotes, const char *module)
 {
     size_t length = strlen(module);
@@ -99,8 +99,8 @@ static bool is_proposed(const struct counts *counts, const struct module *module
            module->programs * 100 >= counts->programs * SHARE_LEAST;
 }
 
-/* What they are now, and the last set with what is proposed, as far as there is room: programs that
- * import one of a set's modules get its interpreter. Gives  how many were added. */
+/* Adds the proposed modules to the last set, as far as there is room: a program that imports one of
+ * the modules of a set gets the interpreter of that set. Returns how many were added. */
 static size_t propose(const struct counts *counts, struct json_object *zygotes)
 {
     struct json_object *last = NULL;

@@ -1,4 +1,4 @@
-/* template_verify.c - measures templates, prints what was found, and records it. */
+/* template_verify.c - measures templates, prints the results, and records them. */
 #include "cli/operate/template_verify.h"
 
 #include "base/cleanup.h"
@@ -14,8 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Beside a service that is starting: what processors and disk have to spare. (Not SCHED_IDLE, under
- * which it would never end beside a machine that is always busy.) */
+/* Runs at the lowest priority, since a service may be starting. (Not SCHED_IDLE: on a machine that
+ * is always busy it would never end.) */
 static void yield_to_all(void)
 {
     (void) setpriority(PRIO_PROCESS, 0, 19);
@@ -54,7 +54,7 @@ static void add_row(struct json_object *rows, const char *name,
     (void) json_object_array_add(rows, row);
 }
 
-/* Returns 1 if it is not what was built. */
+/* Returns 1 if the template differs from what was built. */
 static int verify_one(const struct template_verification *asked, int store, const char *name,
                       struct json_object *rows, error *err)
 {
@@ -67,7 +67,7 @@ static int verify_one(const struct template_verification *asked, int store, cons
     return !found.is_same;
 }
 
-/* One that cannot be read does not keep the others from being looked at. */
+/* A template that cannot be read does not stop the check of the others. */
 static int verify_each(const struct template_verification *asked, int store,
                        struct json_object *manifests, struct json_object *rows)
 {

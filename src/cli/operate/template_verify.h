@@ -1,4 +1,4 @@
-/* template_verify.h - `glovebox template verify`: are the files those that the digest says? */
+/* template_verify.h - `glovebox template verify`: do the files of a template match its digest? */
 #pragma once
 
 #include "base/error.h"
@@ -8,9 +8,9 @@
 struct template_verification {
     const char *state;
     const char *name; /* NULL: all templates */
-    bool record;      /* each becomes an event in the log of receipts; at the lowest priority */
+    bool record;      /* record each in the log of receipts, at the lowest priority */
     bool json;
 };
 
-/* Prints a line for each. Returns 0 if all are as built, 1 if one is not; -1 with *err. */
+/* Prints a line for each. Returns 0 if all match, 1 if one does not, -1 with *err. */
 int template_verify_all(const struct template_verification *asked, error *err);

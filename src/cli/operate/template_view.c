@@ -1,4 +1,4 @@
-/* template_view.c - the manifest of a template, for people and for programs. */
+/* template_view.c - prints the manifest of a template as text or JSON. */
 #include "cli/operate/template_view.h"
 
 #include "base/cleanup.h"
@@ -27,7 +27,7 @@ static void name_moments(json_object *object)
     for_each(name, names) {
         int64_t at_ms = timestamp_read(template_text(object, *name));
         if (at_ms == 0)
-            continue; /* "approved" is a list, too */
+            continue; /* "approved" is a list as well */
         (void) snprintf(answer, sizeof answer, "%s_at", *name);
         (void) json_object_object_add(object, answer,
                                       json_object_new_string(timestamp_write(at_ms, moment)));
@@ -110,7 +110,7 @@ void template_print(struct json_object *manifest)
     print_pairs("packages", json_object_object_get(manifest, "packages"));
 }
 
-/* ", 41 with what they need, 12 MiB to fetch", or nothing without a lock. */
+/* Writes ", 41 with what they need, 12 MiB to fetch", or "" if there is no lock file. */
 static void describe_lock(const char *path, char *text, size_t size)
 {
     unsigned rows = 0;
@@ -145,7 +145,7 @@ void template_print_cost(struct json_object *recipe, const char *npm_lock)
                    template_text(recipe, "name"), takes, *takes ? "; " : "", packages, room >> 20);
 }
 
-/* The templates that come with glovebox and have not been built. */
+/* Prints the templates that come with glovebox and are not built. */
 void template_print_unbuilt(int store)
 {
     auto_text folder = NULL;

@@ -1,22 +1,22 @@
-/* template_view.h - the manifest of a template, for people and for programs. */
+/* template_view.h - prints the manifest of a template as text or JSON. */
 #pragma once
 
 #include <json-c/json.h>
 
-/* A text of the manifest, "" if it has none. It lives as long as the manifest. */
+/* A text of the manifest, "" if it has none; valid as long as the manifest. */
 const char *template_text(struct json_object *manifest, const char *key);
 
-/* What the files of templates and of requests call `created`, `asked` … is `created_at` … in every
- * answer, also in the rows of a list and in what was approved. */
+/* Renames the times in an object: files of templates and requests have `created`, `asked` …; every
+ * answer, also its rows and approvals, has `created_at` …. */
 void template_name_moments(struct json_object *object);
 
-void template_print_json(struct json_object *object);  /* with those names, which it keeps */
+void template_print_json(struct json_object *object);  /* renames the times in it */
 void template_print_row(struct json_object *manifest); /* one line of a list */
 void template_print(struct json_object *manifest);     /* languages, variables, packages */
 
-/* On stderr, before a build begins: what its recipe says that it takes, and what the lock of its
- * packages of npm, if there is one, says of their size. */
+/* Before a build, prints on stderr what the recipe says that it takes, and what the lock file of
+ * its npm packages, if any, says of their size. */
 void template_print_cost(struct json_object *recipe, const char *npm_lock);
 
-/* The templates that come with glovebox and are not in the store (-1: there is none). */
+/* Prints the templates that come with glovebox and are not in the store (-1: no store). */
 void template_print_unbuilt(int store);

@@ -1,4 +1,4 @@
-/* top.c - `glovebox top`: asks the daemon how it is used, once or every other second. */
+/* top.c - `glovebox top`: asks the daemon for its state, once or every two seconds. */
 #include "cli/operate/top.h"
 
 #include "base/cleanup.h"
@@ -46,7 +46,7 @@ const struct option_table top_option_table = {
     OPTION_ROWS(rows),
 };
 
-/* Gives  the answer's text and value; the caller frees both. */
+/* Gives the text of the answer and its value; the caller frees both. */
 static int ask(const char *place, char **ret_text, json_object **ret_value, error *err)
 {
     const struct question question = { place, "/v1/status", "application/json", NULL, ANSWER_MS };
@@ -54,7 +54,7 @@ static int ask(const char *place, char **ret_text, json_object **ret_value, erro
                                        ANSWER_MS };
     auto_text text = NULL;
     json_object *page = NULL;
-    error unheard; /* a key may lack the scope for sessions: the page comes without them */
+    error unheard; /* a key may lack the scope for sessions: leave them out */
     if (ask_value(&question, ret_text, ret_value, err) < 0)
         return -1;
     if (ask_value(&sessions, &text, &page, &unheard) == 0)
@@ -71,20 +71,20 @@ static void on_signal(int number)
     ended_by = number;
 }
 
-/* Gives keys as they are typed and shows none of them. Returns false if stdin is no terminal. */
+/* Makes the terminal give each key at once, without echo. Returns false if stdin is no terminal. */
 static bool take_keyboard(struct termios *ret_before)
 {
     struct sigaction action = { .sa_handler = on_signal };
     if (tcgetattr(STDIN_FILENO, ret_before) < 0)
         return false;
-    (void) sigaction(SIGINT, &action, NULL); /* the terminal is given back first */
+    (void) sigaction(SIGINT, &action, NULL); /* restore the terminal before the end */
     (void) sigaction(SIGTERM, &action, NULL);
     struct termios keys = *ret_before;
     keys.c_lflag &= ~(tcflag_t) (ICANON | ECHO);
     return tcsetattr(STDIN_FILENO, TCSANOW, &keys) == 0;
 }
 
-/* True after the key q, or a signal that ends us. */
+/* True after the key q, or a signal to end. */
 static bool wants_to_leave(bool has_keyboard)
 {
     struct pollfd watched = { .fd = STDIN_FILENO, .events = POLLIN };
@@ -101,7 +101,7 @@ static bool wants_to_leave(bool has_keyboard)
     return false;
 }
 
-/* One page after the other, each over the last one. */
+/* Prints page after page, each over the last one. */
 static int watch(const char *place, error *err)
 {
     json_object *before = NULL;

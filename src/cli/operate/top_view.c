@@ -1,4 +1,4 @@
-/* top_view.c - tables of numbers, and what they suggest. */
+/* top_view.c - tables of numbers, and suggestions made from them. */
 #include "cli/operate/top.h"
 
 #include "base/table.h"
@@ -13,10 +13,11 @@
 
 enum { RUNS_MIN = 5, OFTEN_PERCENT = 20 };
 
-/* Lines that are left on the page; the rest is counted, not shown. Long lines are cut. */
+/* A page with a limited number of lines: further lines are counted, not printed; long lines are
+ * cut. */
 struct page {
     int left, hidden;
-    size_t columns; /* 0: not bounded */
+    size_t columns; /* 0: any width */
 };
 
 static void line(struct page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -50,7 +51,7 @@ static size_t length_of(json_object *array)
     return array ? json_object_array_length(array) : 0;
 }
 
-/* The same key in the answer before. */
+/* Returns the same key in the answer before. */
 static json_object *same_key(json_object *before, json_object *key)
 {
     json_object *keys = before ? json_member(before, "keys") : NULL;
@@ -99,7 +100,7 @@ static void print_keys(struct page *page, json_object *now, json_object *before,
     }
 }
 
-/* Pools that look alike here differ in their policies' shape: one row for all of them. */
+/* Pools that look the same here differ only in the shape of their policies; they share a row. */
 static bool is_same_pool(json_object *a, json_object *b)
 {
     return strcmp(text(a, "template"), text(b, "template")) == 0 &&
@@ -154,7 +155,7 @@ static void print_sessions(struct page *page, json_object *sessions)
     }
 }
 
-/* Keys that run into a limit again and again, with the numbers behind it. */
+/* Suggests a higher limit for keys that reach one repeatedly, with the numbers. */
 static void suggest_limits(struct page *page, json_object *key)
 {
     int64_t runs = member_number(key, "runs");
@@ -198,7 +199,7 @@ static void suggest_quotas(struct page *page, json_object *key)
 
 void top_print(json_object *now, json_object *before, double seconds, const struct winsize *window)
 {
-    int rows = window ? window->ws_row - 1 : 0; /* below the last one stands the cursor */
+    int rows = window ? window->ws_row - 1 : 0; /* the cursor needs the last one */
     struct page page = { .left = rows > 0 ? rows : -1, .columns = window ? window->ws_col : 0 };
     line(&page,
          "glovebox %s%s   slots %lld of %lld in use, %lld parked, %lld being built   runs %lld "
