@@ -1,6 +1,6 @@
-/* limits_report.c - `glovebox limits report`: which limits of which policies are met, and by how
- * much ordinary work stays below them, out of the receipts: they hold what each run was granted,
- * what it used, and which limits it met. */
+/* limits_report.c - `glovebox limits report`: which limits of which policies are reached, and how
+ * far below them ordinary runs stay. It reads the receipts, which hold what each run was granted,
+ * what it used, and which limits it reached. */
 #include "cli/commands.h"
 
 #include "base/cleanup.h"
@@ -20,27 +20,27 @@
 
 enum {
     POLICIES_MAX = 64,
-    SHARES = 101,  /* per cent of what was granted */
-    RUNS_MIN = 20, /* fewer say nothing */
+    SHARES = 101,  /* 0 to 100 per cent of the granted value */
+    RUNS_MIN = 20, /* fewer prove nothing */
     DIGEST_TEXT_SIZE = 65,
-    TIGHT_SHARE = 90,   /* who used that much was near the limit */
+    TIGHT_SHARE = 90,   /* per cent; more is near the limit */
     TIGHT_PER_CENT = 5, /* of runs, near the limit or stopped by it */
-    OFTEN_PER_CENT = 5, /* of runs, that met it */
-    ROOMY_SHARE = 10,   /* nearly no run used more */
+    OFTEN_PER_CENT = 5, /* of runs, that reached it */
+    ROOMY_SHARE = 10,   /* per cent; nearly no run used more */
     NEARLY_ALL = 99,
 };
 
 struct limit_use {
-    uint64_t runs;     /* that were granted max_granted: others had asked for less */
-    uint64_t lowered;  /* the others */
-    uint64_t measured; /* runs that came to their own end, and whose use is known */
+    uint64_t runs;     /* runs that were granted max_granted */
+    uint64_t lowered;  /* runs that had asked for less */
+    uint64_t measured; /* runs that ended by themselves, with known use */
     uint64_t hits, ends, shares[SHARES];
     uint64_t max_granted;
 };
 
 struct policy_use {
     char name[POLICY_NAME_SIZE];
-    char digest[DIGEST_TEXT_SIZE]; /* of the last run: another digest may grant something else */
+    char digest[DIGEST_TEXT_SIZE]; /* of the last run; another one may grant other limits */
     uint64_t runs;
     struct limit_use limits[LIMITS];
 };
@@ -49,7 +49,7 @@ struct report {
     struct log_arguments where;
     const char *policy, *since;
     bool json;
-    int64_t since_ms; /* of the clock; 0: all */
+    int64_t since_ms; /* wall clock; 0: all */
     uint64_t runs;
     size_t count;
     struct policy_use policies[POLICIES_MAX];
@@ -69,8 +69,7 @@ static struct policy_use *policy_use_of(struct report *report, const char *name)
     return fresh;
 }
 
-/* A policy that was changed may grant less than before: what it grants is learnt anew, and what was
- * counted stays. */
+/* A changed policy may grant less than before: max_granted starts again, the counts stay. */
 static void note_digest(struct policy_use *policy, const char *digest)
 {
     if (strncmp(policy->digest, digest, sizeof policy->digest - 1) == 0)
@@ -80,8 +79,8 @@ static void note_digest(struct policy_use *policy, const char *digest)
         policy->limits[id].max_granted = 0;
 }
 
-/* A run that had asked for less than its policy grants says nothing of the policy's limit. The most
- * that a policy has granted is what it grants. */
+/* A run that asked for less than its policy grants proves nothing about the policy's limit. The
+ * policy grants the most that any of its runs was granted. */
 static bool is_lowered(struct limit_use *use, uint64_t granted)
 {
     if (granted < use->max_granted) {
@@ -94,7 +93,8 @@ static bool is_lowered(struct limit_use *use, uint64_t granted)
     return false;
 }
 
-/* What a run used that was stopped says what it was given, not what it needed: it counts as met. */
+/* The use of a run that was stopped shows the limit, not what the run needed, so only the hit is
+ * counted. */
 static void count_limit(struct limit_use *use, enum limit_id id, json_object *limits)
 {
     char path[64];
@@ -118,7 +118,7 @@ static void count_limit(struct limit_use *use, enum limit_id id, json_object *li
     use->shares[place]++;
 }
 
-/* Work: what ran and came to an end of its own, or to a limit. */
+/* Did the code run, and end by itself or by a limit? */
 static bool is_work(json_object *predicate)
 {
     static const char *const ends[] = { "ok", "error", "limit" };
@@ -155,7 +155,7 @@ static int count_record(void *context, const struct record *record, error *err)
 
 /* --- judging ---------------------------------------------------------------------------------- */
 
-/* What so many per cent of the runs stayed within, in per cent of what they were granted. */
+/* Returns the share of the granted value that `per_cent` of the runs did not exceed. */
 static unsigned share_of(const struct limit_use *use, unsigned per_cent)
 {
     uint64_t seen = 0;
@@ -193,7 +193,7 @@ static enum verdict judge(const struct policy_use *policy, enum limit_id id)
         return TIGHT;
     bool is_known = use->measured * 100 >= use->runs * NEARLY_ALL;
     if (!is_known && use->hits == 0 && share_of(use, 100) == 0)
-        return NO_DATA; /* what is known of some runs is next to nothing: of the others, nothing */
+        return NO_DATA; /* some used next to nothing, the use of the others is unknown */
     return is_known && use->hits == 0 && share_of(use, NEARLY_ALL) < ROOMY_SHARE ? ROOMY : FITS;
 }
 
@@ -202,7 +202,7 @@ static bool is_worth_a_line(const struct limit_use *use)
     return use->measured > 0 || use->hits > 0;
 }
 
-/* --- telling ---------------------------------------------------------------------------------- */
+/* --- printing --------------------------------------------------------------------------------- */
 
 static void print_words(const struct policy_use *policy, enum limit_id id)
 {

@@ -1,4 +1,4 @@
-/* policy.c - `glovebox policy`: looks at what a run may do, and checks policy files. */
+/* policy.c - `glovebox policy`: shows and compares policies, and checks policy files. */
 #include "policy/policy.h"
 #include "base/cleanup.h"
 #include "base/table.h"
@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What was asked on the command line. */
+/* The command line. */
 struct request {
     bool json;
     int count;
@@ -32,7 +32,7 @@ static answer show, validate, list, sets;
 static const struct verb {
     const char *name;
     answer *answer;
-    int min, max; /* words */
+    int min, max; /* number of words */
     const char *usage;
 } verbs[] = {
     { "show", show, 1, 1, "glovebox policy show data" },
@@ -72,7 +72,7 @@ static int print_json_policy(const struct policy *policy, error *err)
     auto_bytes out = json_begin('{');
     json_string_field(&out, "digest", policy->digest);
     json_string_field(&out, "extends", policy->extends[0] ? policy->extends : NULL);
-    json_raw(&out, text + 1, strlen(text + 1)); /* the rendering goes on behind its bracket */
+    json_raw(&out, text + 1, strlen(text + 1)); /* `text` without its opening bracket */
     (void) fputs(bytes_text(&out), stdout);
     return 0;
 }
@@ -94,7 +94,8 @@ static int show(const struct request *request)
     return 0;
 }
 
-/* A file's neighbours come before the installed policies, as they will where it is going to lie. */
+/* Reads a policy file. Policies in its folder come before installed ones, as they will where the
+ * file is to be installed. */
 static int read_beside(const char *file, const char *path, struct policy *ret_policy, error *err)
 {
     auto_text search = NULL;
@@ -105,7 +106,7 @@ static int read_beside(const char *file, const char *path, struct policy *ret_po
     return policy_read(file, search, ret_policy, err);
 }
 
-/* A file as the daemon takes it, or an installed policy by its name. */
+/* Reads a file as the daemon would, or an installed policy by name. */
 static int read_as_daemon(const char *word, const char *path, struct policy *ret_policy, error *err)
 {
     const char *slash = strrchr(word, '/');
@@ -149,7 +150,7 @@ static int validate(const struct request *request)
     int status = 0;
     for (int i = 0; i < request->count; i++) {
         const char *file = request->words[i];
-        static struct policy policy; /* the same */
+        static struct policy policy; /* too large for a stack */
         bool valid = read_as_daemon(file, path, &policy, &err) == 0;
         if (valid && access(file, F_OK) == 0 && daemon_cannot_read(file))
             (void) complain("gloveboxd, another user, cannot read '%s': chmod o+r", file);
@@ -180,8 +181,8 @@ static int list(const struct request *request)
     int status = 0;
     const char *between = "[";
     for (size_t i = 0; i < count; i++) {
-        static struct policy policy; /* the same */
-        /* A wrong file is said and does not hide the others. */
+        static struct policy policy; /* too large for a stack */
+        /* An invalid file is reported; the others are listed. */
         if (policy_load(path, names[i], &policy, &err) < 0) {
             status = complain_of(&err);
             continue;
@@ -239,7 +240,7 @@ static void print_set(const struct network_set *set)
         (void) printf("  env            %s=%s\n", set->variables[i].name, set->variables[i].value);
 }
 
-/* The folders `sets` of a search path. */
+/* Gives the folders `sets` of a search path. */
 static int path_of_sets(const char *path, char **ret_path, error *err)
 {
     char folder[PATH_MAX];
@@ -256,7 +257,8 @@ static int path_of_sets(const char *path, char **ret_path, error *err)
     return 0;
 }
 
-/* Reads this host's package managers anew, as glovebox serve does when it starts. */
+/* Reads the settings of this host's package managers again, as glovebox serve does when it
+ * starts. */
 static int sets(const struct request *request)
 {
     static char names[POLICY_LIST_MAX][POLICY_NAME_SIZE];
@@ -266,7 +268,7 @@ static int sets(const struct request *request)
     auto_text folders = NULL;
     size_t count = 0;
     if (host_sets_write(NULL, &err) < 0)
-        (void) complain_of(&err); /* those of the last start are still there */
+        (void) complain_of(&err); /* the sets of the last start remain */
     if (path_of_policies(&path, &err) < 0 || path_of_sets(path, &folders, &err) < 0 ||
         policy_list(folders, names, &count, &err) < 0)
         return complain_of(&err);
@@ -308,7 +310,7 @@ int command_policy(int argc, char **argv)
     struct request request = { .words = argv };
     struct words words = { argc, argv, 1 };
     error err = { 0 };
-    for (;;) { /* words move to the front of argv, options are taken out */
+    for (;;) { /* moves words to the front of argv, reads options */
         int outcome = options_read(&policy_option_table, &request, &words, &err);
         if (outcome != OPTIONS_TAKEN)
             return outcome == OPTIONS_HELP ? 0 : complain_of(&err);

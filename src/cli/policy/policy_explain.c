@@ -1,5 +1,5 @@
-/* policy_explain.c - `glovebox policy explain`: what a policy grants, what would happen to code
- * under it, and which line of which file says each. */
+/* policy_explain.c - `glovebox policy explain`: what a policy grants and what would happen to code
+ * under it, with the file and line that say so. */
 #include "cli/policy/policy_verbs.h"
 
 #include "base/cleanup.h"
@@ -44,7 +44,7 @@ const struct option_table policy_explain_option_table = {
 struct explanation {
     struct policy policy;
     struct policy_origins origins;
-    json_object *grants; /* rows, for --json */
+    json_object *grants; /* rows for --json */
     json_object *code;
 };
 
@@ -110,7 +110,7 @@ static int look(const struct explain_arguments *arguments, const struct policy *
     return result;
 }
 
-/* Gives the exit status. */
+/* Returns the exit status. */
 static int explain_code(struct explanation *explanation, const struct explain_arguments *arguments,
                         error *err)
 {
@@ -129,7 +129,7 @@ static int explain_code(struct explanation *explanation, const struct explain_ar
             explain_finding(explanation, code.name, &finding);
     enum check_decision decision = explanation->policy.precheck.is_on
                                        ? check_decision_find(verdict)
-                                       : CHECK_ALLOW; /* it only says what is usual */
+                                       : CHECK_ALLOW; /* no check: findings are only information */
     if (!explanation->code && look_failure(result))
         (void) printf("  deny  %s\n", look_failure(result));
     if (!explanation->code)

@@ -1,4 +1,4 @@
-/* policy_show.c - `glovebox policy show`: everything that an effective policy holds, for people. */
+/* policy_show.c - `glovebox policy show`: prints all of an effective policy as text. */
 #include "base/cleanup.h"
 #include "base/hosts_file.h"
 #include "base/table.h"
@@ -68,7 +68,7 @@ static void print_precheck(const struct precheck *precheck)
                       check_decision_name((enum check_decision) precheck->modules[i].decision));
 }
 
-/* What all connections of a run may use together. */
+/* Prints limits on the traffic of all connections of a run together. */
 static void print_traffic(const struct network_policy *route)
 {
     const struct {
@@ -101,7 +101,7 @@ static void print_expect(const struct policy_expect *expect)
     (void) json_object_put(list);
 }
 
-/* The addresses that the operator has stated for the upstream, as far as `network` leaves them. */
+/* Writes the addresses that the operator has given for the upstream, and that `network` permits. */
 static void write_stated(const struct network_endpoint *endpoint, const char *hosts, char *text,
                          size_t size)
 {

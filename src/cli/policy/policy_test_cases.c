@@ -1,5 +1,6 @@
-/* policy_test_cases.c - `glovebox policy test`: code and limits with what a policy is expected to
- * make of them, so that a change of a policy is seen before its users see it. */
+/* policy_test_cases.c - `glovebox policy test`: checks code and limits against a policy, and
+ * compares the decisions with the expected ones, so that the effect of a change is known before
+ * users see it. */
 #include "cli/policy/policy_verbs.h"
 
 #include "base/cleanup.h"
@@ -56,13 +57,13 @@ struct case_row {
 };
 
 struct suite {
-    const char *path; /* of the file of cases */
+    const char *path; /* path of the file of cases */
     struct yaml yaml;
     struct policy policy;
-    glb_client *client; /* once code has to be looked at */
+    glb_client *client; /* NULL until a case has code */
     const char *state;
     unsigned count, wrong;
-    json_object *told; /* with --json: what each case came to */
+    json_object *told; /* with --json: the result of each case */
 };
 
 static int read_case_key(const struct suite *suite, const struct yaml_node *key,
@@ -151,7 +152,7 @@ static int decide_limits(const struct suite *suite, const struct case_row *row,
     return 0;
 }
 
-/* What is named first for the decision. */
+/* Writes the first reason for the decision. */
 static void say_why(json_object *result, char *why, size_t size)
 {
     struct look_finding finding;
@@ -166,7 +167,7 @@ static void say_why(json_object *result, char *why, size_t size)
         }
 }
 
-/* A file lies next to the file of cases. */
+/* Paths of code files begin at the folder of the file of cases. */
 static int read_case_code(const struct suite *suite, const struct case_row *row, char **ret_code,
                           size_t *ret_size, error *err)
 {
@@ -255,7 +256,7 @@ static int run_case(struct suite *suite, const struct case_row *row, error *err)
     return 0;
 }
 
-/* Gives the node of `cases`, and the name of the policy if it is there. */
+/* Gives the node `cases`, and the name of the policy if the file has one. */
 static int read_head(const struct suite *suite, const char **policy,
                      const struct yaml_node **ret_cases, error *err)
 {
@@ -323,7 +324,7 @@ int policy_test(int argc, char **argv)
     yaml_done(&suite.yaml);
     glb_close(suite.client);
     (void) json_object_put(suite.told);
-    if (outcome < 0) /* a case's file is not looked for where policies are */
+    if (outcome < 0) /* do not add the places of policies to this message */
         return suite.policy.name[0] ? complain_of(&err) : complain_of_policy(&err, NULL);
     return suite.wrong > 0 ? EXIT_UNEXPECTED : 0;
 }

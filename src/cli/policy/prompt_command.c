@@ -1,4 +1,5 @@
-/* prompt_command.c - `glovebox prompt`: prints what a model should know (policy/describe.h). */
+/* prompt_command.c - `glovebox prompt`: prints a description of the sandbox for a model
+ * (policy/describe.h). */
 #include "cli/commands.h"
 #include "cli/common/policy_choice.h"
 

@@ -1,4 +1,4 @@
-/* artifacts.c - see artifacts.h; beneath.h guards where they go. */
+/* artifacts.c - see artifacts.h; beneath.h keeps paths beneath the folder. */
 #include "cli/run/artifacts.h"
 
 #include "base/cleanup.h"

@@ -1,5 +1,5 @@
-/* hints.c - the names of missing files come from inside the sandbox: they are only looked for
- * beneath the caller's folder, and the answer goes to the caller's terminal, never back inside. */
+/* hints.c - names of missing files come from the sandbox. They are looked up beneath the caller's
+ * folder only, and the result goes to the caller's terminal, never into the sandbox. */
 #include "cli/run/hints.h"
 
 #include "base/table.h"
@@ -23,13 +23,13 @@ void hints_hear(struct hints *hints, const char *data, size_t size)
     hints->tail[hints->length] = '\0';
 }
 
-/* ---- a file that was not sent along ---- */
+/* ---- a file that was not given to the run ---- */
 
 enum { NAME_ROOM = 256 };
 
 static const char no_module[] = "ModuleNotFoundError: No module named '";
 
-/* The last text between two quotes behind `mark`. */
+/* Finds the last quoted text after `mark`. */
 static bool find_quoted(const char *text, const char *mark, char name[NAME_ROOM])
 {
     const char *last = NULL;
@@ -42,7 +42,7 @@ static bool find_quoted(const char *text, const char *mark, char name[NAME_ROOM]
     return true;
 }
 
-/* "cat: data.csv: No such file or directory": the word before. */
+/* Finds the word before the message, as in "cat: data.csv: No such file or directory". */
 static bool find_word(const char *text, char name[NAME_ROOM])
 {
     const char *end = strstr(text, ": No such file or directory\n");
@@ -55,7 +55,7 @@ static bool find_word(const char *text, char name[NAME_ROOM])
     return true;
 }
 
-/* What was missing, as a path beneath the caller's folder. */
+/* Finds the missing file, as a path beneath the caller's folder. */
 static bool find_missing(const char *text, char name[NAME_ROOM])
 {
     static const char workspace[] = "/workspace/";
@@ -94,9 +94,9 @@ static void tell_missing_file(const struct hints *hints, const struct run_argume
         (void) complain("the program reads stdin, and was given none; pass yours on with --stdin");
 }
 
-/* ---- how it ended, what it made ---- */
+/* ---- how the run ended, what it made ---- */
 
-/* 137 is the memory limit too, and that says so itself. */
+/* Explains a signal, but not 137 by the memory limit, which has its own message. */
 static void tell_signal(int32_t number, const glb_outcome *outcome)
 {
     glb_limit_reached limit;

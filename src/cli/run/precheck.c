@@ -1,4 +1,5 @@
-/* precheck.c - `glovebox check`: what a look at code finds, and what a policy makes of it. */
+/* precheck.c - `glovebox check`: checks code without running it, and prints the findings and the
+ * policy's decision. */
 #include "cli/commands.h"
 #include "cli/common/policy_choice.h"
 
@@ -56,7 +57,7 @@ static void print_finding(const char *name, const struct look_finding *finding)
                   finding->subject[0] ? ": " : "", finding->subject, finding->rule);
 }
 
-/* As compilers do, so that editors find the place. */
+/* Prints findings in the format of compilers, so that editors can jump to the line. */
 static void print_result(const char *name, json_object *result, const char *policy)
 {
     struct look_finding finding;
@@ -100,7 +101,7 @@ static int connect_daemon(const struct check_arguments *arguments, const char *p
                : complain("%s", glb_error_text());
 }
 
-/* Gives the exit status. */
+/* Returns the exit status. */
 static int check(const struct check_arguments *arguments, const struct code_input *code)
 {
     error err = { 0 };

@@ -1,6 +1,6 @@
-/* replay.c - `glovebox replay`: runs the code of a receipt again, with the same inputs, template,
- * policy and limits, and compares what comes out by hash. The receipt holds hashes only, so code
- * and inputs are given again, and must be those. */
+/* replay.c - `glovebox replay`: runs the code of a receipt again with the same inputs, template,
+ * policy and limits, and compares the results by hash. A receipt holds hashes only, so the user
+ * gives code and inputs again, and their hashes must match. */
 #include "cli/commands.h"
 
 #include "base/cleanup.h"
@@ -27,12 +27,12 @@ enum { EXIT_DIFFERENT = 1, WORDS_MAX = 1024, TEXTS_MAX = 64 };
 
 struct replay {
     const char *code, *expect, *state, *log, *key, *opening, *daemon;
-    bool key_is_own; /* it was taken from the log itself */
+    bool key_is_own; /* the key is from the log itself */
     bool json, pass_stdin, private;
-    int word_count; /* of the command line of `run` that this becomes */
+    int word_count; /* words of the `run` command line */
     char *words[WORDS_MAX];
     size_t text_count;
-    char *texts[TEXTS_MAX]; /* those of them that are ours */
+    char *texts[TEXTS_MAX]; /* words allocated here */
     struct run_arguments arguments;
     struct found_receipt found, again;
     glb_client *client;
@@ -69,7 +69,7 @@ static const struct option_row rows[] = {
     { "daemon",  0,   "SOCKET",     VALUES_FILE,   "use the daemon at this socket",                   store_text,   FIELD(daemon) },
     { "private", 0,   NULL,         VALUES_NONE,   "use no running daemon, start one for this call",  store_switch, FIELD(private) },
     { "public-key", 0, "FILE",      VALUES_FILE,   "the public key, as you have kept it",             store_text,   FIELD(key) },
-    { "key",     0,   "FILE",       VALUES_FILE,   NULL,                                              store_text,   FIELD(key) }, /* its older name */
+    { "key",     0,   "FILE",       VALUES_FILE,   NULL,                                              store_text,   FIELD(key) }, /* old name */
     { "opening", 0,   "FILE",       VALUES_FILE,   "what opens the receipt, if the daemon does not know", store_text,   FIELD(opening) },
     { "log",     0,   "FOLDER",     VALUES_FOLDER, "the log that the receipt has to stand in",        store_text,   FIELD(log) },
     { "state",   0,   "FOLDER",     VALUES_FOLDER, "the state folder",                                store_text,   FIELD(state) },
@@ -86,7 +86,7 @@ const struct option_table replay_option_table = {
     OPTION_ROWS(rows),
 };
 
-/* --- what is run ------------------------------------------------------------------------------ */
+/* --- the command line ------------------------------------------------------------------------- */
 
 static int add_pair(struct replay *replay, const char *flag, const char *value, error *err)
 {
@@ -99,7 +99,7 @@ static int add_limit(struct replay *replay, enum limit_id id, uint64_t value, er
 {
     char option[32], *text = NULL;
     if (value == 0)
-        return 0; /* not limited */
+        return 0; /* no limit */
     (void) limit_option(limit_rows[id].name, option, sizeof option);
     const char *unit = limit_rows[id].unit == UNIT_MSEC ? "ms" : "";
     if (replay->text_count + 1 > TEXTS_MAX ||
@@ -111,7 +111,7 @@ static int add_limit(struct replay *replay, enum limit_id id, uint64_t value, er
     return add_word(replay, text, err);
 }
 
-/* The command line of `glovebox run` that does it again. */
+/* Builds the command line of `glovebox run` that repeats the run. */
 static int plan(struct replay *replay, error *err)
 {
     json_object *payload = replay->found.payload;
@@ -158,7 +158,7 @@ static int read_command_line(struct replay *replay, struct words *words, const c
                         : fail(err, ERR_BAD_REQUEST, "give the receipt: its file, or its id");
 }
 
-/* Nothing of a receipt is believed before it was verified. Returns 0, or RECEIPT_IS_NONE. */
+/* Verifies the receipt before anything in it is used. Returns 0, or RECEIPT_IS_NONE. */
 static int find_receipt(struct replay *replay, const char *name, error *err)
 {
     struct log_arguments place = { .state = replay->state, .log = replay->log, .key = replay->key };
@@ -185,7 +185,7 @@ static int plan_run(struct replay *replay, struct words *words, error *err)
                               err);
 }
 
-/* --- again ------------------------------------------------------------------------------------ */
+/* --- the second run --------------------------------------------------------------------------- */
 
 static int failed_call(int32_t code, error *err)
 {
@@ -206,7 +206,7 @@ static int connect_daemon(struct replay *replay, error *err)
     return code == GLB_OK ? 0 : failed_call(code, err);
 }
 
-/* Its commitments give way to the hashes, which can be compared. */
+/* Replaces the commitments in the receipt by the hashes, which can be compared. */
 static int open_found(struct replay *replay, struct found_receipt *found, const char *file,
                       error *err)
 {
@@ -238,7 +238,7 @@ static int run_again(struct replay *replay, error *err)
                : open_found(replay, &replay->again, NULL, err);
 }
 
-/* --- is it the same that came out? ------------------------------------------------------------ */
+/* --- comparison ------------------------------------------------------------------------------- */
 
 static const char *spelled(json_object *value)
 {
@@ -274,7 +274,8 @@ static const struct {
     { "variables", "predicate.environment_names" },
 };
 
-/* NULL: nothing was expected, then and now. A verdict on something else is not compared. */
+/* Returns NULL if neither run had an expectation. Verdicts on different expectations are not
+ * compared. */
 static const char *compare_verdicts(struct replay *replay)
 {
     static const char path[] = "predicate.gate.expectation";

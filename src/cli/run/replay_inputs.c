@@ -1,4 +1,4 @@
-/* replay_inputs.c - are code and inputs those whose hashes stand in the receipt? */
+/* replay_inputs.c - do code and inputs match the hashes in the receipt? */
 #include "cli/run/replay_inputs.h"
 
 #include "base/cleanup.h"
@@ -13,7 +13,7 @@
 
 struct inputs {
     json_object *listed; /* array of {name, sha256} */
-    unsigned matched;    /* that were given again */
+    unsigned matched;    /* entries that were given again */
 };
 
 static void hash_bytes(const void *data, size_t size, char ret_hex[SHA256_TEXT_SIZE])
@@ -72,7 +72,7 @@ int replay_check_inputs(json_object *payload, struct run_arguments *arguments, e
                     "the others cannot be compared",
                     json_object_array_length(inputs.listed));
     if (!input_hash(&inputs, "filename")) {
-        free(arguments->file_name); /* it was run from a text, not as a file of that name */
+        free(arguments->file_name); /* the first run had a text, not a file of that name */
         arguments->file_name = NULL;
     } else if (arguments->file_name) {
         const char *const names[] = { arguments->file_name, NULL };

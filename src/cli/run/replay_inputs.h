@@ -1,4 +1,4 @@
-/* replay_inputs.h - are code and inputs those whose hashes stand in the receipt? */
+/* replay_inputs.h - do code and inputs match the hashes in the receipt? */
 #pragma once
 
 #include "base/error.h"
@@ -7,5 +7,5 @@
 #include <json.h>
 
 /* `payload` is that of the receipt, with its commitments opened.
- * Fails  ERR_BAD_REQUEST  one is missing, too many, or another: which. */
+ * Fails  ERR_BAD_REQUEST  naming the input that is missing, not in the receipt, or different */
 int replay_check_inputs(json_object *payload, struct run_arguments *arguments, error *err);

@@ -1,4 +1,5 @@
-/* run.c - `glovebox run` and `glovebox exec`: read the command line, connect, run, show, save. */
+/* run.c - `glovebox run` and `glovebox exec`: reads the command line, connects, runs the code,
+ * prints its output and saves its files. */
 #include "cli/commands.h"
 #include "cli/common/policy_choice.h"
 
@@ -28,7 +29,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One call, from the command line to the exit status. */
+/* The state of one call of `glovebox run`. */
 struct call {
     struct run_arguments arguments;
     int out;
@@ -36,7 +37,7 @@ struct call {
     glb_outcome *outcome;
     struct terminal terminals[2];
     struct hints hints;
-    bool has_expired; /* no decision came in time */
+    bool has_expired; /* no decision was made in time */
 };
 
 static glb_client *signal_target;
@@ -57,20 +58,21 @@ static void watch_signals(glb_client *client)
     for (size_t index = 0; index < 3; index++) {
         struct sigaction before;
         (void) sigaction(numbers[index], NULL, &before);
-        if (before.sa_handler != SIG_IGN) /* nohup, or a shell's background job */
+        if (before.sa_handler != SIG_IGN) /* ignored: nohup, or a background job */
             (void) sigaction(numbers[index], &action, NULL);
     }
-    (void) signal(SIGPIPE, SIG_IGN); /* a reader that goes away ends the run, not us */
+    (void) signal(SIGPIPE, SIG_IGN); /* a closed stdout ends the run, not us */
 }
 
-/* ---- whose policies ---- */
+/* ---- the places of policies ---- */
 
 static bool has_daemon(const struct call *call)
 {
     return call->client && !call->client->private;
 }
 
-/* A daemon has read its policies in its own environment; a private one reads them in ours. */
+/* Says where the policies are from: a daemon read them in its environment, a private one in
+ * ours. */
 static char *whose_policies(const struct call *call)
 {
     auto_text places = NULL;
@@ -85,7 +87,7 @@ static char *whose_policies(const struct call *call)
     return text;
 }
 
-/* ---- what is wrong, on stderr and for programs ---- */
+/* ---- failures, on stderr and as JSON ---- */
 
 static void print_json_text(const char *text)
 {
@@ -181,7 +183,7 @@ static int32_t run_call(struct call *call)
     return code;
 }
 
-/* What was just decided on. */
+/* Runs the call again after a decision. */
 static int32_t run_again(void *context)
 {
     struct call *call = context;
@@ -190,8 +192,7 @@ static int32_t run_again(void *context)
     return run_call(call);
 }
 
-/* Gives  in *ret_status how it ends, if it ends here. Returns whether it goes on with
- * call->outcome. */
+/* Waits for a decision. Returns true to go on with call->outcome, false to end with *ret_status. */
 static bool wait_until_decided(struct call *call, int *ret_status)
 {
     error err = { 0 };
@@ -209,9 +210,9 @@ static bool wait_until_decided(struct call *call, int *ret_status)
     return result >= 0;
 }
 
-/* ---- afterwards ---- */
+/* ---- after the run ---- */
 
-/* One line for a limit or a loss, one for what was refused. */
+/* Prints a line for a limit or a loss of output, and a line for denied operations. */
 static void tell_what_happened(const glb_outcome *outcome)
 {
     glb_program_error lost;
@@ -261,8 +262,8 @@ static bool was_asked(const struct call *call, const char *limit)
     return false;
 }
 
-/* Whether this user is told for the first time: a file in the state folder remembers it. Where none
- * can be made it is told every time. */
+/* Is it the first time that this user is told? A file in the state folder records it; if it cannot
+ * be made, the answer is always yes. */
 static bool is_first_time(void)
 {
     static const char name[] = "limits-are-watched";
@@ -275,7 +276,7 @@ static bool is_first_time(void)
     return file >= 0 || errno != EEXIST;
 }
 
-/* Memory and processes are held all the same, less exactly: src/init/usage.c. */
+/* Memory and processes are limited without control groups too, less exactly: src/init/usage.c. */
 static void tell_what_is_watched(const struct call *call)
 {
     if (!is_degraded(call->outcome, "cgroup_memory") && !is_degraded(call->outcome, "cgroup_pids"))
@@ -288,7 +289,7 @@ static void tell_what_is_watched(const struct call *call)
             "glovebox ..., or run as root");
 }
 
-/* A limit that was asked for by name and could not be held is never passed over in silence. */
+/* Always says when a limit that was asked for could not be enforced. */
 static void tell_what_was_not_held(const struct call *call)
 {
     static const struct {
@@ -356,7 +357,7 @@ static int finish(const struct call *call)
     for (size_t index = 0; index < 2; index++) {
         int failed = call->terminals[index].failed;
         if (failed == EPIPE)
-            return 128 + SIGPIPE; /* as the program itself would have ended: run | head */
+            return 128 + SIGPIPE; /* as if the program itself had got it: run | head */
         if (failed != 0)
             return complain("cannot write the program's output: %s; what is missing is lost",
                             strerrordesc_np(failed));

@@ -1,5 +1,4 @@
-/* run_arguments.c - the flags of `run` and `exec`: a table of their own, and one row for each
- * limit. */
+/* run_arguments.c - the flags of `run` and `exec`: a table, and a row for each limit. */
 #include "cli/run/run_arguments.h"
 
 #include "base/cleanup.h"
@@ -34,7 +33,7 @@ static int take_variable(void *into, const struct option_row *row, const char *v
     return 0;
 }
 
-/* "64" that was meant as "64MiB". */
+/* Was "64" probably meant as "64MiB"? */
 static bool lacks_its_unit(const struct limit_row *limit, const char *value, uint64_t number)
 {
     bool is_bare = value[strspn(value, "0123456789")] == '\0';
@@ -72,7 +71,7 @@ static int take_limit(void *into, const struct option_row *row, const char *valu
 
 #define FIELD(name) offsetof(struct run_arguments, name)
 
-/* name, letter, value, what the shell offers, text, how it is taken, where */
+/* name, letter, value, completion, text, function, field */
 /* clang-format off */
 static const struct option_row own_rows[] = {
     { "code",     'c', "CODE",       VALUES_NONE,     "run this text",                                   store_text,    FIELD(code_text) },
@@ -96,7 +95,8 @@ static const struct option_row own_rows[] = {
 
 enum { ROWS = COUNT_OF(own_rows) + LIMITS };
 
-/* Our rows and then the limits': built once, because names and texts come from limits.def. */
+/* Returns our rows and those of the limits. It makes them at the first call, since names and texts
+ * of limits come from limits.def. */
 static const struct option_row *all_rows(void)
 {
     static struct option_row rows[ROWS];
@@ -165,13 +165,13 @@ const struct option_table *exec_option_table(void)
         .count = ROWS,
     };
     memcpy(rows, all_rows(), sizeof rows);
-    for (size_t index = 0; index < ROWS; index++) /* taken only to be refused in words */
+    for (size_t index = 0; index < ROWS; index++) /* accepted only to be refused with a reason */
         if (strcmp(rows[index].name, "code") == 0 || strcmp(rows[index].name, "language") == 0)
             rows[index].text = NULL;
     return &table;
 }
 
-/* A folder: all of it lies in /workspace, and its main file runs. */
+/* A folder is copied to /workspace, and its main file runs. */
 static int take_folder(struct run_arguments *arguments, const char *folder, char **ret_path,
                        error *err)
 {
@@ -182,7 +182,7 @@ static int take_folder(struct run_arguments *arguments, const char *folder, char
     return format_text(ret_path, err, "%s/%s", folder, input.without);
 }
 
-/* Code of a file, or of the folder whose main file it is. */
+/* Reads code from a file, or from the main file of a folder. */
 static int take_code_file(struct run_arguments *arguments, const char *path, size_t *ret_size,
                           error *err)
 {
@@ -203,8 +203,7 @@ static int take_code_file(struct run_arguments *arguments, const char *path, siz
     return 0;
 }
 
-/* Where the code comes from: -c, "-", a file or a folder; what stands behind it are the code's
- * arguments. */
+/* Reads the code: -c, "-", a file or a folder. The words after it are arguments of the code. */
 static int take_code(struct run_arguments *arguments, const struct words *words, error *err)
 {
     int next = words->next;

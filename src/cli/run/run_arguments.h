@@ -1,4 +1,4 @@
-/* run_arguments.h - what the command line of `glovebox run` and `glovebox exec` says. */
+/* run_arguments.h - the command lines of `glovebox run` and `glovebox exec`. */
 #pragma once
 
 #include "base/error.h"
@@ -16,13 +16,13 @@ struct run_arguments {
     const char *policy;
     const char *template_name;
     const char *out;
-    const char *receipt; /* where to write it */
-    const char *expect;  /* where to read what is expected of the output */
+    const char *receipt; /* where to write the receipt */
+    const char *expect;  /* file with the expectation of the output */
     const char *state;
     const char *daemon;
     bool pass_stdin;
     bool json;
-    bool no_wait; /* for a person's decision */
+    bool no_wait; /* do not wait for a person's decision */
     bool private;
     bool verbose;
 
@@ -32,9 +32,9 @@ struct run_arguments {
     const char *variables[RUN_VARIABLES_MAX + 1];
 
     size_t file_count;
-    glb_file files[RUN_FILES_MAX]; /* contents and paths are owned */
+    glb_file files[RUN_FILES_MAX]; /* owns contents and paths */
 
-    /* What is to be run; owned where run_arguments_done() frees it. */
+    /* The code; run_arguments_done() frees it. */
     char *code;
     size_t code_length;
     char *file_name;
@@ -52,5 +52,5 @@ int run_arguments_read(struct run_arguments *arguments, bool is_exec, int argc, 
                        error *err);
 void run_arguments_done(struct run_arguments *arguments);
 
-/* What the library is asked; borrows from `arguments`. */
+/* Returns the options for the library; they borrow from `arguments`. */
 glb_run_options run_arguments_options(const struct run_arguments *arguments);
