@@ -1,4 +1,5 @@
-/* attach.c - `glovebox session ps` and `attach`: what runs in a session, and back to it. */
+/* attach.c - `glovebox session ps` and `attach`: lists the processes of a session, and connects to
+ * one. */
 #include "cli/session/session.h"
 
 #include "cli/commands.h"
@@ -6,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Calls `each` for every process that runs, with those that have ended if `all`. */
+/* Calls `each` for every running process; with `all` also for those that have ended. */
 static int list_processes(const struct session_arguments *arguments, const char *session,
                           json_object **ret_root, json_object **ret_list, error *err)
 {
@@ -29,7 +30,7 @@ static bool flag_of(json_object *object, const char *key)
     return json_object_get_boolean(json_member(object, key));
 }
 
-/* A line for the shell, or a list of words, as one line. */
+/* Writes the command, a line for the shell or a list of words, as one line. */
 static void command_of(json_object *process, char *line, size_t size)
 {
     json_object *words = list_of(process, "command");
@@ -43,7 +44,7 @@ static void command_of(json_object *process, char *line, size_t size)
     }
 }
 
-/* A process says itself what it is called: a terminal is not to obey it. */
+/* The names come from the sandbox, so they are filtered for the terminal. */
 static void print_process(json_object *process)
 {
     char command[160], line[320], shown[1300];
@@ -67,7 +68,7 @@ int session_processes(struct session_arguments *arguments, error *err)
     return 0;
 }
 
-/* By id or the beginning of one, tag or pid. */
+/* Does `word` name the process, by its id or the beginning of it, its tag or pid? */
 static bool is_meant(json_object *process, const char *word)
 {
     json_object *pid = NULL;
@@ -85,7 +86,7 @@ struct found {
     bool has_terminal;
 };
 
-/* The one that `word` means; with NULL the only one that runs. */
+/* Finds the process that `word` names; with NULL the only one that runs. */
 static int find_process(const struct session_arguments *arguments, const char *session,
                         const char *word, struct found *found, error *err)
 {
@@ -114,7 +115,7 @@ static int find_process(const struct session_arguments *arguments, const char *s
 
 int session_attach(struct session_arguments *arguments, error *err)
 {
-    static struct found found; /* the arguments borrow its name */
+    static struct found found; /* `arguments` borrow its name */
     const char *word = arguments->process;
     if (!word && arguments->count > 1)
         word = arguments->words[1];

@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-/* The answer for a branch comes before its memory has been read; the command line waits for the
- * memory, too. Gives the session as it is then, in place of what there was. */
+/* The daemon answers before it has read the memory of a branch; this waits until it has, and
+ * replaces the session in `json` by its new state. */
 static int32_t wait_until_it_stands(const struct session_arguments *arguments, char **json)
 {
     json_object *root = json_tokener_parse(*json);

@@ -1,4 +1,4 @@
-/* cell.c - `glovebox session run`: one cell, and what it shows. */
+/* cell.c - `glovebox session run`: runs one cell and prints what it shows. */
 #include "cli/session/session.h"
 
 #include "base/cleanup.h"
@@ -18,7 +18,7 @@
 
 struct showing {
     struct terminal out, err;
-    struct images *images; /* NULL: they are named */
+    struct images *images; /* NULL: print their type only */
 };
 
 static int32_t show_output(void *context, int32_t stream, const void *data, size_t length)
@@ -29,7 +29,7 @@ static int32_t show_output(void *context, int32_t stream, const void *data, size
     return terminal->failed != 0;
 }
 
-/* Tracebacks of python end with a line's end, those of R do not. */
+/* Adds a newline if the text has none: tracebacks of python end with one, those of R do not. */
 static void show_line(struct terminal *terminal, const char *text)
 {
     size_t size = strlen(text);
@@ -38,7 +38,7 @@ static void show_line(struct terminal *terminal, const char *text)
         terminal_write(terminal, "\n", 1);
 }
 
-/* What ended without a traceback, such as an interpreter that is gone, is said in words. */
+/* Prints an error that has no traceback, such as an interpreter that has ended. */
 static void show_error(struct terminal *terminal, json_object *event)
 {
     if (*answer_text(event, "traceback")) {
@@ -50,7 +50,7 @@ static void show_error(struct terminal *terminal, json_object *event)
     show_line(terminal, answer_text(event, "value"));
 }
 
-/* The first picture among the forms of a value: it may be there as PNG and as SVG. */
+/* Shows the first picture of a value, which may have several forms, such as PNG and SVG. */
 static void show_picture(struct showing *showing, json_object *data)
 {
     static const char *const kinds[] = { "image/png", "image/jpeg", "image/gif" };
@@ -107,7 +107,7 @@ static void interrupt(int number)
         glb_cancel(interrupted);
 }
 
-/* A cell, and all that it takes to send it. */
+/* A cell and the session to send it to. */
 struct sending {
     const struct session_arguments *arguments;
     const char *session;
@@ -141,13 +141,13 @@ static int32_t send_cell(void *context)
     return code;
 }
 
-/* The others belong to the session, from its beginning. */
+/* Is it a limit of one cell? The others hold for the whole session. */
 static bool is_of_cell(const char *limit)
 {
     return strcmp(limit, "wall") == 0 || strcmp(limit, "cpu") == 0 || strcmp(limit, "output") == 0;
 }
 
-/* Returns as decision_await(); an interrupt goes on, and the cell stays undecided. */
+/* Returns as decision_await(). After an interrupt it succeeds, and the cell stays undecided. */
 static int await(struct sending *sending, error *err)
 {
     const struct session_arguments *arguments = sending->arguments;

@@ -1,5 +1,5 @@
-/* copy.c - `glovebox session cp`: as cp does, between this machine and a session. What can be wrong
- * is looked at before a byte is sent. */
+/* copy.c - `glovebox session cp`: copies files between this machine and a session, as cp does. All
+ * arguments are checked before a byte is sent. */
 #include "cli/session/copy.h"
 
 #include "base/cleanup.h"
@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* "ID:PATH". Gives the path, NULL for a file of the host: one that begins with / or . or has no
- * colon. */
+/* Splits "ID:PATH". Returns the path, or NULL for a file of the host: a word without a colon, or
+ * one that begins with / or . */
 static const char *path_inside(const char *place, char id[SESSION_NAME_SIZE])
 {
     const char *colon = strchr(place, ':');
@@ -30,7 +30,8 @@ static bool ends_in_slash(const char *path)
     return length > 0 && path[length - 1] == '/';
 }
 
-/* As the daemon takes it: without "./", "//" and a slash at the end; "." is "". */
+/* Writes the path as the daemon expects it: without "./", "//" and a slash at the end; "." becomes
+ * "". */
 static int clean_path(char out[COPY_PATH_SIZE], const char *path, error *err)
 {
     size_t used = 0;
@@ -53,7 +54,7 @@ static int clean_path(char out[COPY_PATH_SIZE], const char *path, error *err)
     return 0;
 }
 
-/* "folder/.": what is in it is meant, not the folder with its name. */
+/* Is it "folder/.", the content of a folder without the folder itself? */
 static bool means_contents(const char *path)
 {
     size_t length = strlen(path);
@@ -61,7 +62,7 @@ static bool means_contents(const char *path)
            (length > 1 && strcmp(path + length - 2, "/.") == 0);
 }
 
-/* "FOLDER/NAME", NAME being the last part of `path`. */
+/* Writes "FOLDER/NAME"; NAME is the last part of `path`. */
 static int join_name(char out[COPY_PATH_SIZE], const char *folder, const char *named, error *err)
 {
     char clean[COPY_PATH_SIZE];
@@ -79,7 +80,7 @@ static int join_name(char out[COPY_PATH_SIZE], const char *folder, const char *n
     return 0;
 }
 
-/* What stands at a path of the session: NOTHING is no failure. A link is what it leads to. */
+/* Looks up a path of the session; NOTHING there is no failure. Follows links. */
 static int look_inside(struct copy *copy, const char *path, struct look *ret_look, error *err)
 {
     char address[128];
@@ -120,7 +121,7 @@ static struct look look_here(const char *path)
                           .mode = status.st_mode & 0777 };
 }
 
-/* May it be read, and is it asked for with -r if it is a folder? */
+/* Checks that the source is readable, and for a folder that -r was given. */
 static int check_source(const struct copy *copy, const char *word, const struct look *look,
                         error *err)
 {
@@ -144,7 +145,7 @@ static int check_target(const char *word, const struct look *look, int sources, 
     return 0;
 }
 
-/* A folder does not take the place of a file. */
+/* Refuses to replace a file by a folder. */
 static int check_pair(const struct look *source, const struct look *target, const char *word,
                       error *err)
 {
@@ -154,7 +155,7 @@ static int check_pair(const struct look *source, const struct look *target, cons
     return 0;
 }
 
-/* --- in --------------------------------------------------------------------------------------- */
+/* --- into the session ------------------------------------------------------------------------- */
 
 static int open_source(const char *word, int *ret_file, error *err)
 {
@@ -164,7 +165,7 @@ static int open_source(const char *word, int *ret_file, error *err)
     if (*ret_file < 0)
         return fail_os(err, "cannot read '%.100s'", word);
     if (!is_stdin)
-        (void) fcntl(*ret_file, F_SETFL, 0); /* a FIFO was not waited for while it was opened */
+        (void) fcntl(*ret_file, F_SETFL, 0); /* O_NONBLOCK was only for opening a FIFO */
     return 0;
 }
 
@@ -218,13 +219,13 @@ static int copy_all_in(struct copy *copy, error *err)
     return 0;
 }
 
-/* --- out -------------------------------------------------------------------------------------- */
+/* --- out of the session ----------------------------------------------------------------------- */
 
 static int copy_file_out(const struct copy *copy, const char *path, const char *to, mode_t mode,
                          error *err)
 {
     bool is_stdout = strcmp(to, "-") == 0;
-    bool is_new = !is_stdout && access(to, F_OK) < 0; /* what is there stays if nothing comes */
+    bool is_new = !is_stdout && access(to, F_OK) < 0; /* keep an old file if nothing comes */
     auto_fd file = is_stdout
                        ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
                        : open(to, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, mode ? mode : 0644);
@@ -236,7 +237,7 @@ static int copy_file_out(const struct copy *copy, const char *path, const char *
     if (is_new && code != GLB_OK && written == 0)
         (void) unlink(to);
     else if (!is_stdout && (code == GLB_OK || written > 0))
-        (void) !ftruncate(file, written); /* a pipe or a device has no end to set */
+        (void) !ftruncate(file, written); /* fails for a pipe or device */
     return code == GLB_OK ? 0 : library_failed(code, err);
 }
 

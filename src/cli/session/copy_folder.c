@@ -1,5 +1,6 @@
-/* copy_folder.c - folders of `glovebox session cp`. In goes a tar, which this machine's tar makes.
- * Out comes file by file, since names are the sandbox's: no tar of its making is unpacked here. */
+/* copy_folder.c - folders of `glovebox session cp`. Into the session they go as an archive that
+ * this machine's tar makes. Out of it each file is copied by itself: a tar from the sandbox is
+ * never unpacked here. */
 #include "base/cleanup.h"
 #include "cli/commands.h"
 #include "cli/common/beneath.h"
@@ -16,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ENTRIES_MAX = 100000 }; /* of a listing: the API gives no more */
+enum { ENTRIES_MAX = 100000 }; /* of a listing, by the API */
 
 static int start_tar(const char *from, pid_t *ret_child, int *ret_file, error *err)
 {
@@ -53,7 +54,7 @@ int copy_folder_in(const struct copy *copy, const char *from, const char *path, 
         return -1;
     int32_t code = glb_session_write(copy->arguments->client, copy->session, path, 1, file);
     int result = code == GLB_OK ? 0 : library_failed(code, err);
-    close_fd(&file); /* it ends, if there is no reader any longer */
+    close_fd(&file); /* tar ends when its reader has gone */
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
     if (result == 0 && status != 0)
@@ -62,7 +63,7 @@ int copy_folder_in(const struct copy *copy, const char *from, const char *path, 
     return result;
 }
 
-/* Depth first, sorted by path. The caller puts it. */
+/* Lists a folder, depth first and sorted by path. The caller puts the answer. */
 static int list_all(const struct copy *copy, const char *path, json_object **ret_answer, error *err)
 {
     char address[128];
@@ -100,7 +101,7 @@ static int write_entry(const struct copy *copy, const char *from, int folder, js
     return beneath_end(&file, code == GLB_OK, err) < 0 || code != GLB_OK ? -1 : 0;
 }
 
-/* Links are not followed and not made: they would lead to places of this machine. */
+/* Links are neither followed nor made, because they could lead anywhere on this machine. */
 static bool is_taken(json_object *entry)
 {
     const char *type = answer_text(entry, "type");

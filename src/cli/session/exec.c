@@ -1,4 +1,4 @@
-/* exec.c - `glovebox session exec` and `shell`: a program in a session, on this tty. */
+/* exec.c - `glovebox session exec` and `shell`: runs a program in a session, on this terminal. */
 #include "cli/session/session.h"
 
 #include "cli/commands.h"
@@ -17,7 +17,7 @@ static volatile sig_atomic_t ended_by;
 static void on_signal(int number)
 {
     if (number == SIGWINCH)
-        return; /* it has interrupted the wait: the size is read */
+        return; /* the signal only ends the wait; then the size is read */
     ended_by = number;
     if (target)
         glb_cancel(target);
@@ -33,7 +33,7 @@ static void watch_signals(glb_client *client)
     (void) signal(SIGPIPE, SIG_IGN);
 }
 
-/* The exit status of a program, as a shell tells it. */
+/* Returns the exit status of a program, as a shell reports it. */
 static int status_of(const char *json, char process[SESSION_NAME_SIZE])
 {
     json_object *root = json_tokener_parse(json);
@@ -62,7 +62,7 @@ static int32_t show(void *context, int32_t stream, const void *data, size_t leng
     return terminal->failed != 0;
 }
 
-/* What stands still does not answer, and would look as if it hung. */
+/* A paused session does not answer, so the user is told about it. */
 static const char *word_of_pause(const char *event)
 {
     return strcmp(event, "paused") == 0    ? "the session is paused: its programs stand still"
@@ -101,7 +101,7 @@ int session_exec(struct session_arguments *arguments, error *err)
         return fail(err, ERR_BAD_REQUEST,
                     "there is no command; write glovebox session exec ID -- COMMAND");
     fill_in(arguments, &options);
-    options.takes_input = !isatty(STDIN_FILENO); /* who types wants a shell */
+    options.takes_input = !isatty(STDIN_FILENO); /* a user who types wants a shell */
     terminal_init(&showing.out, STDOUT_FILENO);
     terminal_init(&showing.err, STDERR_FILENO);
     watch_signals(arguments->client);
@@ -186,7 +186,7 @@ int session_shell(struct session_arguments *arguments, error *err)
         return library_failed(code, err);
     int status = json ? status_of(json, process) : EXIT_OWN_FAILURE;
     if (shell.is_left) {
-        (void) fputc('\n', stderr); /* behind the prompt inside */
+        (void) fputc('\n', stderr); /* end the line of the last prompt */
         (void) complain("left; it runs on: glovebox session attach %s %s", arguments->session,
                         process);
         status = 0;

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* Names are the sandbox's: a terminal is not to obey them, and none makes a line of its own. */
+/* Names come from the sandbox, so control bytes and newlines are filtered for the terminal. */
 static void print_entry(json_object *entry)
 {
     char line[8192];

@@ -1,5 +1,5 @@
-/* lifecycle.c - the life of a session, from `glovebox session new` to `kill`; which session a
- * word means. */
+/* lifecycle.c - makes, lists, pauses and ends sessions (`glovebox session new` to `kill`), and
+ * finds the session that a word means. */
 #include "cli/session/session.h"
 
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Calls `each` for every session; stops when it returns true. */
+/* Calls `each` for every session until it returns true. */
 static int walk_sessions(const struct session_arguments *arguments, const char *state,
                          bool (*each)(void *context, json_object *session), void *context,
                          error *err)
@@ -90,7 +90,7 @@ int session_new(struct session_arguments *arguments, error *err)
     return session_answered(arguments, GLB_OK, json, true, err);
 }
 
-/* "9 min": until an unused session ends, "-" where it does not. */
+/* Writes the time until an unused session ends, as in "9 min", or "-" if it does not. */
 static const char *time_left(json_object *session, char text[16])
 {
     int64_t idle_ms = timestamp_read(answer_text(session, "idle_at"));
@@ -121,7 +121,7 @@ static void print_session(json_object *session)
     print_filtered(shown);
 }
 
-/* Once the daemon has answered: who is refused sees no empty table. */
+/* Called after the daemon's answer, so that a refusal prints no empty table. */
 static void print_heads(bool is_of_all)
 {
     (void) printf("%-36s  %-8s  %-10s  %-24s  %-8s  %-12s  %s\n", "ID", "STATE", "POLICY",
@@ -218,7 +218,7 @@ int session_resume(struct session_arguments *arguments, error *err)
     return session_answered(arguments, code, json, false, err);
 }
 
-/* As rm does, it goes on with the others where one is not there. */
+/* If one of the sessions does not exist it goes on with the others, as rm does. */
 int session_kill(struct session_arguments *arguments, error *err)
 {
     int status = 0;

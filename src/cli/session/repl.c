@@ -1,5 +1,5 @@
-/* repl.c - `glovebox repl`: a prompt like a notebook's. Each entry is a cell of one session: names
- * stay, values are shown, pictures drawn or kept. */
+/* repl.c - `glovebox repl`: a prompt like that of a notebook. Each entry is a cell of one session:
+ * variables stay, values are printed, pictures are drawn or saved. */
 #include "cli/options.h"
 #include "cli/session/session.h"
 #include "cli/tty/entry_scanner.h"
@@ -23,22 +23,22 @@
 enum { ENTRY_MAX = 256 * 1024, STATUS_OF_SIGNAL = 128 };
 
 struct repl {
-    struct session_arguments arguments; /* what the verbs of sessions share */
-    const char *folder;                 /* for pictures */
+    struct session_arguments arguments; /* shared by the verbs of sessions */
+    const char *folder;                 /* where pictures are saved */
     struct line_reader reader;
     struct images images;
     char session[SESSION_NAME_SIZE];
     char entry[ENTRY_MAX];
     size_t size;
     unsigned number;
-    int64_t beat_ms; /* the session is said to be in use */
+    int64_t beat_ms; /* how often the session is marked as in use */
 };
 
 /* clang-format off */
 static const struct option_row rows[] = {
     { "policy",   'p', "NAME",   VALUES_POLICY, "what the session may do; default: as run",               store_text, FIELD(arguments.policy) },
     { "template", 0,   "NAME",   VALUES_TEMPLATE,   "root file system; default: what the policy says",        store_text, FIELD(arguments.template_name) },
-    { "language", 0,   "NAME",   VALUES_NONE,   NULL,                                                     store_text, FIELD(arguments.in) }, /* as of run */
+    { "language", 0,   "NAME",   VALUES_NONE,   NULL,                                                     store_text, FIELD(arguments.in) }, /* as for run */
     { "context",  'l', "NAME",   VALUES_NONE,   "a language, or the id of a context; default: python",    store_text, FIELD(arguments.in) },
     { "images",   0,   "FOLDER", VALUES_FOLDER, "where pictures are kept; default: drawn where the terminal can, else a folder in /tmp", store_text, FIELD(folder) },
     { "daemon",   0,   "SOCKET", VALUES_FILE,   "the daemon's socket; default: where it is looked for",   store_text, FIELD(arguments.daemon) },
@@ -85,7 +85,7 @@ static int read_lines(struct repl *repl)
         memcpy(repl->entry + repl->size, line, length);
         repl->size += length;
         add_line_end(repl);
-        if (strchr(line, '\n')) /* found again in the history: it was whole */
+        if (strchr(line, '\n')) /* a complete entry from the history */
             add_line_end(repl);
         if (entry_is_whole(repl->arguments.in, repl->entry))
             return LINE_TYPED;
@@ -93,7 +93,7 @@ static int read_lines(struct repl *repl)
     }
 }
 
-/* The same; what was typed is remembered whole. */
+/* Reads an entry as read_lines() does, and adds it to the history. */
 static int read_entry(struct repl *repl)
 {
     int outcome = read_lines(repl);
@@ -108,8 +108,8 @@ static int read_entry(struct repl *repl)
     return outcome;
 }
 
-/* `exit`, `quit()`, `exit(3)`: for the interpreter they end a cell; a user who types them means us.
- * Gives  *ret_status, as it is if none is named. */
+/* Is it `exit`, `quit()` or `exit(3)`? In a cell they would only end the interpreter; at a prompt
+ * they end this program. Gives *ret_status, unchanged if no status is named. */
 static bool is_farewell(const char *entry, int *ret_status)
 {
     static const char *const words[] = { "exit", "quit" };
@@ -131,11 +131,11 @@ static bool is_farewell(const char *entry, int *ret_status)
     return false;
 }
 
-/* --- the end from outside --------------------------------------------------------------------- */
+/* --- signals ---------------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t stopped_by; /* the signal */
+static volatile sig_atomic_t stopped_by; /* number of the signal */
 static int stop_event = -1;
-static glb_client *volatile running; /* a cell */
+static glb_client *volatile running; /* connection of the running cell */
 
 static void stop(int number)
 {
@@ -148,7 +148,7 @@ static void stop(int number)
     errno = before;
 }
 
-/* From here on a session may be ours: a terminal that hangs up must not leave it behind. */
+/* Called before a session is made: a terminal that hangs up must not leave the session behind. */
 static int watch_signals(error *err)
 {
     static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
@@ -159,7 +159,7 @@ static int watch_signals(error *err)
     for_each(number, numbers) {
         struct sigaction before;
         (void) sigaction(*number, NULL, &before);
-        if (before.sa_handler != SIG_IGN) /* nohup */
+        if (before.sa_handler != SIG_IGN) /* ignored by nohup */
             (void) sigaction(*number, &action, NULL);
     }
     (void) signal(SIGPIPE, SIG_IGN);
@@ -206,7 +206,7 @@ static int no_such_context(json_object *root, json_object *languages, const char
                 policy ? answer_text(policy, "name") : "", names[0] ? names : "none");
 }
 
-/* An open prompt counts as use of the session. The next cell says what is wrong. */
+/* Marks the session as in use while the prompt is open. Failures show up at the next cell. */
 static void touch(void *user)
 {
     const struct repl *repl = user;
@@ -221,7 +221,7 @@ static void stay_in_use(struct repl *repl, json_object *session)
     repl->beat_ms = beat_ms > BEAT_MIN_MS ? (int64_t) beat_ms : BEAT_MIN_MS;
 }
 
-/* What a person at a terminal should know: where the code runs, and how to leave. */
+/* Prints where the code runs, and how to leave. */
 static void print_banner(const struct repl *repl, json_object *session, const char *context)
 {
     json_object *policy = json_member(session, "policy");
@@ -232,7 +232,7 @@ static void print_banner(const struct repl *repl, json_object *session, const ch
                   repl->arguments.count > 0 ? "stays" : "ends with this prompt");
 }
 
-/* Before anything is typed in vain. */
+/* Checks the session and its language before the user types. */
 static int look_at_session(struct repl *repl, error *err)
 {
     const char *name = repl->arguments.in ? repl->arguments.in : "python";
@@ -256,7 +256,7 @@ static int look_at_session(struct repl *repl, error *err)
     return result;
 }
 
-/* Returns the last cell's exit status, 0 if it was shown at a terminal, or -1. */
+/* Returns the exit status of the last cell, 0 if a terminal has shown it, or -1. */
 static int converse(struct repl *repl, error *err)
 {
     int status = 0;
@@ -304,7 +304,8 @@ static int32_t connect_to(const struct repl *repl, glb_client **ret_client)
     return glb_connect(&options, sizeof options, ret_client);
 }
 
-/* By a connection of its own: on the other one a cell may have been cancelled at its very end. */
+/* Ends the session by a new connection: on the old one a cell may have been cancelled a moment
+ * ago. */
 static void end_session(const struct repl *repl)
 {
     glb_client *client = NULL;

@@ -1,4 +1,4 @@
-/* session.c - `glovebox session`: sandboxes that are kept between runs, all by libglovebox. */
+/* session.c - `glovebox session`: sandboxes that are kept between runs, by calls of libglovebox. */
 #include "cli/session/session.h"
 
 #include "base/table.h"
@@ -18,7 +18,7 @@
 static int take_time(void *into, const struct option_row *row, const char *value, error *err)
 {
     uint64_t *time = (uint64_t *) ((char *) into + row->field);
-    if (limit_parse(LIMIT_wall, value, time, err) < 0 || *time == 0) /* 0 would be the default */
+    if (limit_parse(LIMIT_wall, value, time, err) < 0 || *time == 0) /* 0 means the default */
         return fail(err, ERR_BAD_REQUEST, "--%s takes a time such as 30s, 10m or 2h, not '%.40s'",
                     row->name, value);
     return 0;
@@ -68,7 +68,7 @@ static const struct option_row rows[] = {
     { "cwd",      0,   "FOLDER",     VALUES_NONE,   "new, exec, shell: working folder inside",                store_text,    FIELD(folder) },
     { "code",     'c', "CODE",       VALUES_NONE,   "run: this text",                                         store_text,    FIELD(code) },
     { "context",  0,   "NAME",       VALUES_NONE,   "run, branch, checkpoint: a language, or the id of a context; default: python", store_text,  FIELD(in) },
-    { "language", 'l', "NAME",       VALUES_NONE,   NULL,                                                     store_text,    FIELD(in) }, /* as of run */
+    { "language", 'l', "NAME",       VALUES_NONE,   NULL,                                                     store_text,    FIELD(in) }, /* as for run */
     { "checkpoint",     0,   "CHECKPOINT",       VALUES_NONE,   "branch: from this checkpoint, by its id or name",              store_text,    FIELD(checkpoint) },
     { "expect",   0,   "FILE",       VALUES_FILE,   "run: compare the output with what this JSON file expects; 65 if it is something else", store_text, FIELD(expect) },
     { "no-wait",  0,   NULL,         VALUES_NONE,   "run: where a person is asked first, give the approval's id at once, and 126", store_switch, FIELD(no_wait) },
@@ -149,10 +149,10 @@ void session_print_list(const struct session_arguments *arguments, json_object *
 
 enum { WORDS_ANY = INT_MAX };
 
-/* An option or a word that would be passed over in silence is refused. */
+/* The verbs. An option or a word that a verb would ignore is refused. */
 static const struct verb {
     const char *name;
-    int min, max; /* words that must and may follow */
+    int min, max; /* fewest and most words that follow */
     int (*take)(struct session_arguments *arguments, error *err);
 } verbs[] = {
     /* clang-format off */
@@ -185,7 +185,8 @@ static const struct verb *verb_named(const char *name)
     return NULL;
 }
 
-/* "checkpoint rm ID NAME" and "checkpoint list ID", as of other nouns: no id is such a word. */
+/* Finds "checkpoint rm ID NAME" and "checkpoint list ID", as for other nouns; no id looks like
+ * these words. */
 static const struct verb *inner_verb(const struct verb *verb, struct session_arguments *arguments)
 {
     static const char *const inner[][2] = {
@@ -202,7 +203,7 @@ static const struct verb *inner_verb(const struct verb *verb, struct session_arg
     return verb;
 }
 
-/* Options may stand before and after the id; what follows "--", or a command, is left alone. */
+/* Reads options before and after the id. Words after "--" or a command are left unread. */
 static int read_words(struct session_arguments *arguments, struct words *words, const char *verb,
                       error *err)
 {

@@ -1,4 +1,4 @@
-/* session.h - what the verbs of `glovebox session` share. */
+/* session.h - shared by the verbs of `glovebox session`. */
 #pragma once
 
 #include "base/error.h"
@@ -23,47 +23,48 @@ struct session_arguments {
     bool json, all, is_folder, is_recursive, files_only, no_wait;
 
     glb_client *client;
-    char **words;                    /* what follows the verb */
-    char session[SESSION_NAME_SIZE]; /* the whole id of words[0], for verbs of one session */
+    char **words;                    /* words after the verb */
+    char session[SESSION_NAME_SIZE]; /* full id of words[0], if the verb takes one session */
     int count;
 };
 
-/* The session that a word means: its id, or the beginning of it if only one that is alive begins
- * so. Fails ERR_NOT_FOUND. */
+/* Finds the session that a word means: its id, or the beginning of the id of just one session that
+ * is alive. Fails ERR_NOT_FOUND. */
 int session_named(const struct session_arguments *arguments, const char *word,
                   char name[SESSION_NAME_SIZE], error *err);
 
-/* Why the library's last call failed, as it returned `code`. Returns -1; 0 if it did not fail. */
+/* Sets *err to the failure of the library's last call, which returned `code`. Returns -1; 0 if it
+ * did not fail. */
 int library_failed(int32_t code, error *err);
 
-/* The end of a verb whose call returned `code`: its answer is printed with --json, else the id in
- * it if that is wanted, and freed. Returns as library_failed(). */
+/* Ends a verb whose call returned `code`: prints the answer with --json, else the id in it if that
+ * is wanted, and frees it. Returns as library_failed(). */
 int session_answered(const struct session_arguments *arguments, int32_t code, char *json,
                      bool is_id_wanted, error *err);
 
-/* What there are, a line each, or one array with --json. */
+/* Prints a list, an item a line, or as an array with --json. */
 void session_print_list(const struct session_arguments *arguments, json_object *list,
                         void (*print)(json_object *one));
 
-/* One cell: what it shows goes to the terminal, or nowhere with --json.
- * Gives  cell->outcome, freed with glb_outcome_free(). */
+/* One cell. Its output goes to the terminal, or nowhere with --json.
+ * Gives  cell->outcome, freed with glb_outcome_free() */
 struct cell {
     const char *code;
     size_t size;
-    const char *expectation; /* of its output; NULL: none */
-    struct images *images;   /* NULL: pictures are named only */
+    const char *expectation; /* expectation of the output; NULL: none */
+    struct images *images;   /* NULL: print only the type of pictures */
     glb_outcome *outcome;
-    bool is_given_up; /* the decision is not waited for any longer */
+    bool is_given_up; /* the user has stopped waiting for a decision */
 };
-/* A cell that a person is asked about first waits for the decision, as `glovebox run` does. */
+/* Runs a cell. If a person must decide first, it waits, as `glovebox run` does. */
 int cell_run(const struct session_arguments *arguments, const char *session, struct cell *cell,
              error *err);
 int cell_exit_status(const struct cell *cell);
 
-/* Begins a session as the arguments say; its JSON is freed with glb_text_free(). */
+/* Starts a session by the arguments; its JSON is freed with glb_text_free(). */
 int session_begin(const struct session_arguments *arguments, char **ret_json, error *err);
 
-/* The verbs. Return the exit status, or -1 with *err. */
+/* The verbs return the exit status, or -1 with *err. */
 int session_new(struct session_arguments *arguments, error *err);
 int session_list(struct session_arguments *arguments, error *err);
 int session_show(struct session_arguments *arguments, error *err);
