@@ -1,4 +1,4 @@
-/* options.c - a parser that knows nothing of any verb. */
+/* options.c - parses command lines by tables; nothing here is about a certain verb. */
 #include "cli/options.h"
 
 #include "base/clock.h"
@@ -88,7 +88,7 @@ static int no_such_flag(const struct option_table *table, const char *flag, size
                 table->verb);
 }
 
-/* Takes one flag with its value. */
+/* Reads one flag with its value. */
 static int read_flag(const struct option_table *table, void *into, struct words *words, error *err)
 {
     const char *word = words->words[words->next++];
@@ -155,7 +155,7 @@ static bool is_taken_by(const char *text, const char *verb)
     size_t end = strspn(text, "abcdefghijklmnopqrstuvwxyz-, ");
     (void) snprintf(verbs, sizeof verbs, ", %.*s,", (int) end, text);
     (void) snprintf(one, sizeof one, ", %s,", verb);
-    return text[end] != ':' || strstr(verbs, one); /* without verbs it is of all */
+    return text[end] != ':' || strstr(verbs, one); /* without verbs the option is for all */
 }
 
 int options_check(const struct option_table *table, const struct words *words, const char *verb,
@@ -171,7 +171,7 @@ int options_check(const struct option_table *table, const struct words *words, c
     return 0;
 }
 
-/* Beside the flags, folded at the width of the terminal. */
+/* Prints the text beside a flag, folded at the width of the terminal. */
 static void print_text(FILE *out, const char *text)
 {
     enum { BEGIN = 33, ROOM_MIN = 24 };

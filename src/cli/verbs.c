@@ -1,4 +1,4 @@
-/* verbs.c - what all nouns share: `session` alone is `session list`, and `ls` is `list`. */
+/* verbs.c - rules for all nouns: `session` alone is `session list`, and `ls` is `list`. */
 #include "cli/commands.h"
 
 #include "base/table.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A noun has the first of these verbs that is among its own. */
+/* Other names of verbs: each means the first of these verbs that the noun has. */
 static const struct {
     const char *alias, *verb;
 } aliases[] = {
@@ -23,7 +23,7 @@ static const struct {
     { "limits", "report" }, { "log", "tail" },    { "receipt", "list" },
 };
 
-/* Is the word one of "build|list|show [NAME]"? */
+/* Is the word in a usage text like "build|list|show [NAME]"? */
 static bool is_verb_of(const struct command *command, const char *word)
 {
     size_t length = strlen(word);

@@ -1,4 +1,5 @@
-/* approvals.c - `glovebox approvals`, `approve`, `deny`: what waits for a person to decide. */
+/* approvals.c - `glovebox approvals`, `approve`, `deny`: lists what waits for a decision, and
+ * decides. */
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/common/approval_card.h"
@@ -23,7 +24,7 @@ struct approval_arguments {
     { "json",   0, NULL,     VALUES_NONE, "the answer as JSON", store_switch, FIELD(json) }
 
 static const struct option_row list_rows[] = {
-    { "state",  0, "STATUS", VALUES_NONE, NULL, store_text, FIELD(state) }, /* an older name */
+    { "state",  0, "STATUS", VALUES_NONE, NULL, store_text, FIELD(state) }, /* old name */
     { "status", 0, "STATUS", VALUES_NONE, "pending (default), approved, denied, expired, used, revoked or all", store_text, FIELD(state) },
     { "reason", 0, "TEXT",   VALUES_NONE, "revoke: told to the caller that asked", store_text, FIELD(reason) },
     COMMON,
@@ -105,11 +106,12 @@ static void print_rows(json_object *answer)
         print_row(json_object_array_get_idx(rows, i));
 }
 
-/* --- which one -------------------------------------------------------------------------------- */
+/* --- ids -------------------------------------------------------------------------------------- */
 
-enum { ID_SIZE = 37 }; /* "apr_", 32 hex digits and the end */
+enum { ID_SIZE = 37 }; /* "apr_", 32 hex digits and a zero byte */
 
-/* Those of one state that begin with a word; two of them are enough to say which are meant. */
+/* Approvals of one state whose ids begin with a word; two are enough to see that it is
+ * ambiguous. */
 struct search {
     const char *word, *state;
     unsigned found;
@@ -144,8 +146,8 @@ static int search_state(const struct approval_arguments *arguments, struct searc
     return 0;
 }
 
-/* An id, or its beginning, if only one approval of that state begins so. Ids go into an address:
- * nothing but their letters. */
+/* Finds an id by itself or its beginning, if only one approval of that state begins so. Ids become
+ * part of a URL, so only their letters are accepted. */
 static int find_id(const struct approval_arguments *arguments, const char *word, const char *state,
                    char ret_id[ID_SIZE], error *err)
 {
@@ -239,7 +241,7 @@ static int decide(const struct approval_arguments *arguments, const char *decisi
     return result;
 }
 
-/* `decision` is NULL for `approvals`, whose first word may say what is to be done. */
+/* `decision` is NULL for `approvals`, whose first word may be a verb. */
 static int command(const struct option_table *table, const char *decision, int argc, char **argv)
 {
     static const char *const verbs[] = { "list", "ls", "show", "revoke" };

@@ -1,6 +1,6 @@
-/* key.c - `glovebox key`: makes API keys, shows what they are good for, and takes them back. It
- * writes the daemon's own table, so it works with and without a daemon, and a daemon that runs
- * knows of it with its next request. */
+/* key.c - `glovebox key`: makes API keys, shows their rights, and revokes them. It writes the
+ * daemon's table of keys, so it works with and without a running daemon, which reads the table at
+ * each request. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"
@@ -79,9 +79,9 @@ static int read_moment(const char *option, const char *text, int64_t *ret_s, err
     return 0;
 }
 
-static uid_t caller; /* who has called, before we became the daemon's user */
+static uid_t caller; /* the caller, before we became the daemon's user */
 
-/* A folder that is named by mistake is not made by a look at it. */
+/* Finds the folder of keys; does not create one, since its name may be a mistake. */
 static int find_store(const char *chosen, error *err)
 {
     auto_text state = NULL;
@@ -89,7 +89,7 @@ static int find_store(const char *chosen, error *err)
     if (path_of_state(chosen, &state, err) < 0 || format_text(&folder, err, "%s/daemon", state) < 0)
         return -1;
     if (access(folder, F_OK) == 0 || errno != ENOENT ||
-        (access(state, F_OK) == 0 && access(state, W_OK) < 0)) /* who opens it is told why */
+        (access(state, F_OK) == 0 && access(state, W_OK) < 0)) /* opening it will say why */
         return 0;
     return fail(err, ERR_NOT_FOUND,
                 "there are no keys in '%.120s'; name another state with --state FOLDER, or make a "
@@ -178,7 +178,7 @@ static void print_json_key(const struct api_key *key, const char *text)
     (void) json_object_put(object);
 }
 
-/* The rights of keys are part of the log. We stand in the daemon's folder: open_store(). */
+/* Records a change of keys in the log. open_store() has changed to the daemon's folder. */
 static int tell_log(const char *kind, const struct api_key *key, int64_t old_until_s, error *err)
 {
     char scopes[64];
@@ -212,7 +212,7 @@ static int take_if_it_is(void *context, const struct api_key *key)
     return 1;
 }
 
-/* Tells of a change of the key `id` that has been made. */
+/* Records that the key `id` was changed. */
 static int tell_change(struct key_store *store, const char *kind, const char *id,
                        int64_t old_until_s, error *err)
 {
@@ -223,7 +223,7 @@ static int tell_change(struct key_store *store, const char *kind, const char *id
     return 0;
 }
 
-/* A key that cannot be looked up is useless. */
+/* Revokes the new key again if the log cannot record it. */
 static int create_in_store(struct key_store *store, struct api_key *key,
                            char text[API_KEY_TEXT_SIZE], error *err)
 {
@@ -236,7 +236,7 @@ static int create_in_store(struct key_store *store, struct api_key *key,
     return under(err, "the key was not made: it cannot be told in the log");
 }
 
-/* A policy may be written later than the key, so this is said and not refused. */
+/* Warns about unknown policies. It is no failure: a policy may be written after the key. */
 static void name_unknown_policies(const struct key_arguments *arguments, const char *policies)
 {
     static char names[POLICY_LIST_MAX][POLICY_NAME_SIZE];
@@ -260,7 +260,7 @@ static void name_unknown_policies(const struct key_arguments *arguments, const c
     }
 }
 
-/* On stderr: stdout is the key and nothing else. */
+/* Prints to stderr; stdout gets the key and nothing else. */
 static void tell_what_it_may_do(const struct api_key *key)
 {
     char scopes[64];
@@ -291,7 +291,7 @@ static int create_key(struct key_arguments *arguments, const char *name, error *
         copy_word(key.tenant, sizeof key.tenant, "tenant", arguments->tenant, err) < 0 ||
         copy_word(key.policies, sizeof key.policies, "policy", arguments->policy, err) < 0)
         return -1;
-    name_unknown_policies(arguments, key.policies); /* as root, whose folders of policies count */
+    name_unknown_policies(arguments, key.policies); /* still as root: its policy folders count */
     if (open_store(arguments, &store, err) < 0)
         return -1;
     int result = create_in_store(store, &key, text, err);

@@ -1,4 +1,5 @@
-/* log.c - `glovebox log`: shows and copies the log of receipts, by its files alone. */
+/* log.c - `glovebox log`: shows and copies the log of receipts. It works on the files, without the
+ * daemon. */
 #include "cli/trust/log.h"
 
 #include "base/cleanup.h"
@@ -61,7 +62,7 @@ static int show_record(struct looking *looking, const struct record *record, err
     return 0;
 }
 
-/* A word NAME:VALUE is a member, any other stands anywhere. */
+/* Does a record have the word? NAME:VALUE is a member, any other word may be anywhere. */
 static bool has_word(const struct bytes *payload, const char *word)
 {
     char member[256];
@@ -99,7 +100,7 @@ static int search(const struct log_arguments *arguments, int folder, error *err)
     return looking.found > 0 ? 0 : EXIT_NOTHING_FOUND;
 }
 
-/* A record that cannot be read is wanted, too: show_record() says what is wrong with it. */
+/* An unreadable record is wanted as well; show_record() says what is wrong with it. */
 static bool is_wanted(const struct looking *looking, const struct record *record)
 {
     struct envelope envelope;
@@ -131,7 +132,7 @@ static int tail_record(void *context, const struct record *record, error *err)
     return 0;
 }
 
-/* Of the newest two segments: one alone may just have been begun. */
+/* Reads the newest two segments, since the last one may have just begun. */
 static int show_last(const struct log_arguments *arguments, int folder, bool is_of_receipts,
                      error *err)
 {
@@ -191,7 +192,7 @@ static int copy_file(int from, int to, const char *name, error *err)
     }
 }
 
-/* The checkpoint goes first: what follows it may be longer, and verifies all the same. */
+/* Copies the checkpoint first: segments may grow while they are copied, and still verify. */
 static int export_log(const struct log_arguments *arguments, int folder, error *err)
 {
     static const char *const files[] = { "checkpoint", "key.pub" };
@@ -241,7 +242,7 @@ static int print_key(const struct log_arguments *arguments, int folder, error *e
 {
     struct public_key key;
     bool is_own;
-    char text[KEY_TEXT_SIZE + 1] = ""; /* and a new line */
+    char text[KEY_TEXT_SIZE + 1] = ""; /* and '\n' */
     if (log_key_read(arguments, folder, &key, &is_own, err) < 0)
         return -1;
     (arguments->pem ? public_key_print_pem : public_key_print)(&key, text);
@@ -251,7 +252,8 @@ static int print_key(const struct log_arguments *arguments, int folder, error *e
     return log_write_out(arguments, text, size, err);
 }
 
-/* By the user of the log, whom gloveboxd is too: it sees the new key before its next record. */
+/* Runs as the user of the log, as gloveboxd does, which reads the new key before its next
+ * record. */
 static int rotate_key(const struct log_arguments *arguments, int folder, error *err)
 {
     static struct key_chain chain;

@@ -1,7 +1,7 @@
-/* log.h - what `glovebox receipt` takes of `glovebox log`. */
+/* log.h - part of `glovebox log` that `glovebox receipt` uses. */
 #pragma once
 
 #include "cli/common/log_files.h"
 
-/* Prints the last receipts as `log tail` does, without the events between them. */
+/* Prints the last receipts as `log tail` does, without other events. */
 int log_show_receipts(const struct log_arguments *arguments, error *err);

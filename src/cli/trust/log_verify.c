@@ -1,5 +1,5 @@
-/* log_verify.c - what `glovebox log verify` found: of each kind of thing that is wrong one line,
- * since one wrong key makes as many wrong records as there are. */
+/* log_verify.c - prints what `glovebox log verify` found. Problems of the same kind share a line,
+ * since one wrong key makes every record wrong. */
 #include "cli/trust/log_verify.h"
 
 #include "base/cleanup.h"
@@ -13,20 +13,20 @@
 
 enum { PROBLEMS_TOLD = 50, KINDS_MAX = 16 };
 
-/* What is wrong for one reason. */
+/* Problems of the same kind. */
 struct kind {
     char why[200], first[64], last[64];
     uint64_t count;
 };
 
 struct telling {
-    json_object *problems; /* NULL: they are printed */
+    json_object *problems; /* NULL: print them */
     bool tells_all;
     size_t kind_count;
     struct kind kinds[KINDS_MAX];
 };
 
-/* The same but for numbers. */
+/* Are the texts equal apart from numbers? */
 static bool is_alike(const char *one, const char *other)
 {
     for (;;) {

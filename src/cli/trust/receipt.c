@@ -1,4 +1,4 @@
-/* receipt.c - `glovebox receipt`: shows and verifies one receipt, by itself and a public key. */
+/* receipt.c - `glovebox receipt`: shows and verifies one receipt, with a public key alone. */
 #include "cli/commands.h"
 
 #include "base/cleanup.h"
@@ -73,7 +73,7 @@ static const struct line {
     /* clang-format on */
 };
 
-/* "ended_ms": 1795353037476 is read by programs, "ended 2026-11-22T…" by people. */
+/* Prints "ended_ms": 1795353037476, made for programs, as "ended 2026-11-22T…". */
 static void print_times(const char *title, json_object *times)
 {
     bool is_first = true;
@@ -192,7 +192,8 @@ static int verify(const struct log_arguments *arguments, struct found_receipt *f
 
 /* --- export ----------------------------------------------------------------------------------- */
 
-/* A checkpoint is signed for many records at once, a moment after they were written. */
+/* Waits for a checkpoint: one is signed for many records at once, a moment after they were
+ * written. */
 static int wait_for_checkpoint(int folder, const struct public_key *key, uint64_t index,
                                struct signed_head *ret, error *err)
 {

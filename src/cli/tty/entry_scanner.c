@@ -1,5 +1,5 @@
-/* entry_scanner.c - see entry_scanner.h. One scanner for the languages whose grammars are alike
- * from so far away; python, whose blocks end by indentation, has rules of its own. */
+/* entry_scanner.c - see entry_scanner.h. One scanner serves the languages with similar grammars;
+ * python, whose blocks end by indentation, has its own. */
 #include "cli/tty/entry_scanner.h"
 
 #include "base/table.h"
@@ -13,7 +13,7 @@ enum { DEPTH_MAX = 256 };
 
 /* --- python ----------------------------------------------------------------------------------- */
 
-/* Steps over a text literal of Python that begins at `at`. Gives its end, NULL if it has none. */
+/* Returns the end of the Python string that begins at `at`, NULL if it has none. */
 static const char *after_literal(const char *at)
 {
     char quote = *at;
@@ -24,12 +24,12 @@ static const char *after_literal(const char *at)
         else if (*at == quote && (!is_long || (at[1] == quote && at[2] == quote)))
             return at + (is_long ? 3 : 1);
         else if (*at == '\n' && !is_long)
-            return at; /* an error, which the interpreter tells */
+            return at; /* a syntax error; the interpreter reports it */
     }
     return is_long ? NULL : at;
 }
 
-/* Brackets that are open, a long literal, or a backslash at the end. */
+/* Is a bracket or a long string open, or is there a backslash at the end? */
 static bool is_open(const char *text)
 {
     int depth = 0;
@@ -57,7 +57,7 @@ static bool ends_with(const char *text, size_t size, const char *end)
     return size >= length && memcmp(text + size - length, end, length) == 0;
 }
 
-/* How many of the last lines are empty. */
+/* Returns how many of the last lines are empty. */
 static unsigned empty_lines(const char *entry)
 {
     unsigned count = 0;
@@ -66,7 +66,7 @@ static unsigned empty_lines(const char *entry)
     return count > 0 ? count - 1 : 0;
 }
 
-/* A block ends with an empty line: one that begins with a line that ends in ":", "@…" or "%%…". */
+/* An empty line ends a block: an entry whose first line ends in ":" or begins with "@" or "%%". */
 static bool python_is_whole(const char *entry)
 {
     size_t first = strcspn(entry, "\n");
@@ -76,18 +76,18 @@ static bool python_is_whole(const char *entry)
     return !is_block || empty_lines(entry) > 0;
 }
 
-/* --- the others ------------------------------------------------------------------------------- */
+/* --- other languages -------------------------------------------------------------------------- */
 
 struct manner {
     const char *language;
     const char *comment;
-    const char *quotes;       /* each ends with itself */
-    const char *long_quotes;  /* of them those that may go over lines */
-    const char *plain_quotes; /* and those in which a backslash is one */
-    bool escapes;             /* a backslash outside of quotes takes the next character */
-    bool is_shell;            /* blocks between words, here-documents */
-    const char *last[24];     /* what stands last and wants more */
-    const char *heads[8];     /* words whose brackets want something behind them */
+    const char *quotes;       /* each is its own closing quote */
+    const char *long_quotes;  /* quotes that may span lines */
+    const char *plain_quotes; /* quotes in which a backslash is an ordinary character */
+    bool escapes;             /* outside of quotes a backslash escapes a character */
+    bool is_shell;            /* has blocks between words, and here-documents */
+    const char *last[24];     /* operators and words after which the entry goes on */
+    const char *heads[8];     /* words that need a body after their brackets */
 };
 
 /* clang-format off */
@@ -106,13 +106,13 @@ struct scan {
     const char *text, *at;
     size_t depth;
     char open[DEPTH_MAX];
-    int blocks;             /* of a shell */
-    bool is_command;        /* the next word of a shell is one */
-    const char *after_body; /* the end of the lines of a here-document; NULL: there is none */
-    size_t head;            /* depth + 1 of the brackets of a head; 0: none */
-    bool expects_head;      /* its word was just read */
-    bool wants_body;        /* its brackets have just ended */
-    const char *means;      /* behind the last that is neither blank nor comment */
+    int blocks;             /* open blocks of a shell */
+    bool is_command;        /* the next word of a shell is a command */
+    const char *after_body; /* end of the here-document; NULL: there is none */
+    size_t head;            /* depth + 1 of the brackets after a word of `heads`; 0: none */
+    bool expects_head;      /* such a word was just read */
+    bool wants_body;        /* these brackets were just closed */
+    const char *means;      /* end of the last code, without blanks and comments */
 };
 
 static bool is_one_of(const char *word, size_t size, const char *const *words, size_t count)
@@ -128,7 +128,7 @@ static bool is_of_word(char byte)
     return isalnum((unsigned char) byte) || byte == '_';
 }
 
-/* False: it has no end. */
+/* Returns false if the quote has no end. */
 static bool pass_quote(struct scan *scan)
 {
     char quote = *scan->at++;
@@ -138,7 +138,7 @@ static bool pass_quote(struct scan *scan)
         scan->at += *scan->at == '\\' && !is_plain && scan->at[1] ? 2 : 1;
     if (!*scan->at)
         return false;
-    scan->at += *scan->at == quote; /* else an error, which the interpreter tells */
+    scan->at += *scan->at == quote; /* else a syntax error, which the interpreter reports */
     return true;
 }
 
@@ -177,7 +177,7 @@ static void open_bracket(struct scan *scan)
         scan->head = scan->depth;
 }
 
-/* One that closes nothing is none: a pattern of a shell's `case` ends in ")". */
+/* A bracket that closes nothing is ignored: patterns in a shell's `case` end in ")". */
 static void close_bracket(struct scan *scan)
 {
     static const char pairs[] = "()[]{}";
@@ -190,7 +190,8 @@ static void close_bracket(struct scan *scan)
     scan->depth--;
 }
 
-/* <<WORD, <<-WORD, <<'WORD': its lines are no code. False: it has no end yet. */
+/* Reads a here-document (<<WORD, <<-WORD, <<'WORD'), whose lines are no code. Returns false if it
+ * has no end yet. */
 static bool pass_here(struct scan *scan)
 {
     const char *word = scan->at + 2;
@@ -224,7 +225,7 @@ static bool begins_comment(const struct scan *scan)
     return strncmp(scan->at, sign, strlen(sign)) == 0 && (is_apart || !scan->manner->is_shell);
 }
 
-/* A character that stands for itself. */
+/* Steps over a character with no special meaning. */
 static void pass_sign(struct scan *scan)
 {
     char sign = *scan->at;
@@ -239,7 +240,7 @@ static void pass_sign(struct scan *scan)
     scan->means = scan->at;
 }
 
-/* Steps over the next of what there is. False: it has no end. */
+/* Steps over the next element. Returns false if it has no end. */
 static bool step(struct scan *scan)
 {
     const struct manner *manner = scan->manner;

@@ -1,12 +1,11 @@
-/* entry_scanner.h - whether what was typed at a prompt is a whole entry, or goes on in the next
- * line. */
+/* entry_scanner.h - is the text typed at a prompt a complete entry, or does it go on in the next
+ * line? */
 #pragma once
 
 #include <stdbool.h>
 
-/* Out of the text alone: nothing runs for the answer, so nothing can run twice. What is open
- * (brackets, quotes, blocks, a here-document) or ends in an operator goes on. Where that is
- * mistaken, two empty lines end it, but for python, whose texts may hold them. An entry of a
- * language that is not python, bash, javascript or r is one line. Each line of `entry` has its end.
- */
+/* Decides by the text alone; no code runs. An entry goes on while brackets, quotes, blocks or a
+ * here-document are open, or after an operator. Where that guess is wrong, two empty lines end the
+ * entry, but not for python, whose strings may contain them. For languages other than python, bash,
+ * javascript and r an entry is one line. Each line of `entry` ends with a newline. */
 bool entry_is_whole(const char *language, const char *entry);

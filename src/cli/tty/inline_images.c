@@ -1,5 +1,5 @@
-/* inline_images.c - see inline_images.h. A picture is drawn by sequences of the terminal that hold
- * it in base64: no other byte of it is let through. */
+/* inline_images.c - see inline_images.h. Escape sequences of the terminal carry the picture in
+ * base64, so no byte of it reaches the terminal as it is. */
 #include "cli/tty/inline_images.h"
 
 #include "base/base64.h"
@@ -51,8 +51,8 @@ static uint32_t big_endian(const unsigned char *at)
     return (uint32_t) at[0] << 24 | (uint32_t) at[1] << 16 | (uint32_t) at[2] << 8 | at[3];
 }
 
-/* A terminal, and whatever opens the file, is given only what begins as it is called, and no PNG
- * that makes gigabytes of a few bytes. */
+/* Checks that the data begin as their type requires, since a terminal or a viewer will open them,
+ * and refuses a PNG that unpacks to gigabytes. */
 static const struct kind *kind_of(const char *mime, const unsigned char *data, size_t size)
 {
     for_each(kind, kinds) {
@@ -83,7 +83,7 @@ static void draw(const struct images *images, const char *base64, size_t size)
     (void) printf("\n");
 }
 
-/* Fails -1 with errno. */
+/* Returns -1 with errno on failure. */
 static int save(struct images *images, const char *ending, const void *data, size_t size,
                 char path[static 512])
 {

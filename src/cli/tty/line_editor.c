@@ -1,5 +1,5 @@
-/* line_editor.c - see line_editor.h. The line is drawn anew after each key, in one write; of a line
- * that is wider than the terminal the part around the cursor is shown. */
+/* line_editor.c - see line_editor.h. Each key redraws the line with one write. If the line is wider
+ * than the terminal, only the part around the cursor is shown. */
 #include "cli/tty/line_editor.h"
 
 #include <ctype.h>
@@ -30,18 +30,18 @@ enum {
     CTRL_W = 23,
     ESCAPE = 27,
     DELETE = 127,
-    BETWEEN_LINES = 30 /* in the file of the history, where a line is an entry: record separator */
+    BETWEEN_LINES = 30 /* record separator: an entry is a line of the history file */
 };
 
 struct editor {
     struct line_reader *reader;
     const char *prompt;
     size_t length, cursor; /* bytes */
-    size_t past;           /* which line of the history is shown; history_count: the new one */
+    size_t past;           /* index of the history line shown; history_count: the new one */
 };
 
 static char line[LINE_MAX];  /* what is being typed */
-static char fresh[LINE_MAX]; /* the new line, while an old one is looked at */
+static char fresh[LINE_MAX]; /* the new line, while one of the history is shown */
 
 /* --- the history ------------------------------------------------------------------------------ */
 
@@ -112,7 +112,7 @@ static size_t columns_of(const char *text, size_t size)
     return columns;
 }
 
-/* An entry of several lines is moved in as one, with a sign where each ends. */
+/* Shows an entry of several lines as one line, with a sign at the end of each. */
 static void show_lines(const char *text, size_t size, char *shown, size_t room)
 {
     static const char sign[] = "\u21b5";
@@ -148,7 +148,7 @@ static void draw(const struct editor *editor)
 
 /* --- keys ------------------------------------------------------------------------------------- */
 
-/* False: the terminal is gone. */
+/* Returns false if the terminal is gone. */
 static bool wait_for_keys(struct line_reader *reader)
 {
     struct pollfd watched[] = { { .fd = STDIN_FILENO, .events = POLLIN },
@@ -228,7 +228,7 @@ static void look_back(struct editor *editor, bool is_back)
     editor->length = editor->cursor = strlen(line);
 }
 
-/* ESC [ A and its kin; ESC O A of other terminals. */
+/* Reads sequences like ESC [ A, and ESC O A of other terminals. */
 static void escape(struct editor *editor)
 {
     int kind = next_byte(editor->reader);
@@ -258,15 +258,15 @@ static size_t word_before(size_t at)
     return at;
 }
 
-/* --- words that were typed before ------------------------------------------------------------- */
+/* --- completion ------------------------------------------------------------------------------- */
 
 static bool is_of_word(char byte)
 {
     return byte == '_' || isalnum((unsigned char) byte) || (unsigned char) byte >= 0x80;
 }
 
-/* What all words of a text that begin as the `size` bytes of `begun` have in common, and what
- * `*common` had: *common_size is 0 before the first. */
+/* Shortens *common to the prefix that it shares with all words of the text that begin with the
+ * `size` bytes of `begun`; *common_size is 0 before the first word. */
 static void find_words(const char *text, const char *begun, size_t size, const char **common,
                        size_t *common_size)
 {
@@ -286,8 +286,8 @@ static void find_words(const char *text, const char *begun, size_t size, const c
     }
 }
 
-/* Goes on with the word before the cursor as far as all words of the history that begin so do;
- * indents where there is none. */
+/* Extends the word before the cursor as far as all words of the history with that beginning agree;
+ * indents if there is no word. */
 static void complete(struct editor *editor)
 {
     const struct line_reader *reader = editor->reader;
@@ -360,7 +360,7 @@ static int edit(struct editor *editor)
     for (;;) {
         struct line_reader *reader = editor->reader;
         if (reader->at == reader->size)
-            draw(editor); /* not for each byte of what is pasted */
+            draw(editor); /* once for pasted text, not for each byte */
         int key = next_byte(reader);
         if (key < 0 || (key == CTRL_D && editor->length == 0))
             return LINE_ENDED;

@@ -1,9 +1,9 @@
-/* line_editor.h - one line typed at a prompt: moved in, corrected, found again in the history,
- * which may hold entries of several lines.
+/* line_editor.h - reads a line typed at a prompt, with editing and a history, which may hold
+ * entries of several lines.
  *
- * Keys: arrows, Home, End, Delete, Backspace; Ctrl-A E B F K U W L P N; Tab goes on with a word of
- * the history; Ctrl-C throws the line away, Ctrl-D ends an empty one. Where stdin is no terminal,
- * lines are read as they come. */
+ * Keys: arrows, Home, End, Delete, Backspace; Ctrl-A E B F K U W L P N; Tab completes a word from
+ * the history; Ctrl-C drops the line, Ctrl-D ends the input on an empty line. If stdin is no
+ * terminal, lines are read as they are. */
 #pragma once
 
 #include "base/clock.h"
@@ -18,31 +18,32 @@ enum { LINE_MAX = 4096, HISTORY_MAX = 500 };
 
 struct line_reader {
     bool is_terminal;
-    int stop; /* as soon as it can be read, no more is typed: as after Ctrl-D; -1: none */
+    int stop; /* when it becomes readable, the input ends, as by Ctrl-D; -1: none */
     struct termios before;
-    char *history[HISTORY_MAX]; /* the oldest first */
+    char *history[HISTORY_MAX]; /* oldest first */
     size_t history_count;
-    FILE *kept;       /* the file of the history, to which new lines are added; NULL: none */
-    char typed[1024]; /* read, and not looked at yet */
+    FILE *kept;       /* file of the history, which gets new lines; NULL: none */
+    char typed[1024]; /* bytes read but not handled yet */
     size_t at, size;
 
-    /* Every so often while a user may type at a terminal; set after line_open(). NULL: none */
+    /* Called at intervals while a user may type at a terminal; set it after line_open(). NULL:
+     * none */
     void (*beat)(void *user);
     void *user;
     int64_t beat_ms;
-    deadline next_beat; /* ours */
+    deadline next_beat; /* private */
 };
 
-/* `kept` is the path of the history, NULL for none; what cannot be read or written is no failure.
- * `stop` is borrowed until the end. */
+/* `kept` is the path of the history, NULL for none; failures to read or write it are ignored.
+ * Borrows `stop` until line_close(). */
 void line_open(struct line_reader *reader, const char *kept, int stop);
 void line_close(struct line_reader *reader);
 
 enum { LINE_TYPED, LINE_ENDED, LINE_THROWN_AWAY };
 
-/* Gives *ret_line without its end, borrowed until the next call. With new lines in it, it is an
- * entry of the history, as it was or changed. */
+/* Gives *ret_line without its newline, borrowed until the next call. A line that contains newlines
+ * is an entry of the history, perhaps edited. */
 int line_read(struct line_reader *reader, const char *prompt, const char **ret_line);
 
-/* Puts an entry behind the history, unless it is the last one there, or as long as LINE_MAX. */
+/* Adds an entry to the history, unless it equals the last one or is as long as LINE_MAX. */
 void line_remember(struct line_reader *reader, const char *text);

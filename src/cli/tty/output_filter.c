@@ -1,5 +1,4 @@
-/* output_filter.c - a filter with one unit of memory: the escape sequence or character that is not
- * whole yet. */
+/* output_filter.c - the filter keeps only an incomplete escape sequence or character. */
 #include "cli/tty/output_filter.h"
 
 #include <errno.h>
@@ -18,7 +17,7 @@ static void write_all(struct terminal *terminal, const char *data, size_t size)
 {
     while (size > 0 && terminal->failed == 0) {
         ssize_t written = write(terminal->fd, data, size);
-        if (written < 0 && errno == EAGAIN) { /* another process made it non-blocking */
+        if (written < 0 && errno == EAGAIN) { /* another process made `fd` non-blocking */
             struct pollfd watched = { .fd = terminal->fd, .events = POLLOUT };
             (void) poll(&watched, 1, 1000);
             continue;
@@ -33,10 +32,10 @@ static void write_all(struct terminal *terminal, const char *data, size_t size)
     }
 }
 
-/* What one character becomes. */
+/* What happens to a character. */
 enum fate { PASS, SHOW, WAIT };
 
-/* ESC [ digits and ; then m: a colour. */
+/* Recognises a colour: ESC [, digits and ;, m. */
 static enum fate fate_of_escape(const char *text, size_t size, size_t *ret_size)
 {
     *ret_size = 1;
@@ -122,7 +121,7 @@ void terminal_write(struct terminal *terminal, const char *data, size_t size)
         write_all(terminal, data, size);
         return;
     }
-    /* What is held is completed first, in its own small buffer. */
+    /* First completes the sequence that is held. */
     while (terminal->held > 0 && size > 0) {
         terminal->hold[terminal->held++] = *data++;
         size--;

@@ -1,8 +1,8 @@
-/* output_filter.h - what a program in a sandbox prints, on its way to the user.
+/* output_filter.h - passes the output of a program in a sandbox to the user.
  *
- * A pipe gets the bytes as they are. A terminal obeys escape sequences: they can change its title,
- * its keys, its clipboard, and hide text (CVE-2003-0063). There only newline, carriage return, tab
- * and colours (SGR) pass; every other control byte is shown, as ^[ or U+FFFD. */
+ * A pipe gets the bytes unchanged. A terminal obeys escape sequences, which can change its title,
+ * keys and clipboard, and hide text (CVE-2003-0063). So a terminal gets only newline, carriage
+ * return, tab and colours (SGR); other control bytes are shown as ^[ or U+FFFD. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,8 +11,8 @@
 struct terminal {
     int fd;
     bool is_terminal;
-    bool colours; /* a colour was set and not reset at the end */
-    size_t held;  /* bytes of an unfinished escape sequence or character */
+    bool colours; /* a colour is set; reset it at the end */
+    size_t held;  /* bytes of an incomplete escape sequence or character */
     char hold[64];
     int failed; /* errno of the first write that failed */
 };
@@ -20,5 +20,5 @@ struct terminal {
 void terminal_init(struct terminal *terminal, int fd);
 void terminal_write(struct terminal *terminal, const char *data, size_t size);
 
-/* Shows what is still held and resets colours. */
+/* Shows the bytes that are held, and resets colours. */
 void terminal_done(struct terminal *terminal);

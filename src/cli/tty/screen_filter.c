@@ -1,5 +1,5 @@
-/* screen_filter.c - see screen_filter.h. A sequence is held until it is whole, then passed on or
- * left out. */
+/* screen_filter.c - see screen_filter.h. A sequence is held until it is complete, then passed on or
+ * dropped. */
 #include "cli/tty/screen_filter.h"
 
 #include <errno.h>
@@ -40,8 +40,8 @@ int screen_open(struct screen *screen, int in, int out, error *err)
     return 0;
 }
 
-/* Whatever was left on: colours, mouse reports, bracketed paste, a hidden cursor, other letters,
- * and answers of the terminal that were not read. */
+/* Resets what the program may have left on: colours, mouse reports, bracketed paste, a hidden
+ * cursor, another character set. Drops unread answers of the terminal. */
 void screen_close(struct screen *screen)
 {
     static const char calm[] = "\x1b[0m\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l"
@@ -56,9 +56,9 @@ void screen_close(struct screen *screen)
     (void) tcsetattr(screen->in, TCSADRAIN, &screen->before);
 }
 
-/* The last byte of ESC [ … says what it does: reports of the device, its status, its modes and its
- * window are answers, and `i` prints. With `?` before or a mark between, further ones ask; of those
- * with a mark only the soft reset `!p` is of use here. */
+/* The last byte of ESC [ … is the command. Reports of the device, its status, modes and window are
+ * answers, and `i` prints. With `?` before or an intermediate byte, more commands ask for answers;
+ * of those with an intermediate byte only the soft reset `!p` passes. */
 static bool csi_may_pass(const char *sequence, size_t size)
 {
     char last = sequence[size - 1];
@@ -88,13 +88,13 @@ static void end_sequence(struct screen *screen, bool passes)
     screen->state = SCREEN_PLAIN;
 }
 
-/* Of a short sequence: no control, no byte of UTF-8. */
+/* Can the byte be part of a short sequence? Control bytes and UTF-8 cannot. */
 static bool is_part(char byte)
 {
     return (unsigned char) byte >= 0x20 && (unsigned char) byte < 0x7f;
 }
 
-/* Also within another one, which the terminal gives up at that byte. */
+/* Begins a sequence, also inside another one: the terminal drops the outer one at that byte. */
 static void begin_sequence(struct screen *screen)
 {
     screen->held = 0;
@@ -102,7 +102,8 @@ static void begin_sequence(struct screen *screen)
     screen->state = SCREEN_ESCAPE;
 }
 
-/* ESC Z asks who the terminal is, and ESC % @ ends UTF-8: single bytes are controls then. */
+/* ESC Z asks for the terminal's type. ESC % @ ends UTF-8, so that single bytes would be
+ * controls. */
 static bool escape_may_pass(const struct screen *screen)
 {
     return screen->hold[screen->held - 1] != 'Z' && screen->hold[1] != '%';
@@ -120,7 +121,7 @@ static void after_escape(struct screen *screen, char byte)
         screen->held = 0;
         screen->state = SCREEN_STRING;
     } else if (byte < 0x30) {
-        hold(screen, byte); /* ESC ( B: the letters follow */
+        hold(screen, byte); /* ESC ( B: the character set follows */
         return;
     } else {
         hold(screen, byte);
@@ -130,7 +131,8 @@ static void after_escape(struct screen *screen, char byte)
     hold(screen, byte);
 }
 
-/* A byte that is no part of one ends it: a terminal would obey that byte in the middle. */
+/* A byte that cannot be part of the sequence ends it, because a terminal would obey that byte in
+ * the middle. */
 static void in_csi(struct screen *screen, char byte)
 {
     if (!is_part(byte)) {
@@ -150,9 +152,9 @@ static void in_string(struct screen *screen, char byte)
         end_sequence(screen, false);
 }
 
-/* C1 controls in UTF-8: C2 9B is ESC [, C2 90, 98, 9D, 9E and 9F begin the long ones, C2 9A asks.
- * No terminal draws them: they are left out, and so is a C2 that begins no character:
- * what comes after something that is left out could complete it. */
+/* C1 controls in UTF-8: C2 9B is ESC [, C2 90, 98, 9D, 9E and 9F begin long sequences, C2 9A asks
+ * for an answer. Terminals do not draw them, so they are dropped, and so is a C2 that begins no
+ * character, since bytes after a dropped part could complete it. */
 static bool is_c1(struct screen *screen, char byte)
 {
     unsigned char value = (unsigned char) byte;
@@ -188,7 +190,7 @@ void screen_draw(struct screen *screen, const char *data, size_t size)
             plain = at + 1;
             continue;
         }
-        bool begins = data[at] == ESCAPE || data[at] == 0x05; /* ENQ asks as well */
+        bool begins = data[at] == ESCAPE || data[at] == 0x05; /* ENQ asks for an answer */
         if (!begins && !screen->after_c2 && (unsigned char) data[at] != 0xc2)
             continue;
         write_all(screen, data + plain, at - plain);
