@@ -1,4 +1,4 @@
-/* clock_test.c - deadlines pass once and stay passed. */
+/* clock_test.c - a deadline that has passed stays passed. */
 #include "base/clock.h"
 
 #include "base/test.h"

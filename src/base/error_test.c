@@ -1,4 +1,4 @@
-/* error_test.c - a failure carries its story, and never more than it has room for. */
+/* error_test.c - an error keeps the texts added to it, up to the size of its buffer. */
 #include "base/error.h"
 
 #include "base/test.h"

@@ -1,4 +1,5 @@
-/* Which addresses an operator has stated: numbers, localhost, lines of /etc/hosts. */
+/* hosts_file_test.c - addresses that an operator has given: numbers, localhost, lines of
+ * /etc/hosts. */
 #include "base/endpoint_url.h"
 #include "base/hosts_file.h"
 #include "base/table.h"

@@ -1,4 +1,4 @@
-/* io_uring_test.c - in a process of its own: a filter stays. */
+/* io_uring_test.c - runs in its own process, since a filter cannot be removed. */
 #include "base/test.h"
 
 #include "base/io_uring.h"

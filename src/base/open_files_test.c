@@ -1,4 +1,4 @@
-/* open_files_test.c - who may take the descriptors of a process. */
+/* open_files_test.c - shares of the descriptors of a process. */
 #include "base/open_files.h"
 #include "base/test.h"
 

@@ -1,4 +1,4 @@
-/* packet_test.c - messages come whole with their descriptors, or not at all. */
+/* packet_test.c - a message arrives complete with its descriptors, or not at all. */
 #include "base/packet.h"
 
 #include "base/cleanup.h"
@@ -84,7 +84,7 @@ TEST(too_much_is_not_sent)
     expect(packet_send(-1, 1, NULL, 0, NULL, 0, &err) < 0 && err.os == EBADF, "no socket");
 }
 
-/* Sends bytes as they are, with as many copies of the socket as asked. */
+/* Sends bytes unchanged, with the given number of copies of the socket. */
 static void send_raw(int socket, size_t size, unsigned fds)
 {
     static char bytes[2 * PACKET_MAX_BYTES];

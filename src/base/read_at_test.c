@@ -1,7 +1,7 @@
-/* read_at_test.c - reads that come in pieces, are interrupted, or fail. */
+/* read_at_test.c - reads that return less than asked, are interrupted, or fail. */
 #include <unistd.h>
 
-/* Instead of the C library's. */
+/* Replaces the function of the C library. */
 static ssize_t pread_in_pieces(int fd, void *to, size_t size, off_t from);
 #define pread pread_in_pieces
 #include "base/read_at.h"
@@ -14,7 +14,7 @@ static ssize_t pread_in_pieces(int fd, void *to, size_t size, off_t from);
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-static unsigned call; /* 1: is interrupted; then a byte each */
+static unsigned call; /* the first call is interrupted; then one byte each */
 static int failure;   /* of the fourth call */
 
 static ssize_t pread_in_pieces(int fd, void *to, size_t size, off_t from)

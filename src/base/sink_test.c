@@ -1,4 +1,4 @@
-/* sink_test.c - what is counted is what is sent. */
+/* sink_test.c - a sink that counts gives the size that a sink that writes sends. */
 #include "base/sink.h"
 #include "base/table.h"
 #include "base/test.h"
@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What a sink writes into a socket must be what it counted. */
+/* A sink that counts must give the number of bytes that a socket gets. */
 static void check_written(void (*write_all)(struct sink *), const char *expected, size_t size)
 {
     int pair[2];

@@ -1,4 +1,4 @@
-/* text_test.c - what counts as text, and where it stops to be. */
+/* text_test.c - which bytes are text, and where the first other byte is. */
 #include "base/text.h"
 
 #include "base/table.h"
@@ -10,7 +10,7 @@ TEST(the_first_byte_that_is_no_text_is_found)
 {
     static const struct {
         const char *text;
-        size_t unclean; /* offset; the length if all is well */
+        size_t unclean; /* offset of the first bad byte; the length if there is none */
     } facts[] = {
         { "", 0 },
         { "plain\ttext\n", 11 },
@@ -19,7 +19,7 @@ TEST(the_first_byte_that_is_no_text_is_found)
         { "\xf0\x9f\xa7\xa4", 4 }, /* gloves */
         { "\xf4\x8f\xbf\xbf", 4 }, /* the last character */
         { "a\x1b[2J", 1 },         /* would clear a screen */
-        { "a\r\n", 1 },            /* a line end has one form */
+        { "a\r\n", 1 },            /* only '\n' ends a line */
         { "a\x7f", 1 },
         { "a\xc2\x9b", 1 }, /* CSI, of the second set of control characters */
         { "a\x80", 1 },     /* begins in the middle */
@@ -57,7 +57,7 @@ TEST(a_text_is_cut_between_characters)
         { "ab\xf0\x9f\xa7\xa4", 5, 2 },
         { "\xf0\x9f\xa7\xa4", 2, 0 },
         { "ab", 0, 0 },
-        { "\x80\x80\x80\x80\x80\x80", 5, 2 }, /* no text anyhow: the end is near */
+        { "\x80\x80\x80\x80\x80\x80", 5, 2 }, /* no text in any case: the buffer ends */
     };
     for_each(fact, facts)
         expect(text_head(fact->text, fact->max) == fact->head, "fact %d gave %d",
@@ -74,7 +74,7 @@ TEST(the_first_byte_that_is_not_utf8_is_found)
         { "plain", 5, 5 },
         { "gr\xc3\xbc\xc3\x9f", 6, 6 },
         { "\xf0\x9f\x98\x80", 4, 4 },
-        { "a\0b", 3, 1 }, /* NUL would end the text somewhere else */
+        { "a\0b", 3, 1 }, /* NUL would end the text too early */
         { "a\xff", 2, 1 },
         { "a\xc3", 2, 1 },            /* cut short */
         { "\xc0\xaf", 2, 0 },         /* overlong '/' */

@@ -1,4 +1,4 @@
-/* timestamp_test.c - moments as text. */
+/* timestamp_test.c - times as text. */
 #include "base/timestamp.h"
 
 #include "base/table.h"
@@ -28,7 +28,7 @@ TEST(moments_are_written_in_utc_and_read_again)
     expect(strcmp(timestamp_write(0, text), "1970-01-01T00:00:00.000Z") == 0, "got %s", text);
 }
 
-/* As a program in a sandbox may set them for a file. */
+/* A program in a sandbox can set such times for a file. */
 TEST(moments_without_a_form_are_cut)
 {
     char text[TIMESTAMP_SIZE];

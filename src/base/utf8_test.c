@@ -1,4 +1,4 @@
-/* utf8_test.c - what is a character, what is none, what may still become one. */
+/* utf8_test.c - complete, invalid and incomplete characters. */
 #include "base/test.h"
 
 #include "base/table.h"

@@ -1,4 +1,4 @@
-/* client_hello_test.c - facts about TLS greetings: whole or cut, with a name or without. */
+/* client_hello_test.c - TLS greetings: complete or cut, with or without a name. */
 #include "egress/client_hello.h"
 
 #include "base/table.h"
@@ -23,7 +23,7 @@ static void put_number(struct greeting *greeting, size_t value, unsigned bytes)
         greeting->bytes[greeting->size++] = (unsigned char) (value >> (8 * i));
 }
 
-/* Extensions as given, in a greeting of one record. */
+/* Makes a greeting of one record with these extensions. */
 static void make_of(struct greeting *greeting, const void *extensions, size_t size)
 {
     static const unsigned char random[32] = { 1 };
@@ -144,7 +144,7 @@ TEST(what_does_not_fit_is_no_greeting)
     expect(client_hello_read(greeting.bytes, greeting.size, name) == HELLO_NO_TLS, "empty record");
 }
 
-/* A greeting of the longest size, and a last record that goes on behind its end. */
+/* A greeting of the greatest size, whose last record goes on after its end. */
 TEST(records_that_do_not_fit_the_longest_greeting_are_none)
 {
     static struct greeting greeting;
@@ -198,11 +198,11 @@ TEST(a_greeting_without_an_end_is_bounded)
     static struct greeting greeting;
     char name[HOST_NAME_SIZE];
     greeting.size = 0;
-    put(&greeting, "\26\3\1\0\4\1\0\100\0", 9); /* says 16,384 bytes; they come by 4 */
+    put(&greeting, "\26\3\1\0\4\1\0\100\0", 9); /* claims 16,384 bytes, which arrive 4 at a time */
     while (greeting.size + 9 < sizeof greeting.bytes)
         put(&greeting, "\26\3\1\0\4\0\0\0\0", 9);
     enum hello_verdict verdict = client_hello_read(greeting.bytes, greeting.size, name);
-    expect(verdict == HELLO_MORE, "%u", verdict); /* connection.c has the bound on bytes */
+    expect(verdict == HELLO_MORE, "%u", verdict); /* connection.c bounds the bytes */
     put_number(&greeting, 0, 1);
     expect(client_hello_read(greeting.bytes + 9, 9, name) == HELLO_NO_TLS, "no greeting's begin");
 }

@@ -1,4 +1,4 @@
-/* dns_test.c - facts about questions of names: what is one, what it asks, how it is answered. */
+/* dns_test.c - DNS questions: which are valid, what they ask, how they are answered. */
 #include "egress/dns.h"
 
 #include "base/table.h"
@@ -28,7 +28,7 @@ TEST(a_question_is_one_name_of_one_kind)
         { TEXT("\0\7\1\0\0\1\0\0\0\0\0\1" NAME ASKS_A "\0\0\51"), 0, true, "api.example.org" },
         { TEXT(HEAD "\4a%2f\3org\0" ASKS_A), 0, false, "a?2f.org" },
         { TEXT(HEAD "\3a\0b\3org\0" ASKS_A), 0, false, "a?b.org" },
-        { TEXT(HEAD "\3a.b\3org\0" ASKS_A), 0, false, "a?b.org" }, /* no dot of the name's */
+        { TEXT(HEAD "\3a.b\3org\0" ASKS_A), 0, false, "a?b.org" }, /* a dot inside a label */
         { TEXT(HEAD "\0" ASKS_A "\0"), 0, false, "" },
         { TEXT(HEAD "\0" ASKS_A), 0, false, "" }, /* the shortest */
         { TEXT(HEAD "\0\0\1\0"), -1, false, "" },

@@ -1,4 +1,4 @@
-/* rate_limits_test.c - facts about how often an endpoint may be asked. */
+/* rate_limits_test.c - how often an endpoint may be called. */
 #include "base/table.h"
 #include "base/test.h"
 #include "egress/upstream_request.h"
@@ -21,12 +21,11 @@ TEST(a_minute_brings_as_many_requests_as_the_rate_says)
     static const struct {
         int64_t at_ms;
         bool is_allowed;
-    } facts
-        [] = {
-            { 1000, true },    { 1000, true },   { 1000, false },  { 30999, false },
-            { 31000, true },   { 31000, false }, { 900000, true }, { 900000, true },
-            { 900000, false }, /* two minutes bring no more than one */
-        };
+    } facts[] = {
+        { 1000, true },   { 1000, true },   { 1000, false },  { 30999, false },  { 31000, true },
+        { 31000, false }, { 900000, true }, { 900000, true }, { 900000, false }, /* two minutes do
+                                                                                    not add up */
+    };
     for_each(fact, facts) {
         expect(rate_allows(&slow, fact->at_ms) == fact->is_allowed, "row %ld",
                (long) (fact - facts));
@@ -45,7 +44,7 @@ TEST(no_rate_is_forgotten_however_many_endpoints_are_asked_in_turn)
                    round);
         }
     for (unsigned i = 0; i < MANY;
-         i++) { /* a minute later they are full, others take their places */
+         i++) { /* a minute later they are full; others take their places */
         struct egress_endpoint endpoint = numbered(1000 + i, 1);
         expect(rate_allows(&endpoint, later), "endpoint %u", i);
         expect(!rate_allows(&endpoint, later), "endpoint %u again", i);

@@ -1,4 +1,4 @@
-/* redact_test.c - no secret passes, whole or cut at any place. */
+/* redact_test.c - no secret passes, complete or divided at any byte. */
 #include "base/table.h"
 #include "base/test.h"
 #include "egress/redact.h"
@@ -13,7 +13,7 @@ static const struct redact_word words[] = { { "Bearer abcabcd", 14 },
 
 enum { ROOM = 2 * REDACT_HOLD_MAX };
 
-/* The text in pieces of `step` bytes. Gives what came out, ended by NUL. */
+/* Passes the text in pieces of `step` bytes. Returns the output, ended by NUL. */
 static size_t scrubbed(const char *text, size_t step, char ret_clean[ROOM], uint64_t *ret_found)
 {
     static struct redact redact;
@@ -38,9 +38,9 @@ TEST(words_become_stars_wherever_the_pieces_are_cut)
         { "nothing here", "nothing here" },
         { "abcabcd", "*******" },
         { "Authorization: Bearer abcabcd\r\n", "Authorization: **************\r\n" },
-        { "abcabcabcd", "abc*******" }, /* it begins again within itself */
+        { "abcabcabcd", "abc*******" }, /* its beginning occurs again inside it */
         { "xyxyxyz", "xy*****" },
-        { "abcabcxyxyz", "abcabc*****" }, /* the beginning of one, then another */
+        { "abcabcxyxyz", "abcabc*****" }, /* the beginning of one secret, then another */
         { "abcabc", "abcabc" },
         { "Bearer abcabc", "Bearer abcabc" },
         { "Bearer Bearer abcabcd", "Bearer **************" },
@@ -48,14 +48,14 @@ TEST(words_become_stars_wherever_the_pieces_are_cut)
         { "Bearer abcabxyxyz abcabcd", "Bearer abcab***** *******" },
         { "=k/1+ 2\"<%\\&", "=***********" },
         { "=k%2F1%2b+2%22%3c%25%5C%26.", "=*************************." },
-        { "=k/1%2B%202%22%3C%25%5c%26", "=*************************" }, /* as encodeURI() does */
+        { "=k/1%2B%202%22%3C%25%5c%26", "=*************************" }, /* encodeURI() */
         { "=k/1+ 2\\\"<%\\\\&", "=*************" },
         { "=k\\/1\\u002B 2\\u0022\\u003c%\\\\\\u0026.", "=*********************************." },
         { "=k/1&#43; 2&quot;&LT;%\\&amp;.", "=***************************." },
         { "=&#107;&#x2f;1&#x002B; 2&#34;&lt;%\\&#038;",
           "=****************************************" },
         { "Long/0123456789abcde", "********************" },
-        { "Long/0123456789abcd", "*******************" }, /* a server has cut it */
+        { "Long/0123456789abcd", "*******************" }, /* shortened by a server */
         { "Long/0123456789\u2026", "***************\u2026" },
         { "Long/012345678 ...", "Long/012345678 ..." },
         { "Long%2F0123456789abc%", "********************%" },

@@ -1,4 +1,4 @@
-/* response_head_test.c - what code sees of the head of an upstream's answer. */
+/* response_head_test.c - the part of an upstream's response head that code gets. */
 #include "base/table.h"
 #include "base/test.h"
 #include "egress/response_head.h"
@@ -49,7 +49,7 @@ TEST(redirects_stay_below_the_endpoint)
         { "Location: /v1/x\r\n", "Location: http://shop.endpoint/x\r\n" },
         { "Location: https://api.example.org/v1/x\r\n", "Location: http://shop.endpoint/x\r\n" },
         { "Location: https://api.example.org:443/v1/\r\n", "Location: http://shop.endpoint/\r\n" },
-        /* as it stands it would lead to /v1/v2/x */
+        /* unchanged it would lead to /v1/v2/x */
         { "Location: /v2/x\r\n", "Location: https://api.example.org:443/v2/x\r\n" },
         { "Location: /v10\r\n", "Location: https://api.example.org:443/v10\r\n" },
         { "Location: /\r\n", "Location: https://api.example.org:443/\r\n" },

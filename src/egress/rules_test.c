@@ -1,4 +1,4 @@
-/* rules_test.c - facts about names, addresses, heads and rules of egress. */
+/* rules_test.c - names, addresses, request heads and rules of egress. */
 #include "base/http_method.h"
 #include "base/table.h"
 #include "base/test.h"
@@ -216,7 +216,7 @@ TEST(an_unsound_endpoint_is_not_taken)
     wrong[3].port = 0;
     wrong[4].header_count = EGRESS_HEADERS_MAX + 1;
     wrong[5].host[0] = 'A'; /* not canonical */
-    wrong[6].idle_ms = 0;   /* it would wait for ever */
+    wrong[6].idle_ms = 0;   /* would wait for ever */
     for_each(endpoint, wrong)
         expect(rules_add_endpoint(&rules, endpoint, &err) < 0 && rules.endpoint_count == 0,
                "row %ld", (long) (endpoint - wrong));

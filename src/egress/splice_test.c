@@ -1,4 +1,4 @@
-/* splice_test.c - facts about bytes on their way: all arrive, and so does the end. */
+/* splice_test.c - all bytes and the end of the stream arrive. */
 #include "base/table.h"
 #include "base/test.h"
 #include "egress/splice.h"
@@ -34,7 +34,7 @@ static void take_up(struct line *line)
     }
 }
 
-/* Pumps as the loop would: as long as there is something to wait for that is there. */
+/* Calls the pump as the loop does, while a descriptor that it waits for is ready. */
 static void pump(struct line *line, uint64_t max)
 {
     uint64_t taken;
@@ -50,7 +50,7 @@ static size_t read_all(int from, char *bytes, size_t size)
     return got;
 }
 
-/* The turn that is the last of a call may be the one that meets the end: 8 small pieces a turn. */
+/* The last turn of a call may be the one that reads the end: 8 small pieces a turn. */
 TEST(the_end_is_passed_on_whenever_it_comes)
 {
     for (unsigned pieces = 0; pieces < 160; pieces++) {

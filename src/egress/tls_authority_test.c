@@ -1,6 +1,5 @@
-/* tls_authority_test.c - facts about certificates of hosts whose TLS is intercepted, as a client
- * sees them.
- */
+/* tls_authority_test.c - certificates of hosts whose TLS is intercepted, checked as a client
+ * does. */
 #include "egress/tls_authority.h"
 
 #include "base/table.h"
@@ -37,7 +36,7 @@ static X509 *read_text(const struct tls_authority *authority)
     return certificate;
 }
 
-/* What a strict client finds: X509_V_OK, or why it refuses. */
+/* The result of a strict client: X509_V_OK, or why it refuses. */
 static int verify(const struct tls_authority *trusted, struct tls_authority *shown,
                   const char *name, long later_s)
 {
@@ -128,7 +127,7 @@ TEST(many_names_are_not_kept)
     }
     uint64_t made = tls_authority_made(authority);
     expect(made == 3UL * TLS_AUTHORITY_NAMES_MAX, "%llu certificates", (unsigned long long) made);
-    (void) verify(authority, authority, name, 0); /* the last one is still there, the first not */
+    (void) verify(authority, authority, name, 0); /* the last is cached, the first not */
     expect(tls_authority_made(authority) == made, "the last one was made anew");
     (void) verify(authority, authority, "n0.example.org", 0);
     expect(tls_authority_made(authority) == made + 1, "the first one was kept");

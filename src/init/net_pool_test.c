@@ -1,6 +1,6 @@
-/* net_pool_test.c - a network namespace is handed on when its sandbox has ended and no socket is in
- * it, and only to its tenant. In a user namespace of the test's own; children stand for sandboxes.
- */
+/* net_pool_test.c - a network namespace is used again after its sandbox has ended and it has no
+ * socket, and only for the same tenant. The test runs in its own user namespace; children stand for
+ * sandboxes. */
 #include "base/test.h"
 
 #include "base/cleanup.h"
@@ -25,8 +25,8 @@ static ino_t namespace_here(void)
     return status.st_ino;
 }
 
-/* A sandbox in a namespace of the pool, which begins and ends. Gives the namespace; with
- * `ret_socket` a socket of it that outlives the sandbox. */
+/* Starts and ends a sandbox in a namespace of the pool. Returns the namespace; `ret_socket`, if
+ * given, gets a socket of it that outlives the sandbox. */
 static ino_t live(const struct build_sandbox *spec, int *ret_socket)
 {
     int place = net_pool_enter(spec);
@@ -46,7 +46,7 @@ static ino_t live(const struct build_sandbox *spec, int *ret_socket)
 TEST(an_empty_namespace_is_handed_on_to_its_tenant)
 {
     if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
-        skip(); /* this machine lets no user make namespaces */
+        skip(); /* users cannot make namespaces on this machine */
     ino_t home = namespace_here();
     net_pool_open();
     int held = -1;

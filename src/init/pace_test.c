@@ -1,9 +1,9 @@
-/* pace_test.c - a program that never stops, and one that stops for a while. */
+/* pace_test.c - a program that writes without a pause, and one that pauses. */
 #include "init/pace.h"
 
 #include "base/test.h"
 
-/* Uses all it gets, looking once a millisecond. Gives  how often it was heard. */
+/* Reads whenever it may, once a millisecond. Returns how often it could read. */
 static unsigned heard(struct pace *pace, int64_t from_ms, int64_t to_ms)
 {
     unsigned count = 0;

@@ -1,4 +1,4 @@
-/* store_test.c - a key is good for its holder, until it is not. */
+/* store_test.c - a key is valid for its holder until it expires or is revoked. */
 #include "base/test.h"
 #include "keys/store.h"
 

@@ -1,4 +1,4 @@
-/* audit_events_test.c - which events the log takes. */
+/* audit_events_test.c - which events the log accepts. */
 #include "ledger/audit_events.h"
 
 #include "base/table.h"

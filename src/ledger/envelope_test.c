@@ -1,4 +1,4 @@
-/* envelope_test.c - what is signed can be read again, and no byte of it can change unseen. */
+/* envelope_test.c - a signed envelope can be read again, and a change of any byte is detected. */
 #include "ledger/envelope.h"
 
 #include "base/table.h"
@@ -15,7 +15,7 @@ static void make_key(struct signing_key *key)
     public_key_fill(&key->public, NULL);
 }
 
-/* Calls `holds` with each byte of the text changed in each of these ways; none may hold. */
+/* Calls `holds` with each byte of the text changed in each of these ways; every call must fail. */
 static void change_every_byte(const char *text, size_t size,
                               bool (*holds)(const char *text, size_t size,
                                             const struct public_key *key),

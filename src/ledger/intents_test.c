@@ -40,7 +40,7 @@ TEST(open_runs_are_reported_as_lost_once)
             "%s", err.text);
     expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == 0,
            "a living daemon's runs are lost: %u", lost);
-    intents_close(intents); /* as death would: the file stays, its lock goes */
+    intents_close(intents); /* as when the process dies: the file stays, its lock is dropped */
     expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == 1, "%u are lost", lost);
     expect(ledger_size(ledger) == 2, "%llu records", (unsigned long long) ledger_size(ledger));
     expect(!ledger_is_dirty(ledger), "the list has gone, and what it told is not on the disk");
@@ -49,11 +49,11 @@ TEST(open_runs_are_reported_as_lost_once)
     remove_folder(folder);
 }
 
-/* The first notes are stored into memory of the file, those behind them are written: both are found
- * in it, and so is what of both was struck out. */
+/* The first notes go into the mapped part of the file, later ones are appended: all are found in
+ * it, and so are those of both that were struck out. */
 TEST(more_notes_than_are_stored_are_lost_as_well)
 {
-    enum { NOTES = 400, STRUCK = 320 }; /* 256 are stored */
+    enum { NOTES = 400, STRUCK = 320 }; /* 256 fit into the mapped part */
     int folder = make_folder();
     struct ledger *ledger = open_ledger(folder);
     struct intents *intents = NULL;
@@ -67,7 +67,7 @@ TEST(more_notes_than_are_stored_are_lost_as_well)
     }
     for (unsigned i = 0; i < STRUCK; i++)
         intents_strike(intents, slots[(size_t) i * NOTES / STRUCK]);
-    note(intents, "run_again", &slots[0]); /* in a place that was struck out */
+    note(intents, "run_again", &slots[0]); /* in the place of a note that was struck out */
     intents_close(intents);
     expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == NOTES - STRUCK + 1,
            "%u are lost", lost);

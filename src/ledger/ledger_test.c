@@ -1,4 +1,4 @@
-/* ledger_test.c - the log is opened, written by several, cut off, and found again. */
+/* ledger_test.c - the log is opened, written by several writers, cut off, and read again. */
 #include "ledger/ledger_test_folder.h"
 
 #include "base/cleanup.h"
@@ -16,7 +16,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-/* Reads every record, checks its signature, its place and the root that it names. */
+/* Reads every record, and checks its signature, its index and the root that it names. */
 static void expect_whole(struct ledger *ledger, uint64_t size)
 {
     expect(ledger_size(ledger) == size, "%llu records, not %llu",
@@ -81,7 +81,8 @@ TEST(what_a_sync_has_refused_is_read_and_written_again)
     remove_folder(folder);
 }
 
-/* As the kernel does it when it drops a page that it could not write, and reads it again later. */
+/* Does what the kernel does when it drops a page that it could not write, and reads it again
+ * later. */
 TEST(what_a_sync_has_refused_and_is_gone_is_never_signed)
 {
     int folder = make_folder();
@@ -123,7 +124,7 @@ TEST(several_writers_make_one_log)
             add(other, "again");
     }
     expect_whole(other, 31);
-    ledger_close(one); /* with a checkpoint over what it has not seen itself */
+    ledger_close(one); /* with a checkpoint over records that it has not seen */
     add(other, "last");
     expect_whole(other, 32);
     ledger_close(other);
@@ -145,7 +146,7 @@ TEST(what_is_torn_is_cut_off_and_nothing_else)
         auto_bytes bytes = { 0 };
         char *place = bytes_reserve(&bytes, (size_t) whole);
         require(pread(file, place, (size_t) whole, 0) == whole, "cannot read");
-        place[8] = 1; /* its frame says it is the next record */
+        place[8] = 1; /* its frame claims to be the next record */
         require(pwrite(file, place, (size_t) torn, whole) == torn, "cannot write");
         ledger = open_ledger(folder);
         expect(ledger_truncate_tail(ledger) == (uint64_t) torn, "%lld torn bytes",
@@ -222,7 +223,7 @@ TEST(a_key_that_others_may_read_is_refused)
     remove_folder(folder);
 }
 
-/* Such as a folder of that name: the log may have told of that key, so nobody may drop it. */
+/* Fails as with a folder of that name: the log may name that key, so it must not be dropped. */
 TEST(a_next_key_that_cannot_be_read_stays)
 {
     static const struct ledger_settings settings = { 0 };
@@ -243,13 +244,13 @@ TEST(a_next_key_that_cannot_be_read_stays)
     expect(ledger_begin(ledger, &head, &err) < 0, "it begins a record");
     expect(faccessat(folder, "key.next", F_OK, 0) == 0, "key.next is gone");
     require(unlinkat(folder, "key.next", 0) == 0, "it cannot be removed");
-    add(ledger, "two"); /* and the lock was given back */
+    add(ledger, "two"); /* the lock was released as well */
     expect_whole(ledger, 2);
     ledger_close(ledger);
     remove_folder(folder);
 }
 
-/* Puts a record together; it is committed, or signed ahead for the case that it is. */
+/* Builds a record; it is committed, or signed in advance. */
 static void write_word(struct ledger *ledger, const char *word, bool is_foreseen)
 {
     struct statement_place place = { .origin = ledger_key(ledger)->name, .id = "ahead" };
@@ -265,10 +266,11 @@ static void write_word(struct ledger *ledger, const char *word, bool is_foreseen
         require(ledger_commit(ledger, TYPE_EVENT, &payload, &err) == 0, "%s", err.text);
 }
 
-/* Whatever was signed ahead, what is written is what is committed, signed, in its place. */
+/* Whatever was signed in advance, the log gets the record that is committed, signed, at its
+ * place. */
 TEST(what_was_foreseen_is_written_only_if_it_came_true)
 {
-    static const char *const words[][2] = { /* foreseen, written */
+    static const char *const words[][2] = { /* signed in advance, written */
                                             { "same", "same" },
                                             { "same", "other" },
                                             { "short", "longer than that" },
@@ -290,9 +292,9 @@ TEST(what_was_foreseen_is_written_only_if_it_came_true)
         envelope_done(&envelope);
     }
     write_word(ledger, "overtaken", true);
-    add(other, "between"); /* gives the lock to another writer, whose record changes the place */
+    add(other, "between"); /* lets another writer add a record, which changes the index */
     write_word(ledger, "overtaken", false);
-    write_word(ledger, "overtaken", false); /* not foreseen again */
+    write_word(ledger, "overtaken", false); /* not signed in advance again */
     expect_whole(ledger, 7);
     ledger_close(other);
     ledger_close(ledger);
@@ -309,7 +311,7 @@ static void expect_not_added(int folder, const struct bytes *record, int32_t cod
 {
     off_t before = size_of(folder, "key.chain");
     error err = { 0 };
-    errno = EDOM; /* of something before */
+    errno = EDOM; /* of an earlier record */
     expect(key_chain_add(folder, record, &err) < 0 && err.code == code && err.os == os,
            "code %d, errno %d: %s", err.code, err.os, err.text);
     expect(size_of(folder, "key.chain") == before, "key.chain is another");
@@ -326,7 +328,7 @@ TEST(a_chain_that_cannot_grow_says_why)
     expect(key_chain_add(folder, &record, &err) == 0, "%s", err.text);
     expect(size_of(folder, "elsewhere") < 0 && size_of(folder, "key.chain") == 9, "it went astray");
     require(getrlimit(RLIMIT_FSIZE, &old) == 0 && signal(SIGXFSZ, SIG_IGN) != SIG_ERR, "no limit");
-    small.rlim_cur = 12; /* as a disk with so many bytes left: the write is short, the next fails */
+    small.rlim_cur = 12; /* as on a disk with that many free bytes: a short write, then a failure */
     small.rlim_max = old.rlim_max;
     require(setrlimit(RLIMIT_FSIZE, &small) == 0, "no limit");
     expect_not_added(folder, &record, ERR_SYSTEM, EFBIG);

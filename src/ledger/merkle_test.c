@@ -1,5 +1,5 @@
-/* merkle_test.c - the figures that implementations of RFC 6962 publish and compare (the eight
- * leaves of the Certificate Transparency project's tests), and every proof of small trees. */
+/* merkle_test.c - the published values for RFC 6962 (the eight leaves of the tests of the
+ * Certificate Transparency project), and every proof of small trees. */
 #include "ledger/merkle.h"
 
 #include "base/table.h"
@@ -24,7 +24,7 @@ static int read_stored(void *context, uint64_t position, struct merkle_hash *ret
 
 static const struct merkle_tree tree = { .read = read_stored };
 
-/* As a verifier does it, RFC 9162, section 2.1.4.2. */
+/* Verifies as RFC 9162, section 2.1.4.2 says. */
 static bool merkle_is_consistent(const struct merkle_head *from, const struct merkle_head *to,
                                  const struct merkle_proof *proof)
 {
@@ -73,7 +73,7 @@ static bool is_hash(const struct merkle_hash *hash, const char *hex)
     return merkle_equal(hash, &wanted);
 }
 
-/* The leaves are those published; what is beyond the eighth counts on. */
+/* The eight published leaves, followed by numbers. */
 static void grow(struct merkle_edge *edge, size_t size)
 {
     static const char *const published[] = {

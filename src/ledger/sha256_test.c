@@ -1,5 +1,5 @@
-/* sha256_test.c - the vectors of FIPS 180-4, and libsodium's portable C beside the processor's own
- * instructions: every size around a block, in pieces of every size. */
+/* sha256_test.c - the vectors of FIPS 180-4; and libsodium's portable C against the processor's
+ * instructions, for all sizes around a block and pieces of all sizes. */
 #include "ledger/sha256.h"
 
 #include "base/table.h"

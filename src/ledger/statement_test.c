@@ -1,5 +1,4 @@
-/* statement_test.c - whatever a run has been called, made and said, its receipt fits into the log.
- */
+/* statement_test.c - the receipt fits into the log for any name, files and output of a run. */
 #include "ledger/list.h"
 #include "ledger/segment.h"
 #include "ledger/statement.h"
@@ -15,7 +14,7 @@ static const struct statement_place place = { .origin = "glovebox/00000000000000
 static const struct opening_key nonce = { { 0 } };
 static const struct fact_place machine = { .version = "test", .kernel = "test" };
 
-/* Names that JSON writes six times as long, and numbers that it does not hold. */
+/* Names that grow sixfold in JSON, and numbers that JSON cannot hold. */
 static struct receipt_facts hostile_facts(void)
 {
     static char name[NAME_SIZE];

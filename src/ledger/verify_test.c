@@ -1,4 +1,4 @@
-/* verify_test.c - what was changed in a log is named. */
+/* verify_test.c - a verification names what was changed in the log. */
 #include "ledger/verify.h"
 
 #include "ledger/ledger_test_folder.h"

@@ -1,4 +1,4 @@
-/* errors_test.c - each code has a row, and the rows are sensible. */
+/* errors_test.c - each code has a row, and the rows are plausible. */
 #include "model/errors.h"
 
 #include "base/table.h"
@@ -42,7 +42,7 @@ TEST(codes_mean_what_clients_rely_on)
         { ERR_SYSTEM, "system", 500, 125, true, "glovebox" },
         { ERR_UNAVAILABLE, "unavailable", 503, 125, false, "glovebox" },
         { ERR_FORBIDDEN, "forbidden", 403, 126, false, "caller" },
-        { ERR_NONE, "internal", 500, 125, false, "glovebox" }, /* no failure is no answer */
+        { ERR_NONE, "internal", 500, 125, false, "glovebox" }, /* no failure */
         { -1, "internal", 500, 125, false, "glovebox" },
         { ERR_COUNT, "internal", 500, 125, false, "glovebox" },
     };

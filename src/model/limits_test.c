@@ -1,4 +1,4 @@
-/* limits_test.c - how limits are found, read, written and compared. */
+/* limits_test.c - limits are found, parsed, written and compared. */
 #include "model/limits.h"
 
 #include "base/table.h"
@@ -20,8 +20,8 @@ static const struct {
     { LIMIT_memory, "64KiB", 0, 65536 },
     { LIMIT_memory, "256MiB", 0, 268435456 },
     { LIMIT_memory, "1G", 0, 1073741824 },
-    { LIMIT_memory, "", -1, 0 },   /* a size is never guessed */
-    { LIMIT_memory, "-1", -1, 0 }, /* strtoull would take it */
+    { LIMIT_memory, "", -1, 0 },   /* a size needs its unit */
+    { LIMIT_memory, "-1", -1, 0 }, /* strtoull would accept it */
     { LIMIT_memory, "+1", -1, 0 },
     { LIMIT_memory, " 1", -1, 0 },
     { LIMIT_memory, "1 MiB", -1, 0 },
@@ -40,8 +40,8 @@ static const struct {
     { LIMIT_memory, "KiB", -1, 0 },
     { LIMIT_memory, "18446744073709551615", 0, UINT64_MAX },
     { LIMIT_memory, "18446744073709551616", -1, 0 },
-    { LIMIT_memory, "99999999999999999G", -1, 0 }, /* shifted out of 64 bits */
-    { LIMIT_wall, "30", -1, 0 }, /* seconds, as timeout(1) takes them, or milliseconds? */
+    { LIMIT_memory, "99999999999999999G", -1, 0 }, /* more than 64 bits */
+    { LIMIT_wall, "30", -1, 0 }, /* ambiguous: seconds, as for timeout(1), or milliseconds */
     { LIMIT_wall, "500ms", 0, 500 },
     { LIMIT_wall, "30s", 0, 30000 },
     { LIMIT_wall, "10m", 0, 600000 },

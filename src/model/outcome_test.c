@@ -1,4 +1,4 @@
-/* outcome_test.c - which evidence leads to which verdict. */
+/* outcome_test.c - the status of a run for each kind of evidence. */
 #include "model/outcome.h"
 
 #include "base/table.h"

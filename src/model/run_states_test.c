@@ -1,4 +1,4 @@
-/* run_states_test.c - every pair of states, of a run and of a cell. */
+/* run_states_test.c - the transition between every pair of states, for runs and cells. */
 #include "base/test.h"
 
 #include "model/run_states.h"

@@ -1,4 +1,4 @@
-/* walls_test.c - the walls by name and by bit. */
+/* walls_test.c - names and bits of walls. */
 #include "model/walls.h"
 
 #include "base/test.h"

@@ -1,6 +1,5 @@
-/* confine_test.c - the filter of glovebox-egress and glovebox-notify by itself: what a process may
- * not do behind it, and that it can still talk to a socket. Each attempt is a process of its own.
- */
+/* confine_test.c - the filter of glovebox-egress and glovebox-notify alone: what it refuses, and
+ * that a process can still use a socket. Each attempt runs in a new process. */
 #include "outbound/confine.h"
 
 #include "base/table.h"
@@ -108,7 +107,7 @@ static long asks_for_its_attributes(void)
     return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
 }
 
-/* Its errno behind the filter; ALLOWED: it came through. */
+/* Returns the errno under the filter; ALLOWED if the call succeeded. */
 static int attempt(long (*call)(void))
 {
     int status = 0;
@@ -148,7 +147,7 @@ TEST(behind_its_filter_egress_reads_no_file_and_starts_no_program)
         { "talks to a socket", talks_to_a_socket, ALLOWED },
     };
 #if defined(__SANITIZE_ADDRESS__)
-    return; /* the sanitizer's own calls are many: confine.c loads no filter then */
+    return; /* the sanitizer needs more calls, so confine.c loads no filter then */
 #endif
     for_each(fact, facts) {
         int result = attempt(fact->call);

@@ -1,5 +1,5 @@
-/* socket_watcher_test.c - sockets that can be watched, and those that cannot for a while. The
- * kernel watches no regular file, which stands for a socket that it has no memory for. */
+/* socket_watcher_test.c - sockets that can be watched, and those that cannot for some time. A
+ * regular file, which the kernel cannot watch, stands for a socket that it has no memory for. */
 #include "outbound/socket_watcher.h"
 
 #include "base/test.h"
@@ -24,7 +24,7 @@ static void on_ready(void *context, int socket, bool reads, bool writes)
     (void) watched_change(&sockets, socket, false, false);
 }
 
-/* `number` becomes what `fd` is, or a regular file. */
+/* Makes `number` a copy of `fd`, or a regular file. */
 static void make(int number, int fd)
 {
     int file = fd < 0 ? open("/proc/self/exe", O_RDONLY | O_CLOEXEC) : fd;
@@ -42,7 +42,7 @@ static void begin(void)
     sockets = (struct watched_sockets){ .loop = &loop, .ready = on_ready };
 }
 
-/* A handle that is not closed would be told here. */
+/* libuv reports a handle that is not closed. */
 static void end(void)
 {
     (void) uv_run(&loop, UV_RUN_DEFAULT);

@@ -1,4 +1,4 @@
-/* describe_test.c - the description that a model gets before it writes code. */
+/* describe_test.c - the description of the sandbox for a model. */
 #include "policy/describe.h"
 
 #include "base/table.h"

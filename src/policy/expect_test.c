@@ -1,4 +1,4 @@
-/* expect_test.c - what nobody would look at is refused, and what is refused is named. */
+/* expect_test.c - an expectation that would not be checked is refused, and the message names it. */
 #include "base/test.h"
 #include "policy/expect.h"
 
@@ -104,7 +104,7 @@ TEST(a_path_is_judged_part_by_part)
         }
 }
 
-/* The same text, but for one keyword, is a schema. */
+/* The text is a valid schema apart from one keyword. */
 TEST(a_refusal_names_its_place)
 {
     static const struct {
@@ -148,7 +148,7 @@ TEST(a_refusal_names_its_place)
     }
 }
 
-/* Names are the caller's, and long ones must not leave the place that they are written to. */
+/* Names come from the caller; long ones must not overflow the buffer. */
 TEST(a_place_of_any_length_fits)
 {
     struct json_object *schema = json_object_new_object();

@@ -1,4 +1,4 @@
-/* explain_test.c - what a policy says, and which line of which file says it. */
+/* explain_test.c - which line of which file decides what a policy allows. */
 #include "policy/explain.h"
 
 #include "base/table.h"
@@ -80,7 +80,7 @@ TEST(a_finding_is_decided_by_a_line_or_by_the_rule)
         { { "subprocess", "deny", "os.system" }, 4 }, /* the module is listed */
         { { "module", "deny", "ctypes" }, 4 },
         { { "subprocess", "deny", "subprocess.run" }, 4 },
-        { { "native", "warn", "cffi" }, 0 }, /* the rule's own decision */
+        { { "native", "warn", "cffi" }, 0 }, /* the default decision of the rule */
     };
     begin("strict-precheck");
     for_each(fact, facts) {

@@ -1,4 +1,4 @@
-/* network_file_test.c - facts about the part of a policy file that speaks of the network. */
+/* network_file_test.c - the network part of a policy file. */
 #include "policy/policy.h"
 
 #include "base/table.h"
@@ -231,7 +231,7 @@ TEST(a_block_of_addresses_holds_its_own)
 
 static const struct {
     const char *set;
-    const char *failure; /* NULL: sound */
+    const char *failure; /* NULL: valid */
 } sets[] = {
     { "name: s\ndescription: ours\nallow: [a.b]\nenv: {A: x}\n", NULL },
     { "name: other\nallow: [a.b]\n", "the name differs" },
@@ -281,7 +281,7 @@ TEST(a_set_is_kept_or_refused)
     (void) rmdir(folder);
 }
 
-/* Digests are made of these texts: what is cut off could be anything. */
+/* Digests are made from these texts, so nothing may be cut off. */
 TEST(the_longest_rule_and_endpoint_are_written_whole)
 {
     struct network_rule rule = { .any_below = true, .has_network = true, .prefix = 128 };

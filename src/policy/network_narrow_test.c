@@ -1,5 +1,5 @@
-/* network_narrow_test.c - a request gets less of the network, or an error that names the missing
- * rule. */
+/* network_narrow_test.c - a request narrows the network, or an error names the rule that is
+ * missing. */
 #include "base/table.h"
 #include "base/test.h"
 #include "policy/network_narrow.h"
@@ -16,7 +16,7 @@ static const char file[] =
     "  endpoints: {hub: {url: https://hub.example.org, paths: [/repos/]}}\n"
     "  bytes: 1MiB\n  connections: 8\n";
 
-/* What is left, a rule after the other; or the failure. */
+/* Returns the rules that remain, one after another, or the failure. */
 static const char *narrowed(const struct policy *policy, const char *text, error *err)
 {
     static char all[NETWORK_RULES_MAX * (NETWORK_RULE_TEXT + 2)];

@@ -1,4 +1,4 @@
-/* policy_file_test.c - what a key of a policy file may say. */
+/* policy_file_test.c - the values that keys of a policy file accept. */
 #include "policy/policy.h"
 
 #include "base/cleanup.h"
@@ -12,7 +12,7 @@
 
 static const struct {
     const char *text;
-    const char *place_and_cause; /* NULL: it is read */
+    const char *place_and_cause; /* NULL: valid */
 } strict_keys[] = {
     { HEAD, NULL },
     { HEAD "network: none\nprecheck: {}\napproval:\nenv: {}\nlimits: {}\n", NULL },

@@ -1,4 +1,4 @@
-/* policy_permits_test.c - what policies permit, and what they have a person asked about. */
+/* policy_permits_test.c - what policies allow, and what needs approval. */
 #include "policy/policy_permits.h"
 
 #include "base/table.h"
@@ -83,10 +83,10 @@ TEST(a_person_is_asked_about_what_the_policy_names)
     } facts[] = {
         { 0, 0, POLICY_NETWORK_RULES, true, 0 },
         { 0, ASKS_WARNING, POLICY_NETWORK_NONE, false, 0 },
-        { 0, ASKS_CHECK, POLICY_NETWORK_NONE, false, ASKS_CHECK }, /* whatever the policy says */
+        { 0, ASKS_CHECK, POLICY_NETWORK_NONE, false, ASKS_CHECK }, /* for any policy */
         { ASKS_ALWAYS, 0, POLICY_NETWORK_NONE, false, ASKS_ALWAYS },
         { ASKS_NETWORK, 0, POLICY_NETWORK_NONE, true, 0 },
-        { ASKS_NETWORK, 0, POLICY_NETWORK_LOOPBACK, false, 0 }, /* nothing leads out */
+        { ASKS_NETWORK, 0, POLICY_NETWORK_LOOPBACK, false, 0 }, /* no network */
         { ASKS_NETWORK, 0, POLICY_NETWORK_RULES, false, ASKS_NETWORK },
         { ASKS_OVER_LIMITS, 0, POLICY_NETWORK_RULES, false, 0 },
         { ASKS_OVER_LIMITS, 0, POLICY_NETWORK_NONE, true, ASKS_OVER_LIMITS },

@@ -1,6 +1,5 @@
-/* policy_test.c - policy files that are read, policy files that are refused, and what a policy
- * grants. GLOVEBOX_FIXTURES names tests/fixtures, GLOVEBOX_POLICIES the policies that are
- * installed. */
+/* policy_test.c - valid and invalid policy files, and what a policy grants. GLOVEBOX_FIXTURES names
+ * tests/fixtures, GLOVEBOX_POLICIES the installed policies. */
 #include "policy/policy.h"
 #include "policy/policy_origins.h"
 
@@ -107,7 +106,7 @@ TEST(expectations_add_up)
            "%s", text);
 }
 
-/* NULL: it is read. */
+/* NULL: valid */
 static void expect_read(const char *name, const char *place_and_cause)
 {
     char file[400];
@@ -208,7 +207,7 @@ TEST(a_name_finds_one_file_and_no_other)
         { "Base-ok", ERR_BAD_REQUEST },
         { "base-ok\n", ERR_BAD_REQUEST },
         { "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", ERR_BAD_REQUEST },
-        { "other-name", ERR_BAD_REQUEST }, /* the file says it is another */
+        { "other-name", ERR_BAD_REQUEST }, /* the file has another name in it */
     };
     for_each(fact, facts) {
         error err = { 0 };
@@ -297,10 +296,10 @@ TEST(a_request_may_narrow_or_ask_up_to_the_maximum)
         { LIMIT_memory, GiB, 0, NULL },
         { LIMIT_memory, GiB + 1, -1, "limit memory: 1073741825 bytes was asked" },
         { LIMIT_disk, 128 * MiB, 0, NULL },
-        { LIMIT_disk, 129 * MiB, -1, "limit disk: 129 MiB was asked" }, /* no maximum is stated */
+        { LIMIT_disk, 129 * MiB, -1, "limit disk: 129 MiB was asked" }, /* no maximum */
         { LIMIT_cpus, 2000, 0, NULL },
         { LIMIT_cpus, 0, -1, "limit cpus: no limit was asked" },
-        { LIMIT_disk_read_rate, MiB, 0, NULL }, /* it was not limited, and may be */
+        { LIMIT_disk_read_rate, MiB, 0, NULL }, /* it had no limit, and may have one */
         { LIMIT_disk_read_rate, 0, 0, NULL },
         { LIMIT_output, 0, 0, NULL },
     };

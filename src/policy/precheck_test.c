@@ -1,4 +1,4 @@
-/* precheck_test.c - what happens to a finding. */
+/* precheck_test.c - the decision for a finding. */
 #include "policy/precheck.h"
 
 #include "base/table.h"

@@ -1,4 +1,4 @@
-/* settings_test.c - the table of settings, and what differs between two states. */
+/* settings_test.c - the table of settings, and the differences of two states. */
 #include "policy/settings.h"
 
 #include "base/table.h"

@@ -1,4 +1,5 @@
-/* tool_schema_test.c - the tool that runs code, in each format, with what a policy allows. */
+/* tool_schema_test.c - the schema of the tool that runs code, in each format and for what a policy
+ * allows. */
 #include "policy/tool_schema.h"
 
 #include "base/table.h"
@@ -21,7 +22,7 @@ static void begin(void)
     policy.maximum.wall = 60000;
 }
 
-/* "tools.0.name": members and positions. */
+/* Finds a member by a path of members and positions, as in "tools.0.name". */
 static struct json_object *at(struct json_object *json, const char *path)
 {
     char name[64];

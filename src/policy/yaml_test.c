@@ -1,4 +1,4 @@
-/* yaml_test.c - what is read, and what is refused with its place. */
+/* yaml_test.c - valid files, and the line named for invalid ones. */
 #include "policy/yaml.h"
 
 #include "base/table.h"

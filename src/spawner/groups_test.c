@@ -1,5 +1,5 @@
-/* groups_test.c - instances that end while another begins: the group that all of them lie in goes
- * when the last one leaves it, at any moment. Folders stand for control groups. */
+/* groups_test.c - instances end while others begin: their common group is removed when the last one
+ * leaves it, whenever that is. Folders stand for control groups. */
 #include "base/cleanup.h"
 #include "base/test.h"
 
@@ -31,7 +31,7 @@ int __wrap_mkdir(const char *path, mode_t mode)
     return made;
 }
 
-/* A new control group has its files; a folder gets the one that is opened. */
+/* A new control group has its files; a folder needs the one that is opened. */
 int __wrap_mkdirat(int above, const char *name, mode_t mode)
 {
     if (removals_before_mkdirat > 0) {

@@ -1,5 +1,4 @@
-/* reports_test.c - init's reports on a sandbox that is being built, and the messages to gloveboxd.
- */
+/* reports_test.c - init's reports while it builds a sandbox, and the messages to gloveboxd. */
 #include "base/test.h"
 
 #include "base/table.h"
@@ -39,7 +38,7 @@ static void end(void)
         (void) close(*fd);
 }
 
-/* As init would, with so many descriptors. */
+/* Sends a report as init does, with the given number of descriptors. */
 static void report(uint32_t kind, const struct build_ready *ready, size_t size, unsigned fd_count)
 {
     int fds[INTERPRETER_ENDS + 1];

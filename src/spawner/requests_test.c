@@ -1,5 +1,5 @@
-/* requests_test.c - the invariants at the head of requests.c, a test for each, named after it.
- * requests.c and slots.c are the real ones; the fork servers' sockets end in this test. */
+/* requests_test.c - a test for each invariant at the head of requests.c, with its name. requests.c
+ * and slots.c are the real ones; this test holds the other ends of the fork servers' sockets. */
 #include "base/test.h"
 
 #include "base/table.h"
@@ -20,10 +20,11 @@ enum { SLOTS = 4, FIRST = 64, TEMPLATES = FAKE_TEMPLATES, FREE_SLOT = 2, BUILDIN
 
 static struct spawner root;
 static int daemon_side, fork_server_sides[TEMPLATES], report_side;
-static int first_fd;                                      /* of those that a test opens */
-static unsigned char before[SLOTS * sizeof(struct slot)]; /* all slots before a request */
+static int first_fd;                                      /* of the descriptors that a test opens */
+static unsigned char before[SLOTS * sizeof(struct slot)]; /* copy of all slots before a request */
 
-/* Slots 0 and 1 stand, 2 is free, 3 is being built; 4 stands and is not of this instance. */
+/* Slots 0 and 1 are ready, 2 is free, 3 is being built; 4 is ready and belongs to another
+ * instance. */
 static void begin(void)
 {
     if (root.slot_count > 0)
@@ -76,7 +77,7 @@ static size_t size_of(uint32_t kind)
     return kind == SPAWN_INJECT ? sizeof(struct spawn_inject) : sizeof(struct spawn_slot);
 }
 
-/* A request that every check lets pass. */
+/* A request that passes every check. */
 static struct spawn_build sound_build(void)
 {
     return (struct spawn_build){ .request = 9,
@@ -88,7 +89,7 @@ static struct spawn_build sound_build(void)
                                  .cpus_milli = 500 };
 }
 
-/* What a fork server was ordered; false: nothing. */
+/* Gives the order that a fork server got; returns false if it got none. */
 static bool take_order(unsigned template, struct build_sandbox *ret_order)
 {
     struct packet packet;
@@ -102,7 +103,7 @@ static bool take_order(unsigned template, struct build_sandbox *ret_order)
     return true;
 }
 
-/* The answer to a build that was refused; "" if none came. */
+/* Returns the text of the refusal of a build; "" if there was no answer. */
 static error take_refusal(void)
 {
     struct packet packet;
@@ -124,7 +125,8 @@ static bool slots_are_as_before(unsigned first)
     return memcmp(before + skipped, now + skipped, sizeof before - skipped) == 0;
 }
 
-/* Refused with this code, without a slot, a fork server or an order. */
+/* Checks that the request is refused with this code, and that no slot or fork server has changed or
+ * got an order. */
 static void expect_refused(const struct spawn_build *build, enum error_code code, const char *word)
 {
     struct build_sandbox order;
@@ -159,7 +161,7 @@ TEST(a_sandbox_is_cloned_from_the_fork_server_of_a_template_that_is_there)
         expect_refused(&build, ERR_PROTOCOL, "template");
     }
     build = sound_build();
-    build.start = SPAWN_FORKED; /* of a zygote that the template does not have */
+    build.start = SPAWN_FORKED; /* a zygote that the template does not have */
     expect_refused(&build, ERR_PROTOCOL, "zygote");
     root.python = 0;
     root.templates[0].sets = 1;
@@ -196,7 +198,7 @@ TEST(a_sandbox_gets_a_user_id_and_a_control_group_of_its_own)
            generation);
 }
 
-/* Stated a second time: a field that requests.c leaves out is seen here. */
+/* A second list of all fields: it shows a field that requests.c does not check. */
 static const struct bound {
     enum limit_id limit;
     size_t field, size;
@@ -216,7 +218,7 @@ static const struct bound {
     BOUND(open_files, open_files),
 };
 
-/* A sound request but for one number. */
+/* A valid request apart from one number. */
 static struct spawn_build build_with(const struct bound *bound, uint64_t value)
 {
     struct spawn_build build = sound_build();
@@ -281,7 +283,7 @@ TEST(a_filter_is_one_that_was_loaded_at_the_start_and_never_bytes_that_come_late
     expect(slots_are_as_before(0) && frozen + thawed == 0, "a refused request has changed a slot");
 }
 
-/* What comes to the init of slot 0; false: nothing. */
+/* Gives the message that the init of slot 0 gets; returns false if it gets none. */
 static bool init_is_told(void)
 {
     struct packet packet;
@@ -337,7 +339,7 @@ TEST(a_request_touches_no_slot_but_the_one_it_names)
         expect(slots_are_as_before(1), "request %u for slot 0 has changed another", *kind);
         expect((root.slots[0].state == SLOT_LEAVING) == (*kind == SPAWN_RELEASE),
                "request %u: state %u", *kind, root.slots[0].state);
-        if (*kind == SPAWN_RELEASE) /* one that is ending is left alone */
+        if (*kind == SPAWN_RELEASE) /* a slot that is ending is left alone */
             expect(ask_of_slot(SPAWN_FREEZE, FIRST, root.slots[0].generation, &err) == 0, "%s",
                    err.text);
         expect(root.slots[0].is_frozen == (*kind == SPAWN_FREEZE), "request %u: is_frozen", *kind);
@@ -356,8 +358,8 @@ static ino_t inode_of(int fd)
     return about.st_ino;
 }
 
-/* The stream inside and the report, then a file of processes for each root, then one for each leaf.
- */
+/* Descriptors: the stream into the sandbox and the report, then a file of processes for each root,
+ * then one for each leaf. */
 TEST(a_request_that_does_not_exist_or_is_malformed_is_refused)
 {
     static const uint32_t unknown[] = {

@@ -1,5 +1,5 @@
-/* slots_test.c - a slot whose processes do not go, and the events of one that went. The control
- * groups are a bool: they can be removed, or cannot. */
+/* slots_test.c - a slot whose processes do not end, and the events of one that has ended. A bool
+ * stands for the control groups: they can be removed or not. */
 #include "base/test.h"
 
 #include "model/ids.h"
@@ -52,7 +52,7 @@ void build_failed(struct spawner *spawner, struct slot *slot, const error *cause
     slot_leave(spawner, slot);
 }
 
-static uint64_t failed_request; /* the one that was told last */
+static uint64_t failed_request; /* the last one reported */
 
 void tell_failed(struct spawner *spawner, uint64_t request, const error *cause)
 {
@@ -70,11 +70,11 @@ static void begin(void)
     daemon_side = pair[1];
     root.epoll = epoll_create1(EPOLL_CLOEXEC);
     root.slot_count = 2;
-    root.slots[2].state = SLOT_BUILDING; /* not of this instance: nobody looks at it */
+    root.slots[2].state = SLOT_BUILDING; /* of another instance, so it is not checked */
     groups_are_busy = false;
 }
 
-/* How many leftovers the next SPAWN_RELEASED tells of; -1 if there is none. */
+/* Returns the leftovers in the next SPAWN_RELEASED; -1 if there is no such message. */
 static int64_t leftovers_told(void)
 {
     struct packet packet;
@@ -92,7 +92,7 @@ TEST(a_stuck_slot_answers_every_release)
     struct slot *slot = slot_take(&root);
     groups_are_busy = true;
     slot_leave(&root, slot);
-    slot->until_ms = 0; /* its time is over */
+    slot->until_ms = 0; /* its time has passed */
     (void) slots_tend(&root);
     expect(slot->state == SLOT_LEAVING && leftovers_told() == -1, "nobody has asked yet");
 
@@ -103,7 +103,7 @@ TEST(a_stuck_slot_answers_every_release)
     (void) slots_tend(&root);
     expect(leftovers_told() == -1, "once");
 
-    slot->until_ms = 0; /* some seconds later it is looked at again */
+    slot->until_ms = 0; /* it is checked again some seconds later */
     (void) slots_tend(&root);
     expect(leftovers_told() == -1 && slot->state == SLOT_LEAVING, "still stuck, and told already");
 
@@ -143,7 +143,7 @@ TEST(a_slot_that_is_free_has_no_events)
     slot->init = (int) syscall(SYS_pidfd_open, child, 0);
     require(slot->init >= 0 && waitpid(child, NULL, 0) == child, "a process");
     int held = fcntl(slot->init, F_DUPFD_CLOEXEC,
-                     0); /* as a fork server's clone, or gloveboxd, may hold it for a moment */
+                     0); /* as a clone of a fork server, or gloveboxd, may hold it for a moment */
     struct epoll_event event = { .events = EPOLLIN };
     require(epoll_ctl(root.epoll, EPOLL_CTL_ADD, slot->init, &event) == 0, "epoll");
     expect(epoll_wait(root.epoll, &event, 1, 0) == 1, "its end is an event");
@@ -203,7 +203,7 @@ TEST(a_slot_is_free_even_if_gloveboxd_has_ended)
     expect(slot->state == SLOT_FREE, "state %u", slot->state);
 }
 
-/* An invariant of requests.c: a user id and a control group that nobody else has now. */
+/* An invariant of requests.c: no other slot has the user id or the control group. */
 TEST(slots_of_two_instances_never_overlap)
 {
     char path[] = "/tmp/glovebox-slots-XXXXXX";
@@ -222,7 +222,7 @@ TEST(slots_of_two_instances_never_overlap)
     (void) unlink(path);
 }
 
-/* While the service that has removed them is there its group has the same name. */
+/* While the service that removed them runs, its group has the same name. */
 TEST(groups_that_were_removed_are_missed)
 {
     char top[] = "/tmp/glovebox-swept-XXXXXX", holders[64];
@@ -233,7 +233,7 @@ TEST(groups_that_were_removed_are_missed)
     (void) snprintf(root.holders, sizeof root.holders, "holders-8");
     (void) snprintf(holders, sizeof holders, "%s/holders-8", top);
     expect(mkdir(holders, 0700) == 0, "made");
-    errno = ENOENT; /* of a call before it */
+    errno = ENOENT; /* of an earlier call */
     expect(!groups_were_swept(&root), "it is there");
     expect(rmdir(holders) == 0 && groups_were_swept(&root), "it is gone");
     expect(rmdir(top) == 0 && groups_were_swept(&root), "all is gone");

@@ -1,4 +1,4 @@
-/* template_requests_test.c - which directories gloveboxd can have sandboxes stand in. */
+/* template_requests_test.c - which directories gloveboxd may name as the root of sandboxes. */
 #include "spawner/fakes_test.h"
 
 #include "base/cleanup.h"
@@ -52,12 +52,12 @@ TEST(a_template_is_a_directory_of_the_folder_and_nothing_else)
         { SPAWN_TEMPLATES_MAX, 0, sound, modules },
         { UINT32_MAX, 0, sound, modules },
         { 1, SPAWN_SETS_MAX + 1, sound, modules },
-        { 1, 0, host, modules },   /* another folder's */
+        { 1, 0, host, modules },   /* of another folder */
         { 1, 0, above, modules },  /* the folder itself */
         { 1, 0, deeper, modules }, /* below a template */
         { 1, 0, file, modules },   /* no directory */
         { 1, 0, sound, unsealed }, /* may change while it is read */
-        { 1, 0, sound, host },     /* no memory: a file of the host */
+        { 1, 0, sound, host },     /* not a memory file, but a file of the host */
         { 1, 0, modules, sound },
         { 1, 0, sound, -1 },
     };

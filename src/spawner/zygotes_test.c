@@ -1,5 +1,5 @@
-/* zygotes_test.c - whom the end of a zygote concerns, and which one has to make room. Zygotes are
- * sockets here: the fork server's side hands them to nobody. */
+/* zygotes_test.c - which slots the end of a zygote affects, and which zygote is ended to make room.
+ * A zygote is a socket here; no fork server uses it. */
 #include "base/clock.h"
 #include "base/test.h"
 
@@ -80,12 +80,12 @@ static int fork_for(unsigned index, uint32_t tenant, error *err)
     slot->state = SLOT_BUILDING;
     slot->build.start = SPAWN_FORKED;
     slot->build.tenant = tenant;
-    slot->init = 0; /* any descriptor will do */
+    slot->init = 0; /* any descriptor */
     memset(slot->ends, 0, sizeof slot->ends);
     return fork_interpreter(&root, slot, err);
 }
 
-/* The other side of the zygote that was started last. */
+/* The test's end of the socket of the last zygote started. */
 static int take_zygote(void)
 {
     struct packet packet;
@@ -101,7 +101,7 @@ TEST(only_sandboxes_that_wait_for_a_zygote_fail_with_it)
     begin();
     require(fork_for(0, 1, &err) == 0, "%s", err.text);
     int old = take_zygote();
-    root.zygotes[0].is_old = true; /* a fresh one of the same set takes over */
+    root.zygotes[0].is_old = true; /* a new one of the same set replaces it */
     require(fork_for(1, 1, &err) == 0, "%s", err.text);
     int fresh = take_zygote();
     (void) close(old);
@@ -143,7 +143,7 @@ TEST(a_caller_waits_while_a_zygote_warms_up)
 {
     error err = { 0 };
     begin();
-    int64_t soon = now_ms() + 10000; /* what a build has otherwise */
+    int64_t soon = now_ms() + 10000; /* what a build gets without one */
     root.slots[0].until_ms = root.slots[1].until_ms = soon;
     require(fork_for(0, 1, &err) == 0, "%s", err.text);
     expect(root.slots[0].until_ms > soon + 30000, "%ld ms", (long) (root.slots[0].until_ms - soon));
@@ -153,7 +153,7 @@ TEST(a_caller_waits_while_a_zygote_warms_up)
     (void) close(take_zygote());
 }
 
-/* The zygote says something, and the spawner reads it. */
+/* Sends a message of the zygote, and lets the spawner read it. */
 static void say(int side, unsigned index, uint16_t kind, const void *body, size_t size)
 {
     error err;
@@ -161,8 +161,8 @@ static void say(int side, unsigned index, uint16_t kind, const void *body, size_
     zygote_speaks(&root, index);
 }
 
-/* Has served long enough, by its forks or by its age: a fresh one warms up next to it, and only
- * when that is ready does the old one go, not before its last answer. */
+/* When a zygote has reached its number of forks or its age, a new one warms up beside it. The old
+ * one ends only when the new one is ready, and not before its last answer. */
 static void is_replaced(unsigned forks, int64_t age_ms)
 {
     static const struct zygote_ready ready = { .version = ZYGOTE_VERSION };

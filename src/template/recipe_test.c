@@ -1,4 +1,4 @@
-/* recipe_test.c - what a recipe may list, and what follows from it. */
+/* recipe_test.c - what a recipe may contain, and what is derived from it. */
 #include "template/recipe.h"
 
 #include "base/table.h"
@@ -32,14 +32,14 @@ TEST(packages_of_npm_have_a_name_and_versions)
         { "@scope/../up", false },
         { "../left-pad", false },
         { ".left-pad", false },
-        { "-g", false }, /* no option of npm */
+        { "-g", false }, /* not an option of npm */
         { "--registry=http://h", false },
         { "left-pad@", false },
         { "left-pad@@1", false },
         { "left-pad@npm:other@1", false }, /* an alias */
         { "left-pad@file:../x", false },
         { "left-pad@https://h/x.tgz", false },
-        { "user/repository", false }, /* GitHub's */
+        { "user/repository", false }, /* of GitHub */
         { "git+ssh://git@h/x", false },
         { "left pad", false },
         { "left-pad@1\n2", false },
@@ -55,7 +55,7 @@ TEST(packages_of_npm_have_a_name_and_versions)
     expect(!recipe_is_npm(text), "versions of 396 letters");
 }
 
-/* Gives the recipe of a text, with `more` among its keys; the failure is in `err`. */
+/* Parses a recipe, with `more` among its keys; a failure is in `err`. */
 static struct json_object *read_recipe(const char *more, error *err)
 {
     char text[600];
@@ -117,7 +117,7 @@ TEST(what_is_no_package_of_npm_is_refused_with_its_place)
     expect(strstr(err.text, "mine.yaml:5:") && strstr(err.text, "left@file:/etc"), "%s", err.text);
 }
 
-/* One item beyond what gloveboxd serves is refused before anything is built. */
+/* One item more than gloveboxd accepts is refused before a build starts. */
 TEST(what_would_not_be_served_is_not_built)
 {
 #define RUNNER "{file: main.x, command: [/bin/x]}"

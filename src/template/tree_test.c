@@ -1,4 +1,4 @@
-/* tree_test.c - walks stay in their tree, whatever links are in it. */
+/* tree_test.c - a walk stays inside its tree, whatever links are in it. */
 #include "template/tree.h"
 
 #include "base/cleanup.h"
@@ -14,7 +14,7 @@
 
 static char place_name[32];
 
-/* A new folder with outside/kept and tree/. Gives a descriptor of it. */
+/* Makes a folder with outside/kept and tree/. Returns a descriptor of it. */
 static int make_place(void)
 {
     error err;
@@ -77,7 +77,7 @@ TEST(nothing_is_opened_or_written_through_a_link)
     expect(tree_write_file(tree, "link/new", "x", 1, &err) < 0, "a file was written behind a link");
     expect(tree_make_directory(tree, "link/new", &err) < 0, "a folder was made behind a link");
     expect(!exists(place, "outside/new"), "it is outside now");
-    /* A link in the file's own place is replaced, not followed. */
+    /* A link at the path of the file is replaced, not followed. */
     expect(tree_write_file(tree, "link", "x", 1, &err) == 0, "%s", err.text);
     expect(exists(place, "outside/kept"), "a link was followed");
     remove_place();
@@ -109,7 +109,7 @@ TEST(a_walk_goes_by_the_bytes_of_names)
         require(tree_make_directory(place, *folder, &err) == 0, "%s", err.text);
     require(symlinkat("b", place, "tree/a") == 0, "link");
     auto_fd tree = tree_open(place, "tree", O_RDONLY | O_DIRECTORY);
-    for (int times = 0; times < 2; times++) { /* a second walk starts at the beginning again */
+    for (int times = 0; times < 2; times++) { /* a second walk starts again */
         seen.text[0] = '\0';
         expect(tree_walk(tree, see, &seen, &err) == 0, "%s", err.text);
         expect(strcmp(seen.text, "B -B a b b/z -b/z b/\xc3\xa4 -b/\xc3\xa4 -b skipped ") == 0,
@@ -131,7 +131,7 @@ static void make_deep(int place, const char *name, int levels)
     (void) close(at);
 }
 
-/* Deeper than a walk goes, and with a path that is longer than any may be. */
+/* A tree deeper than a walk goes, with a path longer than PATH_MAX. */
 TEST(a_tree_of_any_depth_is_removed)
 {
     enum { LEVELS = 450, LONG_LEVELS = 40 };

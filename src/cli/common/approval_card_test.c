@@ -1,6 +1,5 @@
-/* approval_card_test.c - what an approver is shown at a terminal is all of it: nothing hides behind
- * a byte.
- */
+/* approval_card_test.c - an approver at a terminal sees the whole request: no control byte hides a
+ * part. */
 #include "base/table.h"
 #include "base/test.h"
 #include "cli/common/approval_card.h"

@@ -1,4 +1,4 @@
-/* settings_file_test.c - files that are taken, and what is said about those that are not. */
+/* settings_file_test.c - valid settings files, and the messages for invalid ones. */
 #include "cli/common/settings_file.h"
 
 #include "base/table.h"

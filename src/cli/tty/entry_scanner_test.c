@@ -1,4 +1,4 @@
-/* entry_scanner_test.c - which entries go on, in each language. */
+/* entry_scanner_test.c - which entries are complete, in each language. */
 #include "cli/tty/entry_scanner.h"
 
 #include "base/table.h"
@@ -23,8 +23,8 @@ TEST(python_goes_on_in_brackets_texts_and_blocks)
         { "1 + 1\n", true },
         { "f(1,\n", false },
         { "f(1,\n2)\n", true },
-        { "'''a\n\n\n", false }, /* a text may hold empty lines */
-        { "'a\n", true },        /* an error, which the interpreter tells */
+        { "'''a\n\n\n", false }, /* a string may contain empty lines */
+        { "'a\n", true },        /* a syntax error, which the interpreter reports */
         { "x = 1 + \\\n", false },
         { "# (\n", true },
         { "for x in y:\n", false },
@@ -54,9 +54,9 @@ TEST(a_shell_goes_on_in_blocks_quotes_and_here_documents)
         { "f() {\n", false },
         { "f() {\ncase $1 in\na) echo 1;;\nesac\n", false },
         { "f() {\ncase $1 in\na) echo 1;;\nesac\n}\n", true },
-        { "echo done for it if\n", true }, /* words that are no commands */
+        { "echo done for it if\n", true }, /* words, but no commands */
         { "echo 'a\n", false },
-        { "echo 'it\\'\n", true }, /* a backslash is one there */
+        { "echo 'it\\'\n", true }, /* a backslash is an ordinary character there */
         { "echo \"a\\\"\n", false },
         { "echo a \\\n", false },
         { "echo a \\\nb\n", true },

@@ -1,5 +1,5 @@
-/* screen_filter_test.c - what reaches the terminal, whole and byte by byte: nothing that is left
- * out can be put together again by what stands around it. */
+/* screen_filter_test.c - what reaches the terminal, given at once or byte by byte: the bytes around
+ * a dropped part never form a sequence again. */
 #include "base/table.h"
 #include "base/test.h"
 #include "cli/tty/screen_filter.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A text that may hold NUL. */
+/* A text that may contain NUL. */
 #define TEXT(literal) (literal), sizeof(literal) - 1
 
 static size_t drawn(const char *text, size_t size, size_t piece, char *ret_out, size_t room)
@@ -41,7 +41,7 @@ TEST(sequences_draw_and_do_nothing_else)
         { TEXT("a\x1b[6nz\x1b[c\x1b[?u\x1b[?1;1S\x1b[?4m\x1bZ\x05"), "az" },
         { TEXT("a\x1b[?25$p\x1b[1$w\x1b[&u\x1b[0 qz"), "az" },
         { TEXT("a\x1b\x1b]52;c;aWQ=\x07z"), "az" },   /* the second ESC begins anew */
-        { TEXT("a\x1b[1\x1b]52;c;aWQ=\x07z"), "az" }, /* also within ESC [ */
+        { TEXT("a\x1b[1\x1b]52;c;aWQ=\x07z"), "az" }, /* also inside ESC [ */
         { TEXT("a\x1b[1\x1b[6nz"), "az" },
         { TEXT("a\x1b(\x1b]0;t\x07z"), "az" },
         { TEXT("a\x1b[\x05mz"), "amz" },

@@ -1,4 +1,4 @@
-/* tar_reader_test.c - what is taken apart, in pieces of every size, and what is refused. */
+/* tar_reader_test.c - valid archives in pieces of every size, and invalid ones. */
 #include "init/files/tar_reader.h"
 
 #include "base/table.h"
@@ -37,7 +37,7 @@ static int saw_end(void *context, const struct tar_member *member, error *err)
 static uint64_t total;
 static const struct tar_user user = { &total, saw_member, saw_bytes, saw_end };
 
-/* A header as ustar has it; what is wrong with it is put in before the sum is made. */
+/* A header of ustar; faults are put in before the checksum is computed. */
 static void header(char *to, const char *name, char type, const char *size, const char *link)
 {
     unsigned sum = 0;
@@ -120,7 +120,7 @@ TEST(a_hostile_tar_is_refused)
         memset(tar, 0, sizeof tar);
         header(tar, fact->name, fact->type, fact->size, fact->link);
         int result = read_all(tar, sizeof tar, 512, &err);
-        /* an extension of no bytes ends when something follows it */
+        /* an empty extension ends when another entry follows */
         expect(result < 0 && strstr(err.text, fact->why), "'%s' '%c': %d '%s'", fact->name,
                fact->type, result, err.text);
     }
