@@ -154,7 +154,7 @@ export class Client {
     const answer = await this.request(method, path, { ...options, json });
     if (answer.body.byteLength === 0) return undefined as T;
     const parsed = jsonOrNothing(answer.body);
-    if (parsed === undefined) throw new ProtocolError("the answer holds no JSON", { status: answer.status });
+    if (parsed === undefined) throw new ProtocolError("the answer is not JSON", { status: answer.status });
     return parsed as T;
   }
 }
@@ -190,7 +190,7 @@ function isUnreached(error: NodeJS.ErrnoException): boolean {
 
 function unreached(endpoint: Endpoint, error: NodeJS.ErrnoException): GloveboxError {
   if (NO_TLS.test(error.message))
-    return new ConnectionLostError(`what listens at ${endpoint.place} speaks no TLS: write http:// for glovebox serve's own address, or name the proxy's`);
+    return new ConnectionLostError(`the server at ${endpoint.place} does not speak TLS: write http:// for glovebox serve's own address, or name the proxy's`);
   return new ConnectionLostError(`no server answers at ${endpoint.place} (${error.code ?? error.message}); start it there: glovebox serve, or name another`);
 }
 
@@ -238,7 +238,7 @@ export class Response {
   async *pieces(): AsyncGenerator<Buffer> {
     try {
       for await (const piece of this.#answer) yield piece as Buffer;
-      if (!this.#answer.complete) throw new ConnectionLostError("the connection ended before the answer was whole");
+      if (!this.#answer.complete) throw new ConnectionLostError("the connection ended before the answer was complete");
     } catch (error) {
       if (error instanceof GloveboxError) throw error;
       throw this.#failure() ?? lost(error as NodeJS.ErrnoException);

@@ -51,9 +51,9 @@ export class EventReader {
     try {
       parsed = JSON.parse(data.join("\n"));
     } catch {
-      throw new ProtocolError("an event holds no JSON");
+      throw new ProtocolError("an event is not JSON");
     }
-    if (typeof parsed !== "object" || parsed === null) throw new ProtocolError("an event holds no JSON object");
+    if (typeof parsed !== "object" || parsed === null) throw new ProtocolError("an event is not a JSON object");
     return { kind, id, data: parsed as Record<string, unknown> };
   }
 }

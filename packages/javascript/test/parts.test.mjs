@@ -141,7 +141,7 @@ describe("servers that are none", () => {
     const server = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => server.once("listening", resolve));
     const url = `https://127.0.0.1:${server.address().port}`;
-    const message = `what listens at ${url} speaks no TLS: write http:// for glovebox serve's own address, or name the proxy's`;
+    const message = `the server at ${url} does not speak TLS: write http:// for glovebox serve's own address, or name the proxy's`;
     await assert.rejects(new Client({ url }).call("POST", "/v1/runs", {}), { name: "ConnectionLostError", message });
     server.close();
   });

@@ -100,7 +100,7 @@ def test_a_port_that_speaks_no_tls_is_named():
     with http.server.HTTPServer(("127.0.0.1", 0), Quiet) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"https://127.0.0.1:{server.server_port}"
-        says = f"what listens at {url} speaks no TLS: write http:// for glovebox serve's own address, or name the proxy's"
+        says = f"the server at {url} does not speak TLS: write http:// for glovebox serve's own address, or name the proxy's"
         with pytest.raises(glovebox.ConnectionLost) as caught:
             glovebox.run("1", url=url)
         assert str(caught.value) == says

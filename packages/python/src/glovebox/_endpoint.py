@@ -79,7 +79,7 @@ class Endpoint:
             cause = os.strerror(error.errno)  # asyncio adds a text of its own
             return ConnectionLost(f"no server answers at {self.place} ({cause}); start it there: glovebox serve, or name another")
         if getattr(error, "reason", None) in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"):
-            return ConnectionLost(f"what listens at {self.place} speaks no TLS: write http:// for glovebox serve's own address, "
+            return ConnectionLost(f"the server at {self.place} does not speak TLS: write http:// for glovebox serve's own address, "
                                   "or name the proxy's")
         return ConnectionLost(f"connect to {self.place}: {error}")
 

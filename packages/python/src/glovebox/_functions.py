@@ -75,7 +75,7 @@ def _pack(function: Any, lines: List[str], data: Dict[str, Any], seen: Set[Any])
         lines.append(f"from {function.__module__} import {name}")
         return name
     if not isinstance(function, (types.FunctionType, type)):
-        raise InvalidArgumentException(f"{function!r} is no function that was written with def or lambda")
+        raise InvalidArgumentException(f"{function!r} is not a function that was written with def or lambda")
     seen.add(function)
     node, name = _node(function)
     for used in sorted(_names(node)):
@@ -114,7 +114,7 @@ def _node(function: Any) -> Tuple[ast.stmt, str]:
         return node, node.name
     found = [each for each in ast.walk(tree) if isinstance(each, ast.Lambda)]
     if len(found) != 1:
-        raise InvalidArgumentException("of several lambdas in one statement the source is not clear: write it with def")
+        raise InvalidArgumentException("a statement with several lambdas has no clear source: write the function with def")
     name = "_glovebox_lambda"
     target = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=found[0])
     return ast.fix_missing_locations(target), name

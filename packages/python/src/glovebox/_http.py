@@ -118,7 +118,7 @@ class Reader:
         end = self._buffer.find(b"\r\n")
         if end < 0:
             if len(self._buffer) > HEAD_MAX:
-                raise ProtocolError("a line of the answer does not end")
+                raise ProtocolError("a line of the answer is too long")
             return None
         line = bytes(self._buffer[:end])
         del self._buffer[:end + 2]
@@ -128,7 +128,7 @@ class Reader:
         end = self._buffer.find(b"\r\n\r\n")
         if end < 0:
             if len(self._buffer) > HEAD_MAX:
-                raise ProtocolError("the head of the answer does not end")
+                raise ProtocolError("the head of the answer is too long")
             return False
         text = self._buffer[:end + 2].decode("latin-1")
         del self._buffer[:end + 4]
@@ -159,7 +159,7 @@ class Reader:
             self._phase = "size"
         elif length is not None:
             if not (length.isascii() and length.isdigit()) or len(length) > 18:
-                raise ProtocolError("the length of the answer is no number")
+                raise ProtocolError("the length of the answer is not a number")
             self._left = int(length)
             self.is_whole = self._left == 0
         else:
@@ -205,7 +205,7 @@ class Reader:
                 if line is None:
                     break
                 if line:
-                    raise ProtocolError("a chunk of the answer is longer than it says")
+                    raise ProtocolError("a chunk of the answer is longer than its stated size")
                 self._phase = "size"
             else:  # trailer
                 line = self._line()
@@ -235,7 +235,7 @@ def whole_body(answer: bytes) -> Optional[bytes]:
 
 def _hex(digits: bytes) -> int:
     if not digits or len(digits) > 15 or digits.strip(b"0123456789abcdefABCDEF"):
-        raise ProtocolError("the size of a chunk is no number")
+        raise ProtocolError("the size of a chunk is not a number")
     return int(digits, 16)
 
 
@@ -260,7 +260,7 @@ class EventReader:
             if event is not None:
                 events.append(event)
         if len(self._buffer) > EVENT_MAX:
-            raise ProtocolError("an event does not end")
+            raise ProtocolError("an event is too long")
         return events
 
     def _event(self, block: bytes) -> Optional[Event]:
@@ -284,7 +284,7 @@ def loads(data: bytes) -> Any:
     try:
         return json.loads(data.decode())
     except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"the server sent what is no JSON: {type(error).__name__}") from None
+        raise ProtocolError(f"the server's answer is not JSON: {type(error).__name__}") from None
 
 
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
@@ -304,9 +304,9 @@ def url_parts(url: str) -> Tuple[str, str, int, str]:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:  # its message may hold a key that was put into the URL
-        raise ProtocolError("the URL of the server has a host or port that is none", fault="caller") from None
+        raise ProtocolError("the URL of the server has an invalid host or port", fault="caller") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ProtocolError("the URL of the server begins with http:// or https:// and names a host", fault="caller")
     if parts.username is not None or parts.password is not None:
-        raise ProtocolError("a key does not stand in the URL; use api_key= or GLOVEBOX_API_KEY", fault="caller")
+        raise ProtocolError("the URL must not contain a key; use api_key= or GLOVEBOX_API_KEY", fault="caller")
     return parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80), parts.path.rstrip("/")

@@ -108,7 +108,7 @@ class Result:
         name = _ENDINGS.get(ending, ending)
         value = getattr(self, name) if name in FORMS else None
         if value is None:
-            raise ValueError(f"{path!r}: the result has no such form; it has {', '.join(self.formats()) or 'none'}")
+            raise ValueError(f"{path!r}: the result does not have this format; it has {', '.join(self.formats()) or 'none'}")
         data = base64.b64decode(value) if name in ("png", "jpeg", "pdf") else \
             (json.dumps(value) if name == "json" else str(value)).encode("utf-8", "replace")
         with open(path, "wb") as file:
