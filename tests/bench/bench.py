@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What a run costs, beside bare python3 and other tools: bench.py BUILD [--quick] [PART...]
+"""Measures what a run costs, compared with bare python3 and other tools: bench.py BUILD [--quick] [PART...]
 
 All that is compared takes turns within one run, in random order, because machines are noisy: ratios hold, absolute
 figures only for the machine and the hour. Parts (report.PARTS) can be measured one by one; what was not asked for stays as

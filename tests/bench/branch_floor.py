@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What of a branch's memory is the machine's: branch_floor.py BUILD [ROUNDS [REST]]. In random order, each at once and after REST
+"""Measures the part of a branch's memory copy that this machine needs in any case: branch_floor.py BUILD [ROUNDS [REST]]. In random order, each at once and after REST
 seconds: 170 MiB (a branch's) and 110 (what differs from its zygote), touched or copied from another process through a
 pipe, in pages of 4 KiB and in huge ones: branch_floor.c."""
 import itertools

@@ -1,4 +1,4 @@
-"""Cells of one session: what a round trip costs, and a figure beside the savefig that it replaces."""
+"""Measures cells of one session: a round trip, and a captured figure compared with savefig."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""The clients: one that asks and waits, and many that ask without pause from one process."""
+"""The clients of the bench: one that waits between requests, and many without pauses in one process."""
 import json
 import selectors
 import socket

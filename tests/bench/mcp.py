@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What the Model Context Protocol costs beside the native interface: mcp.py BUILD STATE [ROUNDS]
+"""Measures what the Model Context Protocol costs compared with the native interface: mcp.py BUILD STATE [ROUNDS]
 
 Calls take turns on one kept connection each, so that load and noise meet both alike: the difference holds, absolute
 figures only for the machine and the hour. Prints a table for docs/benchmark.md."""

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What the way out costs: tests/bench/network.py BUILD. The same client and server talk over one loopback without
+"""Measures the cost of network connections through glovebox-egress: tests/bench/network.py BUILD. The same client and server talk over one loopback without
 glovebox-egress and through it, in turns; nothing leaves the namespaces that the bench makes. Needs root."""
 import contextlib
 import os

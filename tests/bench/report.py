@@ -1,4 +1,4 @@
-"""From samples to rows, and from rows to a table, JSON, a page and a chart that glovebox itself draws."""
+"""Makes rows from samples, and from rows a table, JSON, a page and a chart, which glovebox itself draws."""
 import json
 import math
 import os

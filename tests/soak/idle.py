@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Does waiting cost anything? tests/soak/idle.py BUILD [SESSIONS] [HOURS]
+"""Measures the cost of idle sessions: tests/soak/idle.py BUILD [SESSIONS] [HOURS]
 
 SESSIONS with pandas loaded wait for HOURS of gloveboxd's own time, in which its clocks run 1,000 times as fast as the
 world's (fast_clock.c): every timer that it has fires as often as in those hours. What else there is (the spawner, egress,

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""How soon is it back? tests/soak/kills.py BUILD [TIMES]
+"""Measures how soon the service answers after one of its processes was killed: tests/soak/kills.py BUILD [TIMES]
 
 Under load from eight clients each process of the service is killed (SIGKILL), TIMES times each in turns. For each kill:
 how long until a new run is answered well; and every run that was under way must have been answered well or as `lost`

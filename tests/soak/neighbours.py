@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What does one tenant feel of another? tests/soak/neighbours.py BUILD [SECONDS [KIND…]]
+"""Measures how much one tenant slows down another: tests/soak/neighbours.py BUILD [SECONDS [KIND…]]
 
 A polite tenant runs `print` again and again, beside another tenant of each kind of noise.py, in turns, and alone before,
 among and after these. Told are the median and the 99th percentile of its runs, how many times its quiet 99th percentile

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What do callers get when there are ten times too many? tests/soak/overload.py BUILD [SECONDS]
+"""Measures answers and times at ten times the capacity: tests/soak/overload.py BUILD [SECONDS]
 
 First as many clients as the machine can serve, each asking again at once: how many runs a second, and how long the
 slowest of a hundred takes. Then requests arrive ten times as fast, whether or not anybody was answered, and then the

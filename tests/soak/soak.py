@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Does it stay the same? tests/soak/soak.py BUILD RUNS [SECONDS]
+"""Checks that memory, descriptors and processes of a service stay the same: tests/soak/soak.py BUILD RUNS [SECONDS]
 
 Ordinary and hostile programs from 8 clients, each with the verdict and the output that it must get, until RUNS have
 been made (or SECONDS have passed). Every program prints a number of its own, so that an answer that belongs to another

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Can one program hold up everybody? tests/soak/stalls.py BUILD [SECONDS]
+"""Measures how long one program can delay all other requests: tests/soak/stalls.py BUILD [SECONDS]
 
 Programs do what costs gloveboxd the most for each byte or call of theirs, each kind for some seconds, while another client asks
 for /healthz fifty times a second. Prints how long that took beside it (p50, p95, most) and, where /metrics tells them, the turns of

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Does a change of one template disturb the runs of others? tests/soak/templates.py BUILD [SECONDS]
+"""Checks that changes of one template do not disturb runs of others: tests/soak/templates.py BUILD [SECONDS]
 
 A service with a polite client of 50 runs a second in `minimal` and `python`, two sessions with a cell each second, and a client
 that runs in `changes` itself. Meanwhile `changes` is built, fails to build in four ways, is killed (SIGKILL) while it is built,

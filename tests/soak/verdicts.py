@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Is it always the right limit that is named? tests/soak/verdicts.py BUILD [RUNS]
+"""Checks that results name the right limit: tests/soak/verdicts.py BUILD [RUNS]
 
 For each limit, programs that run into it in different ways, and programs that come close and must not be blamed:
 RUNS of each limit's (default 20), in parallel, in the sandboxes of one service. A verdict other than the row's is
