@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Measures the part of a branch's memory copy that this machine needs in any case: branch_floor.py BUILD [ROUNDS [REST]]. In random order, each at once and after REST
-seconds: 170 MiB (a branch's) and 110 (what differs from its zygote), touched or copied from another process through a
-pipe, in pages of 4 KiB and in huge ones: branch_floor.c."""
+"""Measures the part of a branch's memory copy that this machine needs in any case: branch_floor.py BUILD [ROUNDS
+[REST]]. In random order, each at once and after REST seconds: 170 MiB (a branch's) and 110 (what differs from its
+zygote), touched or copied from another process through a pipe, in pages of 4 KiB and in huge ones: branch_floor.c."""
 import itertools
 import os
 import random

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Measures the cost of network connections through glovebox-egress: tests/bench/network.py BUILD. The same client and server talk over one loopback without
-glovebox-egress and through it, in turns; nothing leaves the namespaces that the bench makes. Needs root."""
+"""Measures the cost of network connections through glovebox-egress: tests/bench/network.py BUILD. The same client and
+server talk over one loopback without glovebox-egress and through it, in turns; nothing leaves the namespaces that the
+bench makes. Needs root."""
 import contextlib
 import os
 import pathlib
