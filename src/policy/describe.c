@@ -13,7 +13,8 @@ static const char *const language_packages[][2] = {
     { "c", "gcc" },          { "cpp", "g++" },     { "perl", "perl" },
 };
 
-static void write_version(struct json_object *manifest, const char *language, struct bytes *out)
+static const char *write_version(struct json_object *manifest, const char *language,
+                                 const char *before, struct bytes *out)
 {
     const char *name = "";
     for_each(row, language_packages)
@@ -27,18 +28,21 @@ static void write_version(struct json_object *manifest, const char *language, st
         if (!its || !version || strcmp(name, its) != 0)
             continue;
         const char *from = strchr(version, ':') ? strchr(version, ':') + 1 : version;
-        bytes_print(out, " %.*s", (int) strspn(from, "0123456789."), from);
+        bytes_print(out, "%s %s %.*s", before, language, (int) strspn(from, "0123456789."), from);
+        before = ",";
     }
+    return before;
 }
 
 static void write_languages(const struct policy *policy, struct json_object *manifest,
                             struct bytes *out)
 {
     bytes_add_text(out, "Languages:");
-    for (size_t i = 0; i < policy->language_count; i++) {
+    for (size_t i = 0; i < policy->language_count; i++)
         bytes_print(out, "%s %s", i > 0 ? "," : "", policy->languages[i]);
-        write_version(manifest, policy->languages[i], out);
-    }
+    const char *before = ".\nVersions:";
+    for (size_t i = 0; i < policy->language_count; i++)
+        before = write_version(manifest, policy->languages[i], before, out);
     bytes_add_text(out, ".\n");
 }
 

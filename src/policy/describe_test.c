@@ -57,7 +57,8 @@ TEST(it_names_the_versions_of_languages)
     (void) snprintf(policy.languages[2], sizeof policy.languages[2], "cpp");
     (void) snprintf(policy.languages[3], sizeof policy.languages[3], "c");
     policy.language_count = 4;
-    expect_says(manifest, "Languages: python 3.11.2, bash, cpp 12.2.0, c.\n", true);
+    expect_says(manifest,
+                "Languages: python, bash, cpp, c.\nVersions: python 3.11.2, cpp 12.2.0.\n", true);
 }
 
 TEST(a_pending_approval_is_printed)

@@ -151,7 +151,7 @@ def test_a_wrong_test_case_file_is_reported_with_line_and_column(glovebox, tmp_p
 def test_the_text_for_a_model_says_what_holds(glovebox, environment):
     text = glovebox("prompt", "--policy", "careful", env=environment).stdout.decode()
     shown = json.loads(glovebox("policy", "show", "careful", "--json", env=environment).stdout)
-    assert re.search(r"Languages: python 3\.\d+\.\d+, bash\.\n", text) and "Network: none." in text and "/workspace" in text
+    assert re.search(r"Languages: python, bash\.\nVersions: python 3\.\d+\.\d+\.\n", text) and "Network: none." in text and "/workspace" in text
     assert "- wall: 5 s (" in text and "up to 10 min may be asked for" in text
     assert shown["limits"]["wall_ms"] == 5000 and shown["maximum"]["wall_ms"] == 600000
     assert "- It is refused if it: starts other programs; " in text and "imports ctypes.\n" in text
