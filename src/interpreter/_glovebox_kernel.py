@@ -291,6 +291,7 @@ def prewarm_in_zygote():
         _glovebox_script.forget_main()
         spare_redraw(sys.modules["matplotlib.pyplot"])
     _glovebox_cell.prewarm()
+    _glovebox_script.forget_main()  # its last values are a chart with its image, and a frame
     if "matplotlib.font_manager" in sys.modules:
         # Fonts keep files open, but a child closes every descriptor except its own.
         sys.modules["matplotlib.font_manager"]._get_font.cache_clear()

@@ -5,8 +5,9 @@ import os
 
 SINGLE_THREAD = {
     "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "NUMEXPR_MAX_THREADS": "1",
-    # pyarrow, which pandas imports: its own allocators start threads.
-    "ARROW_DEFAULT_MEMORY_POOL": "system", "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    # pyarrow, which pandas imports: its own allocators start threads. jemalloc allocates a cache even if it is not used,
+    # which costs every forked interpreter two page tables.
+    "ARROW_DEFAULT_MEMORY_POOL": "system", "JE_ARROW_MALLOC_CONF": "background_thread:false,tcache:false",
 }
 
 

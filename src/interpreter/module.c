@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 /* Python's signatures: every function gets its module, and NULL if it has no arguments. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -85,12 +86,12 @@ static PyObject *private_scratch(PyObject *self, PyObject *nothing)
     return memory_mount_scratch(&err) < 0 ? raise_error(&err) : give_none();
 }
 
-/* serve() returns (control, prime, slot, generation) in each forked interpreter, None when the
- * spawner has ended. */
-static PyObject *serve(PyObject *self, PyObject *nothing)
+/* serve(is_bare) returns (control, prime, slot, generation) in each forked interpreter, None when
+ * the spawner has ended. is_bare: fork handlers of C libraries (pthread_atfork) do not run. */
+static PyObject *serve(PyObject *self, PyObject *is_bare)
 {
-    static const struct zygote_hooks hooks = { PyOS_BeforeFork, PyOS_AfterFork_Parent,
-                                               PyOS_AfterFork_Child };
+    const struct zygote_hooks hooks = { PyOS_BeforeFork, PyOS_AfterFork_Parent,
+                                        PyOS_AfterFork_Child, is_bare == Py_True ? _Fork : fork };
     struct zygote_child child;
     error err;
     int outcome = zygote_serve(ZYGOTE_SOCKET, &hooks, &child, &err);
@@ -106,7 +107,7 @@ static PyObject *serve(PyObject *self, PyObject *nothing)
 static PyObject *image(PyObject *self, PyObject *arguments)
 {
     static const struct zygote_hooks hooks = { PyOS_BeforeFork, PyOS_AfterFork_Parent,
-                                               PyOS_AfterFork_Child };
+                                               PyOS_AfterFork_Child, fork };
     int fd, control, verdict = -1;
     error err;
     if (!PyArg_ParseTuple(arguments, "ii", &fd, &control))
@@ -324,7 +325,7 @@ static PyMethodDef methods[] = {
     { "private_scratch", private_scratch, METH_NOARGS, "Mount folders that imports may write to." },
     { "has_bits", has_bits, METH_VARARGS, "Does a bit generator of numpy have this state?" },
     { "renew_bits", renew_bits, METH_O, "Fill a bit generator of numpy from the kernel." },
-    { "serve", serve, METH_NOARGS, "Fork interpreters; returns in each of them." },
+    { "serve", serve, METH_O, "Fork interpreters; returns in each of them." },
     { "image", image, METH_VARARGS,
       "Take an image of this interpreter; also returns in a restored one." },
     { "lost", lost, METH_NOARGS, "How many threads and descriptors the image lacks." },

@@ -28,7 +28,7 @@ struct birth {
 /* Returns IN_CHILD in the interpreter, which has its own copy of this stack and may use it;
  * IN_PARENT or FORK_FAILED in the zygote. Nothing but fork and _exit happens in the process
  * between, and only the two words of *birth change in the memory that it shares. */
-static int fork_twice(struct birth *birth)
+static int fork_twice(pid_t (*fork_as_told)(void), struct birth *birth)
 {
     birth->pid = -1;
     birth->os = 0;
@@ -36,7 +36,7 @@ static int fork_twice(struct birth *birth)
     pid_t between = vfork();
     if (between == 0) {
         /* NOLINTNEXTLINE(clang-analyzer-unix.Vfork): the kernel's fork is all that it calls */
-        pid_t interpreter = fork();
+        pid_t interpreter = fork_as_told();
         if (interpreter == 0)
             return IN_CHILD;
         birth->os = interpreter < 0 ? errno : 0;
@@ -59,7 +59,7 @@ static int fork_into(const struct zygote_hooks *hooks, const struct packet *pack
         return fail_os(err, "enter the pid namespace of the sandbox");
     struct birth birth;
     hooks->before();
-    int where = fork_twice(&birth);
+    int where = fork_twice(hooks->fork, &birth);
     if (where == IN_CHILD)
         return IN_CHILD;
     hooks->after_in_parent();

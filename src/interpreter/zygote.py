@@ -9,6 +9,9 @@ AT_START = tuple(sys.modules)  # what every python3 imports before its program
 # Modules whose fork hooks our children do not need: they repair locks, lists of threads and files, which are in order in
 # a zygote of one thread, and would copy two hundred pages. (random: _glovebox_fresh.)
 SPARED = ("threading", "logging", "random", "matplotlib.font_manager")
+# Imports whose C libraries have fork handlers (pthread_atfork) that our children do not need: Arrow and its allocator lock
+# and unlock, which copies a dozen pages. Handlers of other libraries run, since they may renew random numbers.
+UNHOOKED = {"numpy", "pandas", "matplotlib", "matplotlib.pyplot"}
 # The modules of the standard library that programs import most; a program that imports seven of them is four times as
 # fast. They start no thread, open no file and keep no state but what _glovebox_fresh renews. Not asyncio: it imports
 # ssl, whose random numbers take a millisecond to renew in each child.
@@ -21,6 +24,7 @@ STANDARD = (
 )
 OWN_DESCRIPTORS = 5  # 0, 1, 2, the socket, and the folder that is being listed
 HERE = sys.path.pop(0)  # so that programs cannot import files of glovebox
+OURS = {}  # name of a module of glovebox -> its code, marshalled
 
 
 def open_streams():
@@ -71,19 +75,27 @@ def spare_hooks(is_zygote):
     return register
 
 
+def compile_ours():
+    """Called before the imports, so that their objects fill the memory that the compiler frees."""
+    import marshal
+    import os
+
+    for name in [file[:-3] for file in os.listdir(HERE) if file.startswith("_glovebox_")]:
+        with open(f"{HERE}/{name}.py", "rb") as file:
+            OURS[name] = marshal.dumps(compile(file.read(), file.name, "exec", dont_inherit=True))
+
+
 def load_ours(name):
     """Modules of glovebox keep the builtins of now, even if a program changes them later."""
     import builtins
+    import marshal
     import types
 
-    path = f"{HERE}/{name}.py"
     module = types.ModuleType(name)
-    module.__file__ = path
+    module.__file__ = f"{HERE}/{name}.py"
     module.__builtins__ = dict(builtins.__dict__)
-    with open(path, "rb") as file:
-        code = compile(file.read(), path, "exec", dont_inherit=True)
     sys.modules[name] = module
-    exec(code, module.__dict__)
+    exec(marshal.loads(OURS.pop(name)), module.__dict__)
     return module
 
 
@@ -141,6 +153,7 @@ def main():
     began = time.monotonic_ns()
     gc.disable()
     open_streams()
+    compile_ours()
     load_ours("_glovebox_threads").allow_one_thread()
     native = import_native()
     native.private_scratch()
@@ -169,7 +182,7 @@ def main():
     if failure is not None:
         return 1
     try:
-        child = native.serve()
+        child = native.serve(UNHOOKED.issuperset(modules))
     except BrokenPipeError:  # the service has ended
         return 0
     if child is None:

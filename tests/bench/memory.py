@@ -92,6 +92,30 @@ def until_all_wait(client, seconds=30):
     return False
 
 
+def stands_at(serve, count, use, seconds=60):
+    """What is charged when so many of each set wait, and nothing is on its way out any more. `use` is called now and then: a set
+    of which nothing is used for a minute is let go."""
+    for turn in range(4 * seconds):
+        if turn % 40 == 0:
+            use()
+        time.sleep(0.25)
+        seen = observe(serve)
+        if seen and {seen['light'], seen['data']} <= {0, count}:
+            time.sleep(1.5)
+            return observe(serve)
+    return None
+
+
+def of_one(serve, set_least, use, more=26, less=4):
+    """MiB for each sandbox of all sets together that is not prewarmed (the prewarmed are in both counts): the difference of
+    two totals that stand still."""
+    set_least(more)
+    many = stands_at(serve, more, use)
+    set_least(less)
+    few = stands_at(serve, less, use)
+    return (many['total'] - few['total']) / (more - less) / (1 << 20) if many and few else None
+
+
 def while_it_shrinks(serve, client, kind, seconds):
     """MiB for each parked sandbox of the kind: by the slope, which has what is charged elsewhere; in the leaves alone, of one
     that has not been prewarmed and of the heaviest. None if the pool did not shrink by three."""

@@ -31,7 +31,7 @@ def connect(path):
 
 
 @contextlib.contextmanager
-def service(build, scratch, name, replaced, user=None, processors=None, slots=32):
+def service(build, scratch, name, replaced, user=None, processors=None, slots=32, config=None):
     """Gives its process and a client."""
     folder = f'{scratch}/{name}'
     os.mkdir(folder)
@@ -50,8 +50,8 @@ def service(build, scratch, name, replaced, user=None, processors=None, slots=32
         os.sched_setaffinity(0, processors or before)  # inherited
         try:
             process = subprocess.Popen([f'{build}/glovebox', 'serve', '--state', f'{folder}/state', '--socket', f'{folder}/socket',
-                                        '--slots', str(slots)], env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                       cwd='/', **how)
+                                        '--slots', str(slots), *(['--config', config] if config else [])],
+                                       env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd='/', **how)
         finally:
             os.sched_setaffinity(0, before)
     try:

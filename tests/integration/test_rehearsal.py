@@ -135,3 +135,62 @@ def test_two_hundred_interpreters_draw_their_own_numbers(data):
     assert {len(stream) for stream in streams} == {7}
     for row in zip(*streams):
         assert len(set(row)) == 200, row
+
+
+FIGURES = """
+import gc, sys
+gc.unfreeze()
+print([type(thing).__name__ for thing in gc.get_objects() if type(thing).__name__ in ('Figure', 'RendererAgg', 'DataFrame')])
+"""
+
+
+def test_no_chart_and_no_frame_of_it_is_kept(data):
+    assert fresh(data, FIGURES) == "[]\n"
+
+
+def resident(pid, name):
+    """KiB of the library's code that this process has a page table for."""
+    kib, counts = 0, False
+    with open(f"/proc/{pid}/smaps", encoding="utf-8") as file:
+        for line in file:
+            if "-" in line.split()[0]:
+                counts = " r-xp " in line and name in line
+            elif counts and line.startswith("Rss:"):
+                kib += int(line.split()[1])
+    return kib
+
+
+ARROW = """
+import os, numpy, pyarrow, pyarrow.compute, pyarrow.parquet, threading
+table = pyarrow.table({'a': list(range(200000)), 'b': numpy.random.default_rng(1).normal(size=200000)})
+for pool in (pyarrow.system_memory_pool(), pyarrow.jemalloc_memory_pool(), pyarrow.mimalloc_memory_pool()):
+    pyarrow.set_memory_pool(pool)
+    for where in ('here', 'child'):
+        if where == 'child' and (pid := os.fork()):
+            assert os.waitpid(pid, 0)[1] == 0
+            continue
+        pyarrow.parquet.write_table(table, '/tmp/t.parquet')
+        back = pyarrow.parquet.read_table('/tmp/t.parquet', use_threads=True)
+        total = back.group_by('a').aggregate([('b', 'sum')]).num_rows
+        assert total == 200000 and pyarrow.compute.sum(back['a']).as_py() == 199999 * 100000
+        square = numpy.ones((300, 300)) @ numpy.ones((300, 300))
+        assert square[0, 0] == 300
+        if where == 'child':
+            os._exit(0)
+print('done', threading.active_count())
+"""
+
+
+def test_arrow_works_in_a_child_whose_fork_called_no_handler_of_it(data):
+    """Its handlers run in what the program forks, as ever, and in children of a set with other libraries."""
+    one = data.fork()
+    assert resident(one.host_pid(), "/libarrow.so") == 0
+    assert ran(one, ARROW) == "done 1\n"
+    one.close()
+    rig = zygote_of("python", [*MODULES, "unittest.mock"])
+    try:
+        one = rig.fork()
+        assert resident(one.host_pid(), "/libarrow.so") > 0
+        one.close()
+    finally:
+        rig.close()

@@ -4,11 +4,14 @@
 
 #include "base/error.h"
 
+#include <sys/types.h>
+
 /* Python's functions to call before and after a fork. */
 struct zygote_hooks {
     void (*before)(void);
     void (*after_in_parent)(void);
     void (*after_in_child)(void);
+    pid_t (*fork)(void); /* for zygotes: fork(), or _Fork(), which calls no handler */
 };
 
 enum { IMAGE_FAILED = -1, IMAGE_TAKEN, IMAGE_RESTORED };
