@@ -13,27 +13,6 @@ static const char *const language_packages[][2] = {
     { "c", "gcc" },          { "cpp", "g++" },     { "perl", "perl" },
 };
 
-static const char *write_version(struct json_object *manifest, const char *language,
-                                 const char *before, struct bytes *out)
-{
-    const char *name = "";
-    for_each(row, language_packages)
-        if (strcmp((*row)[0], language) == 0)
-            name = (*row)[1];
-    struct json_object *packages = json_object_object_get(manifest, "packages");
-    for (size_t i = 0; packages && i < json_object_array_length(packages); i++) {
-        struct json_object *package = json_object_array_get_idx(packages, i);
-        const char *its = json_object_get_string(json_object_object_get(package, "name"));
-        const char *version = json_object_get_string(json_object_object_get(package, "version"));
-        if (!its || !version || strcmp(name, its) != 0)
-            continue;
-        const char *from = strchr(version, ':') ? strchr(version, ':') + 1 : version;
-        bytes_print(out, "%s %s %.*s", before, language, (int) strspn(from, "0123456789."), from);
-        before = ",";
-    }
-    return before;
-}
-
 static void write_languages(const struct policy *policy, struct json_object *manifest,
                             struct bytes *out)
 {
@@ -41,8 +20,21 @@ static void write_languages(const struct policy *policy, struct json_object *man
     for (size_t i = 0; i < policy->language_count; i++)
         bytes_print(out, "%s %s", i > 0 ? "," : "", policy->languages[i]);
     const char *before = ".\nVersions:";
-    for (size_t i = 0; i < policy->language_count; i++)
-        before = write_version(manifest, policy->languages[i], before, out);
+    struct json_object *packages = json_object_object_get(manifest, "packages");
+    for (size_t i = 0; packages && i < json_object_array_length(packages); i++) {
+        struct json_object *package = json_object_array_get_idx(packages, i);
+        const char *name = json_object_get_string(json_object_object_get(package, "name"));
+        const char *version = json_object_get_string(json_object_object_get(package, "version"));
+        for_each(row, language_packages) {
+            if (!name || !version || strcmp((*row)[1], name) != 0 ||
+                !policy_allows_language(policy, (*row)[0]))
+                continue;
+            const char *from = strchr(version, ':') ? strchr(version, ':') + 1 : version;
+            bytes_print(out, "%s %s %.*s", before, (*row)[0], (int) strspn(from, "0123456789."),
+                        from);
+            before = ",";
+        }
+    }
     bytes_add_text(out, ".\n");
 }
 
