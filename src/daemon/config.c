@@ -1,4 +1,4 @@
-/* config.c - check, swap, say so. */
+/* config.c - checks new settings and policies, then puts them into use and answers the parent. */
 #include "daemon/config.h"
 
 #include "base/bytes.h"
@@ -48,7 +48,7 @@ static uint32_t number(const struct settings *settings, enum setting_id id)
 
 void reload_apply(struct reload *reload)
 {
-    static struct oauth oauth; /* of a daemon that serves others */
+    static struct oauth oauth; /* only read by a gloveboxd that is not private */
     const struct settings *settings = &reload->settings;
     (void) snprintf(reload->policies->usual, sizeof reload->policies->usual, "%.*s",
                     POLICY_NAME_SIZE - 1, settings->list[SETTING_default_policy].text);
@@ -77,7 +77,7 @@ void reload_apply(struct reload *reload)
     log_as_json(number(settings, SETTING_log_format) != 0);
 }
 
-/* Which policies hold from now on, and under which digests. */
+/* Records in the audit log which policies are in force, and their digests. */
 int reload_tell_policies(const struct reload *reload, error *err)
 {
     auto_bytes text = { 0 };
@@ -95,7 +95,7 @@ int reload_tell_policies(const struct reload *reload, error *err)
     return audit_write(reload->runs->receipts, "policies.loaded", fields, err);
 }
 
-/* It may be made tomorrow: nothing else has to wait for it. */
+/* A default policy that does not exist is no error: its file may be added later. */
 static void look_for_usual(const struct reload *reload)
 {
     const char *name = reload->policies->usual;
@@ -106,7 +106,7 @@ static void look_for_usual(const struct reload *reload)
                   TEXT("instead", "requests that name no policy are refused"));
 }
 
-/* The new settings are in force already: a log that cannot be written is reported elsewhere. */
+/* The new settings are already in force, so a failure to write the audit log is only reported. */
 static void tell_log(const struct reload *reload, const char *changes, const char *policies)
 {
     error err;
@@ -142,7 +142,7 @@ static void say(const struct reload *reload, const char *word)
     (void) !send(reload->socket, word, strlen(word), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* For `glovebox status`. */
+/* `glovebox status` shows why the last reload was refused. */
 static void remember(struct reload *reload, const error *cause)
 {
     reload->policies->refused.at_ms = cause ? wall_clock_ms() : 0;
@@ -159,7 +159,7 @@ static void on_message(uv_poll_t *poll, int status, int events)
     ssize_t got = status < 0 ? 0 : recv(reload->socket, text, sizeof text - 1, MSG_DONTWAIT);
     if (got <= 0) {
         if (got == 0)
-            (void) uv_poll_stop(poll); /* the parent has gone, and takes us along */
+            (void) uv_poll_stop(poll); /* the parent has ended, and this process ends with it */
         return;
     }
     text[got] = '\0';

@@ -1,8 +1,9 @@
-/* config.h - takes settings and policies while runs go on.
+/* config.h - changes settings and policies while runs go on.
  *
- * The parent sends "key=value" lines on a socket of its own, or SETTINGS_REFUSED and why it cannot
- * read them, and gets "taken" or "refused"; what changed, or why not, stands in the log. Nothing is
- * changed before everything was checked. Keys need no reload: each request asks for them. */
+ * The parent sends lines "key=value" on a socket, or SETTINGS_REFUSED and the reason why it cannot
+ * read them. The answer is "taken" or "refused"; the log says what changed, or why nothing did. All
+ * values are checked before any is changed. API keys need no reload: they are looked up for each
+ * request. */
 #pragma once
 
 #include "base/error.h"
@@ -20,23 +21,23 @@ struct reload {
     struct policies *policies;
     struct pool *pool;
     const char *policies_path;
-    void (*applied)(const struct settings *); /* for what others hold; may be NULL */
+    void (*applied)(const struct settings *); /* for settings that other parts hold; may be NULL */
     struct settings settings;                 /* in use */
     int socket;                               /* -1: none */
     uv_poll_t poll;
     bool is_open;
-    bool is_private; /* for one run: nothing waits, nothing is said but errors */
+    bool is_private; /* serves one command: no audit entry and only errors in the log */
 };
 
-/* Reads "key=value" lines over what is set already. Fails  ERR_BAD_REQUEST. */
+/* Reads lines "key=value" into `settings`; other keys keep their value. Fails  ERR_BAD_REQUEST. */
 int reload_read(const char *text, struct settings *settings, error *err);
 
-/* Puts the settings that are in use to where they hold. */
+/* Gives each part the settings that are in use. */
 void reload_apply(struct reload *reload);
 
-/* Writes into the log which policies hold. */
+/* Records in the audit log which policies are in force. */
 int reload_tell_policies(const struct reload *reload, error *err);
 
-/* Listens on the socket, which it takes, and says "ready". */
+/* Listens on the socket, whose owner it becomes, and sends "ready". */
 int reload_open(struct reload *reload, uv_loop_t *loop, int socket, error *err);
 void reload_close(struct reload *reload);

@@ -1,6 +1,5 @@
-/* confine.c - a list of the calls that an event loop needs. Code that takes gloveboxd over finds no
- * way to anything else: what is not listed fails, what only an attacker would try ends the process.
- */
+/* confine.c - a seccomp filter with the system calls that an event loop needs. A call that is not
+ * listed fails with EPERM; one that only an attacker would make ends the process. */
 #include "daemon/confine.h"
 
 #include "base/table.h"
@@ -12,12 +11,12 @@
 
 static const char *const allowed[] = {
     /* clang-format off */
-    /* descriptors that exist */
+    /* descriptors that are open */
     "read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "lseek", "close", "fcntl",
     "fstat", "newfstatat", "statx", "ftruncate", "sendfile", "dup", "dup3", "ioctl", "fsync", "fdatasync", "sync_file_range",
-    /* the log of receipts: one writer at a time, a reserve of its disk, a checkpoint in one step */
+    /* the log of receipts: a lock, reserved disk space, checkpoints replaced by rename */
     "flock", "fallocate", "renameat", "renameat2",
-    /* sockets that exist, and connections that come */
+    /* sockets that are open, and new connections */
     "accept4", "recvfrom", "recvmsg", "sendto", "sendmsg", "shutdown", "getsockopt", "setsockopt",
     "getsockname", "getpeername",
     /* counters and blobs; what can be opened is decided by this process's user id */
@@ -44,7 +43,7 @@ static const char *const deadly[] = {
     /* clang-format on */
 };
 
-/* Test builds only: the sanitizer's own calls are many. */
+/* Test builds only: a sanitizer makes many more calls. */
 #if defined(__SANITIZE_ADDRESS__) || defined(FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION)
 static const bool is_sanitized = true;
 #else
@@ -57,14 +56,14 @@ static int add_rules(scmp_filter_ctx filter, const char *const *names, size_t co
     for (size_t i = 0; i < count; i++) {
         int call = seccomp_syscall_resolve_name(names[i]);
         if (call == __NR_SCMP_ERROR)
-            continue; /* an older libseccomp: it stays refused */
+            continue; /* a libseccomp that does not know it: the call stays refused */
         if (seccomp_rule_add(filter, action, call, 0) < 0)
             return -1;
     }
     return 0;
 }
 
-/* abort() raises a signal against this very process and no other. */
+/* abort() sends SIGABRT to this process; tgkill to another process stays refused. */
 static int allow_abort(scmp_filter_ctx filter)
 {
     return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
@@ -76,12 +75,12 @@ int confine_daemon(error *err)
     if (is_sanitized)
         return 0;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-        return fail_os(err, "give up new privileges");
+        return fail_os(err, "set no_new_privs");
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(1 /* EPERM */));
     if (!filter)
         return fail(err, ERR_UNAVAILABLE, "make gloveboxd's own filter: no memory");
     (void) seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-    (void) seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1); /* the threads of the disk too */
+    (void) seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1); /* for the disk threads too */
     int result = add_rules(filter, allowed, COUNT_OF(allowed), SCMP_ACT_ALLOW);
     if (result == 0)
         result = add_rules(filter, deadly, COUNT_OF(deadly), SCMP_ACT_KILL_PROCESS);

@@ -1,9 +1,9 @@
-/* confine.h - gloveboxd's own wall. */
+/* confine.h - gloveboxd's own seccomp filter. */
 #pragma once
 
 #include "base/error.h"
 
-/* From here on this process can read and write what it has open, serve sockets and keep blobs; it
- * can neither execute, fork, trace, mount, change its identity nor open a network connection. Fails
+/* Afterwards this process can read and write open descriptors, accept connections and keep blobs;
+ * it cannot execute, fork, trace, mount, change its identity or open a network connection. Fails
  * ERR_UNAVAILABLE. */
 int confine_daemon(error *err);

@@ -1,4 +1,4 @@
-/* idle_exit.c - one timer that looks every second, and one message. */
+/* idle_exit.c - a timer that checks every second and sends "idle" to the parent. */
 #include "daemon/idle_exit.h"
 
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 
 enum { LOOK_MS = 1000 };
 
-/* Said again until it is heard: the parent may be busy with a reload. */
+/* Sent every second until the parent acts: it may be busy with a reload. */
 static void on_timer(uv_timer_t *timer)
 {
     static const char word[] = "idle";

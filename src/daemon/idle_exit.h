@@ -1,6 +1,6 @@
-/* idle_exit.h - asks the parent to end the service when it was not used for some time: it has no
- * connection, no run and no session. Where another service waits for what one alone can have of a
- * state folder, a second is enough. */
+/* idle_exit.h - asks the parent to end a service that has had no connection, run or session for
+ * some time. If another service waits for the lock of the same state folder, one second is enough.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -8,9 +8,9 @@
 #include <uv.h>
 
 struct idle_exit {
-    unsigned seconds; /* without use; 0: never */
+    unsigned seconds; /* how long it must be unused; 0: never ends */
     bool (*is_used)(void);
-    int64_t (*used_ms)(void); /* when a connection ended the last time, by now_ms(); 0: never */
+    int64_t (*used_ms)(void); /* when a connection last ended, by now_ms(); 0: never */
     const struct idempotency *idempotency;
     int socket;
     int64_t since_ms;
@@ -18,6 +18,6 @@ struct idle_exit {
     bool is_open;
 };
 
-/* The first five have been set; `socket` stays the caller's, until idle_exit_close(). */
+/* The caller has set the first five members. `socket` remains open until idle_exit_close(). */
 void idle_exit_open(struct idle_exit *idle, uv_loop_t *loop);
 void idle_exit_close(struct idle_exit *idle);

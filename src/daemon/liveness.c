@@ -1,4 +1,4 @@
-/* liveness.c - one timer, one piece of work on a disk thread, one message. */
+/* liveness.c - a timer, a job on a disk thread, and a message to the parent. */
 #include "daemon/liveness.h"
 
 #include "engine/store/disk_worker.h"
@@ -12,7 +12,7 @@
 static struct liveness {
     struct disk_job job;
     uv_timer_t timer;
-    int file; /* without a name; -1: the file system has none such */
+    int file; /* made with O_TMPFILE; -1: the file system does not support that */
     int socket;
     bool is_open, is_working;
 } liveness = { .file = -1 };

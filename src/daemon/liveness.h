@@ -1,9 +1,9 @@
-/* liveness.h - says "alive" to the parent as long as gloveboxd does its work.
+/* liveness.h - tells the parent that gloveboxd is "alive".
  *
- * Every five seconds a turn of the loop gives a disk thread a piece of work, which writes to
- * the disk of the state and waits for it, and another turn notes its end. The message says that
- * all of this moves; a disk that fails or is full is reported elsewhere. A parent that receives
- * nothing for half a minute ends gloveboxd and starts it again. */
+ * Every five seconds the loop gives a disk thread a job that writes to the disk of the state folder
+ * and waits for it; the loop sends the message when the job has ended. So the message shows that
+ * the loop, the threads and the disk respond; a disk that fails or is full is reported elsewhere. A
+ * parent that receives no message for half a minute ends gloveboxd and starts it again. */
 #pragma once
 
 #include "base/error.h"
@@ -12,6 +12,6 @@
 
 enum { LIVENESS_EVERY_MS = 5000 };
 
-/* `socket` stays the caller's, until liveness_close(). */
+/* `socket` belongs to the caller and must remain open until liveness_close(). */
 void liveness_open(uv_loop_t *loop, const char *state, int socket);
 void liveness_close(void);

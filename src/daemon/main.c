@@ -1,7 +1,7 @@
 /* gloveboxd - serves runs over HTTP. Unprivileged; one event loop, and four threads for the disk.
  *
- * It is started with everything that it will ever need: sockets by number, templates and policies
- * by place (options.c). Then it closes its own wall behind itself. With --private it ends with its
+ * The command line gives it all that it needs: sockets by number, templates and policies by path
+ * (options.c). When all is open it loads its own seccomp filter. With --private it ends with its
  * last connection. */
 #include "base/clock.h"
 #include "base/error.h"
@@ -42,8 +42,8 @@
 enum { EXIT_USAGE = 125 };
 enum { DRAIN_MAX_MS = 50000, CANCEL_MAX_MS = 5000, DRAIN_LOOK_MS = 20 };
 
-/* A block of that size goes back to the kernel when it is freed: what one large result took is not
- * kept for the next. (glibc would raise its own threshold with the first of them.) */
+/* Blocks of this size are mapped, so that free() returns their memory to the kernel at once. (By
+ * default glibc raises the threshold after the first such block.) */
 enum { LARGE_BYTES = 1024 * 1024 };
 
 static const uint64_t body_max = UINT64_C(64) << 20;
@@ -83,7 +83,7 @@ static struct daemon {
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-/* Cancels what runs; the loop ends by itself when the last handle has been closed. */
+/* Cancels all runs and closes all handles; the loop ends after the last one is closed. */
 static void end(void)
 {
     if (daemon_.is_ending)
@@ -123,7 +123,7 @@ static void look_if_drained(uv_timer_t *timer)
         end();
 }
 
-/* The first signal lets runs come to their end and takes no new one; the second cancels them. */
+/* The first signal lets runs finish and accepts no new ones; the second cancels them. */
 static void on_signal(uv_signal_t *handle, int number)
 {
     (void) handle;
@@ -137,7 +137,7 @@ static void on_signal(uv_signal_t *handle, int number)
     if (daemon_.runs.is_closing)
         runs_cancel(&daemon_.runs);
     daemon_.runs.is_closing = true;
-    traffic_tell(&daemon_.traffic); /* who only watches or waits for a person holds nothing up */
+    traffic_tell(&daemon_.traffic); /* ends requests that only watch or wait for a person */
     approvals_tell(daemon_.approvals);
     (void) uv_timer_start(&daemon_.drained, look_if_drained, 0, DRAIN_LOOK_MS);
 }
@@ -146,7 +146,7 @@ static void on_last_closed(struct service *service)
 {
     (void) service;
     if (settings.is_private)
-        uv_stop(&daemon_.loop); /* not from within libmicrohttpd: main ends it */
+        uv_stop(&daemon_.loop); /* libmicrohttpd is on the stack, so main() does the rest */
 }
 
 static void on_pool_changed(void *context)
@@ -155,7 +155,7 @@ static void on_pool_changed(void *context)
     if (daemon_.is_ending)
         return;
     if (!daemon_.spawner.is_open && daemon_.http)
-        http_stop_listening(daemon_.http); /* the next instance serves them */
+        http_stop_listening(daemon_.http); /* the next instance accepts connections */
     runs_proceed(&daemon_.runs);
     sessions_proceed(&daemon_.sessions);
 }
@@ -273,7 +273,7 @@ static int64_t used_ms(void)
     return http_used_ms(daemon_.http);
 }
 
-/* Nothing is parked for one run. */
+/* A private gloveboxd keeps no parked sandboxes. */
 static int read_settings(error *err)
 {
     daemon_.reload = (struct reload){ .runs = &daemon_.runs,
@@ -307,7 +307,7 @@ static int open_approvals(error *err)
     return approvals_open(&daemon_.loop, &place, &daemon_.approvals, err);
 }
 
-/* The log, and where its checkpoints are sent. */
+/* Opens the log of receipts, and the connection to glovebox-notify that its checkpoints take. */
 static int open_log(error *err)
 {
     const struct settings *values = &daemon_.reload.settings;
@@ -328,7 +328,7 @@ static int open_log(error *err)
     return receipts_open(&daemon_.loop, &settings.receipts, &daemon_.receipts, err);
 }
 
-/* What the process itself is, before anything is opened. */
+/* Settings of the process itself, before anything is opened. */
 static int prepare_process(error *err)
 {
     signals_outlive();
@@ -341,11 +341,11 @@ static int prepare_process(error *err)
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): the threads beside the loop rarely allocate */
     (void) mallopt(M_ARENA_MAX, 1);
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-        return fail_os(err, "become untraceable");
+        return fail_os(err, "clear the dumpable flag of gloveboxd");
     return sodium_init() < 0 ? fail(err, ERR_SYSTEM, "libsodium cannot start") : 0;
 }
 
-/* Runs and sessions stand on all that is open by now. */
+/* Runs and sessions use all that was opened before. */
 static int open_engine(error *err)
 {
     daemon_.runs = (struct runs){ .loop = &daemon_.loop,

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Besides the name, the one member that is set says what the value is and where it goes. */
+/* Exactly one pointer is set: it gives the type of the value and where it is stored. */
 struct option_row {
     const char *name;
-    bool *flag; /* has no value */
+    bool *flag; /* takes no value */
     int *descriptor;
     struct sockets *sockets; /* may be given several times */
     const char **text;

@@ -19,8 +19,8 @@ struct sockets {
 
 struct options {
     int spawner;
-    int egress; /* -1: no route leads out */
-    int notify; /* -1: there are no notifications */
+    int egress; /* -1: no runs have a network */
+    int notify; /* -1: no notifications are sent */
     int control;
     bool has_webhook;
     bool is_private;
@@ -30,11 +30,11 @@ struct options {
     struct sockets connections, listens;
     const char *policies;
     const char *state;
-    const char *values; /* "key=value" a line */
+    const char *values; /* lines "key=value" */
     struct receipts_settings receipts;
     const char *templates;      /* their folder */
-    const char *first_template; /* the one that most runs use; NULL: none in particular */
+    const char *first_template; /* the one that most runs use; NULL: unknown */
 };
 
-/* Texts are borrowed of `words`. What is not given stays as it was. Fails  ERR_BAD_REQUEST. */
+/* Texts point into `words`. Options that are not given keep their value. Fails ERR_BAD_REQUEST. */
 int options_read(int count, char **words, struct options *options, error *err);

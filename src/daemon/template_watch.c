@@ -1,5 +1,5 @@
-/* template_watch.c - inotify(7) on the folder of templates; an exchange of two of them is one
- * change. */
+/* template_watch.c - inotify(7) on the folder of templates. Two templates that are exchanged by
+ * rename are one change. */
 #include "daemon/template_watch.h"
 
 #include "base/cleanup.h"
@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/* What one command changes comes as several events; what is retired is looked at each second. */
+/* One command causes several events, so the folder is read 20 ms after the last of them. Retired
+ * templates are checked each second. */
 enum { SETTLED_MS = 20, RETIRED_EVERY_MS = 1000, BLIND_EVERY_MS = 5000 };
 
 static int tell(const struct template *template, int spawner, error *err)
@@ -33,7 +34,8 @@ int template_watch_tell(const struct templates *templates, int spawner, bool war
     return 0;
 }
 
-/* Each policy with its own limits, with every interpreter of its template. */
+/* One parked sandbox shape per policy, with the policy's own limits, and per zygote of its
+ * template. */
 void template_watch_keep(const struct template_watch *watch)
 {
     for (size_t i = 0; i < watch->policies->count; i++) {
@@ -72,8 +74,8 @@ void template_watch_told(void *context, int index, const char *name, const error
         (void) pool_forget(watch->pool, template->index);
         return;
     }
-    if (tell(template, watch->spawner, &err) < 0) { /* its socket is full: the next look tells it */
-        templates_drop(watch->templates, template->index);
+    if (tell(template, watch->spawner, &err) < 0) {        /* the socket to the spawner is full */
+        templates_drop(watch->templates, template->index); /* and find it again in a second */
         watch->has_changed = true;
         look_in(watch, RETIRED_EVERY_MS);
         return;
@@ -100,7 +102,7 @@ static void on_timer(uv_timer_t *timer)
 {
     struct template_watch *watch = timer->data;
     if (!watch->pool->spawner->is_open)
-        return; /* this gloveboxd ends */
+        return; /* gloveboxd is ending */
     if (watch->has_changed || watch->is_blind) {
         watch->has_changed = false;
         templates_look(watch->templates);
@@ -137,7 +139,7 @@ void template_watch_open(struct template_watch *watch, uv_loop_t *loop)
     if (watched < 0)
         log_event(TEMPLATES_UNWATCHED, TEXT("cause", uv_strerror(watched)));
     watch->has_changed = true;
-    look_in(watch, SETTLED_MS); /* what changed between the first look and the watch */
+    look_in(watch, SETTLED_MS); /* for changes between template_watch_tell() and the watch */
     uv_unref((uv_handle_t *) &watch->look);
     uv_unref((uv_handle_t *) &watch->folder);
 }

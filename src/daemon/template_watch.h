@@ -1,9 +1,9 @@
-/* template_watch.h - tells the spawner of the templates: at start, and when one is built, removed
+/* template_watch.h - tells the spawner of templates: at the start, and when one is built, removed
  * or rolled back while runs and sessions go on.
  *
- * One that is gone from the folder, or has another in its place, is retired: nothing parks in it
- * any more. It ends when its last sandbox has, and what was granted in it and waits had a minute.
- */
+ * A template that was removed from the folder or replaced there is retired: no more sandboxes are
+ * parked in it. It ends when its last sandbox has ended, and at least a minute later, for requests
+ * that were granted it and still wait. */
 #pragma once
 
 #include "engine/catalog/policies.h"
@@ -19,20 +19,20 @@ struct template_watch {
     int spawner; /* its socket */
     uv_fs_event_t folder;
     uv_timer_t look;
-    bool has_changed; /* the folder, since it was looked at */
-    bool is_blind;    /* the kernel watches no folder for us: it is looked at every few seconds */
+    bool has_changed; /* the folder, since it was last read */
+    bool is_blind;    /* inotify failed: the folder is read every few seconds */
     bool is_open;
 };
 
-/* A `template_changed` (engine/catalog/templates.h): what becomes of a template that was added,
- * retired or could not be read. Before the watch is open only the last is told. */
+/* A `template_changed` (engine/catalog/templates.h): called for a template that was added, retired
+ * or could not be read. Before the watch is open it is called only for the last of these. */
 void template_watch_told(void *context, int index, const char *name, const error *cause);
 
-/* Tells the spawner of all, before anything else begins: the first of them starts at once. Without
- * `warm` no interpreter is kept to fork. */
+/* Tells the spawner of all templates before anything else begins, so that the first zygotes start
+ * at once. Without `warm` no zygotes are kept. */
 int template_watch_tell(const struct templates *templates, int spawner, bool warm, error *err);
 
-/* Parks what most runs ask for before the first of them comes. */
+/* Parks sandboxes for the policies before the first run comes. */
 void template_watch_keep(const struct template_watch *watch);
 
 void template_watch_open(struct template_watch *watch, uv_loop_t *loop);

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Follows chunks byte for byte. Extensions and trailers are taken and dropped by the writer. */
+/* Follows the chunks byte by byte. Extensions and trailers are read and ignored. */
 struct http_chunks {
     int state;
     uint64_t left;   /* of the chunk's data */
@@ -13,11 +13,11 @@ struct http_chunks {
     unsigned line;   /* bytes of the line so far */
 };
 
-/* True once the chunk of size 0 has come: only trailers follow. */
+/* True after the chunk of size 0: only trailers follow. */
 bool http_chunks_are_read(const struct http_chunks *chunks);
 
 enum http_chunk_verdict { CHUNK_SKIP, CHUNK_DATA, CHUNK_END, CHUNK_BAD };
 
-/* Looks at `size` bytes and says what the first *ret_used of them are: framing, data, the end. */
+/* Looks at `size` bytes and says what the first *ret_used of them are: framing, data or the end. */
 enum http_chunk_verdict http_chunks_take(struct http_chunks *chunks, const char *bytes, size_t size,
                                          size_t *ret_used);

@@ -1,4 +1,5 @@
-/* client.c - a reader of HTTP/1.1 answers that is strict about what decides where a body ends. */
+/* client.c - reads answers of HTTP/1.1, strictly where a mistake would misplace the end of a body.
+ */
 #include "http1/client.h"
 
 #include "base/cleanup.h"
@@ -63,7 +64,7 @@ int http_send(struct http *http, const struct http_request *request, error *err)
         length = sink.total;
     }
     const char *key = request->key ? request->key : http->key;
-    http->body_ended = false; /* one that cannot be sent leaves nothing to go on with */
+    http->body_ended = false; /* if sending fails, the connection must not be used again */
     sink_init(&sink, http->fd);
     sink_text(&sink, request->method);
     sink_text(&sink, " ");
@@ -231,7 +232,7 @@ int http_receive(struct http *http, error *err)
     }
 }
 
-/* As fill(); once the last chunk has come, the end is not worth stopping before it. */
+/* As fill(), but not interrupted after the last chunk: the rest of the body is short. */
 static int fill_chunks(struct http *http, error *err)
 {
     int interrupt = http->interrupt;
@@ -355,7 +356,7 @@ int http_read_all(struct http *http, size_t max, char **ret_body, size_t *ret_si
     return 0;
 }
 
-/* One line of a stream of events; an empty one hands the event out. */
+/* Takes one line of a stream of events; an empty line ends the event and calls back. */
 static int take_event_line(struct event_reader *reader, error *err)
 {
     struct growing *line = &reader->line, *data = &reader->data;

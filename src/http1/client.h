@@ -18,7 +18,7 @@ enum { HTTP_BUFFER = 32768, HTTP_EVENT_NAME = 32 };
 struct http {
     int fd;
     int interrupt; /* an eventfd that ends waiting when it becomes readable; -1 for none */
-    struct http_watch *watch; /* what else is looked at while waiting; NULL: nothing */
+    struct http_watch *watch; /* a second descriptor to watch while waiting; NULL: none */
     deadline until;           /* when waiting ends; set by the caller */
     const char *key;          /* sent as Authorization; NULL: none. Borrowed, set by the caller */
     size_t start, end;
@@ -34,8 +34,8 @@ struct http {
     char buffer[HTTP_BUFFER];
 };
 
-/* Looked at while an answer is waited for: `ready` is called when fd is readable, also at its end,
- * and `turn` at every wake, at least twice a second. -1: the wait fails. */
+/* A descriptor that is watched while an answer is awaited: `ready` is called when fd is readable or
+ * at its end, `turn` at every wake, at least twice a second. If one returns -1, the wait fails. */
 struct http_watch {
     int fd; /* -1: only the turns */
     int (*ready)(void *context, error *err);
@@ -43,7 +43,7 @@ struct http_watch {
     void *context;
 };
 
-/* Answers of the functions that wait, besides 0 and -1. */
+/* Results of the functions that wait, besides 0 and -1. */
 enum { HTTP_INTERRUPTED = 1, HTTP_CLOSED = 2 };
 
 /* Takes fd. */
@@ -53,15 +53,14 @@ void http_done(struct http *http);
 struct http_request {
     const char *method, *path;
     const char *accept;
-    const char *key;                                         /* NULL: none is shown */
-    void (*write_body)(struct sink *sink, const void *what); /* called twice; NULL for no body */
+    const char *key;                                         /* NULL: no key is sent */
+    void (*write_body)(struct sink *sink, const void *what); /* called twice; NULL: no body */
     const void *what;
-    bool sends_file; /* the body is what `file` gives until its end */
+    bool sends_file; /* the body is the rest of `file` */
     int file;
 };
 
-/* Writes a request.
- * Fails  ERR_SYSTEM  the peer does not read any more; an answer may be there all the same. */
+/* Writes a request. Fails  ERR_SYSTEM  the peer has stopped reading; it may have sent an answer. */
 int http_send(struct http *http, const struct http_request *request, error *err);
 
 /* Waits for the head of the answer.
@@ -76,14 +75,14 @@ int http_read(struct http *http, void *data, size_t size, size_t *ret_size, erro
  * Gives  *ret_body, ended by NUL, which the caller frees. Fails  ERR_TOO_LARGE as well. */
 int http_read_all(struct http *http, size_t max, char **ret_body, size_t *ret_size, error *err);
 
-/* Bytes that grow at their end; there is always room for one more. */
+/* Bytes that grow at their end, with room for one more (a NUL). */
 struct growing {
     char *data;
     size_t size, room;
 };
 
-/* Server-sent events out of a body: collects lines, calls back at the end of each event. Zero-fill
- * it, set the first two. `data` ends with NUL and is the callback's until it returns. */
+/* Reads server-sent events out of a body and calls back at the end of each. Zero-fill it and set
+ * the first two members. `data` ends with NUL and is valid until the callback returns. */
 struct event_reader {
     int (*came)(void *context, const char *name, const char *data, error *err);
     void *context;

@@ -1,4 +1,4 @@
-/* client_test.c - facts about answers: where a body ends, and what is no answer. */
+/* client_test.c - where the body of an answer ends, and which answers are refused. */
 #include "base/table.h"
 #include "base/test.h"
 #include "http1/client.h"
@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Lets the reader see `answer` in pieces of `piece` bytes, or all at once with 0. The peer then
- * closes. */
+/* Gives `answer` to the reader in pieces of `piece` bytes, or all at once with 0, and then closes
+ * the connection. */
 static int read_answer(const char *answer, size_t piece, char *body, size_t *ret_size, error *err)
 {
     int pair[2];

@@ -47,7 +47,7 @@ int http_field_read(const char *line, size_t size, struct http_field *ret_field)
         return -1;
     struct http_text name = { line, (size_t) (colon - line) };
     struct http_text value = http_text_trim((struct http_text){ colon + 1, size - name.size - 1 });
-    if (!http_is_token(name)) /* a folded line begins with a blank: no token */
+    if (!http_is_token(name)) /* a folded line begins with a blank, which is not part of a token */
         return -1;
     for (size_t i = 0; i < value.size; i++)
         if (((unsigned char) value.at[i] < ' ' && value.at[i] != '\t') || value.at[i] == 0x7f)

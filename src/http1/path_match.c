@@ -1,11 +1,11 @@
-/* path_match.c - whether a path lies below another for every server that may read it. */
+/* path_match.c - whether every server, strict or lenient, reads a path as one below another. */
 #include "http1/path_match.h"
 
 #include "base/hex.h"
 
 #include <string.h>
 
-/* One character of a path, decoded. -1 for a bad escape, one that hides a separator, and control
+/* Decodes one character of a path. -1 for a malformed escape, an escaped separator, and control
  * characters, which some servers drop. */
 static int take_path_char(const char **at, const char *end)
 {
@@ -20,14 +20,14 @@ static int take_path_char(const char **at, const char *end)
     return hides ? -1 : byte;
 }
 
-/* A character in more bytes of UTF-8 than it has: "%c0%ae" is a dot to a lenient server. */
+/* An overlong form of UTF-8: a lenient server reads "%c0%ae" as a dot. */
 static bool is_overlong(int before, int c)
 {
     return c == 0xc0 || c == 0xc1 || (before == 0xe0 && c < 0xa0) || (before == 0xf0 && c < 0x90);
 }
 
-/* No segment of it means "here" or "above", encoded or not, with a parameter (";x") or not, also to
- * a server that drops blanks. */
+/* True if no segment is "." or "..", encoded or not, with a parameter (";x") or not; blanks are
+ * ignored, since some servers drop them. */
 static bool path_is_plain(struct http_text path)
 {
     const char *at = path.at;

@@ -1,4 +1,4 @@
-/* percent_encode.c - %XX for all but the bytes that a part of a URL may hold. */
+/* percent_encode.c - %XX for every byte that a part of a URL may not contain. */
 #include "http1/percent_encode.h"
 
 #include <string.h>

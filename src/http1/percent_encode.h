@@ -5,9 +5,9 @@
 
 #include <stddef.h>
 
-/* What no part of a URL needs to encode (RFC 3986, section 2.3). */
+/* The bytes that are never encoded (RFC 3986, section 2.3). */
 #define PERCENT_UNRESERVED "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 #define PERCENT_PATH       PERCENT_UNRESERVED "/"
 
-/* Bytes that `plain` names stay, all others (NUL as well) become %XX. */
+/* Bytes in `plain` are copied; all others, NUL included, become %XX. */
 void percent_encode(struct bytes *out, const char *data, size_t size, const char *plain);

@@ -9,17 +9,18 @@
 #include <string.h>
 #include <strings.h>
 
-/* Written anew, besides what is for this hop. */
+/* Not forwarded: glovebox writes these fields itself, or they belong to this hop. */
 static const char *const dropped[] = {
     "host", "content-length", "expect", "http2-settings",
-    /* Another method, path or host than was checked, for servers that take them from a proxy. */
+    /* Some servers let these replace the method, path or host that was checked. */
     "x-http-method-override", "x-http-method", "x-method-override", "x-original-method",
     "x-forwarded-method", "x-original-url", "x-original-uri", "x-rewrite-url", "x-override-url",
     "x-forwarded-url", "x-forwarded-uri", "x-forwarded-path", "x-forwarded-prefix",
     "x-envoy-original-path", "x-forwarded-host", "x-original-host", "x-host", "forwarded"
 };
 
-/* One line without its CRLF. Returns 1, 0 if it is not whole, -1 for a bare CR, LF or NUL. */
+/* Takes one line without its CRLF. Returns 1; 0 if its end has not come; -1 for a bare CR, LF or
+ * NUL. */
 static int take_line(const char **at, const char *end, struct http_text *ret_line)
 {
     for (const char *c = *at; c < end; c++) {
@@ -38,7 +39,7 @@ static int take_line(const char **at, const char *end, struct http_text *ret_lin
     return 0;
 }
 
-/* "host", "host:port", "[literal]:port". Returns -1 if it is none. */
+/* Reads "host", "host:port" or "[literal]:port". Returns -1 for another form. */
 static int read_authority(struct http_text text, uint16_t default_port, struct http_head *head)
 {
     size_t host = text.size;
@@ -104,7 +105,7 @@ static int read_target(struct http_text target, uint16_t default_port, struct ht
     while (authority < rest.size && rest.at[authority] != '/' && rest.at[authority] != '?')
         authority++;
     if (memchr(rest.at, '@', authority))
-        return -1; /* user:password@ has fooled enough readers */
+        return -1; /* user:password@ can make readers mistake the host */
     head->path = (struct http_text){ rest.at + authority, rest.size - authority };
     if (head->path.size == 0)
         head->path = (struct http_text){ "/", 1 };
@@ -133,7 +134,7 @@ static int read_request_line(struct http_text line, uint16_t default_port, struc
                        head);
 }
 
-/* The host that the field names must be the one in the target, where that has one. */
+/* The Host field must name the host of the target, if the target has one. */
 static enum http_fault read_host(struct http_text value, uint16_t default_port, bool is_second,
                                  struct http_head *head)
 {
@@ -208,11 +209,11 @@ static enum http_fault read_fields(const char **at, const char *end, uint16_t de
     if (!has_host && head->target == HTTP_ORIGIN)
         return HTTP_MALFORMED;
     if (head->is_chunked && (head->has_length || head->is_old))
-        return HTTP_MALFORMED; /* RFC 9112 section 6.1: HTTP/1.0 knows no chunks */
+        return HTTP_MALFORMED; /* RFC 9112 section 6.1: HTTP/1.0 has no chunks */
     return head->wants_upgrade ? HTTP_UPGRADE : HTTP_NO_FAULT;
 }
 
-/* Where the empty line is; 0 if it has not come. */
+/* The offset of the empty line; 0 if it has not come yet. */
 static size_t find_end(const char *bytes, size_t size)
 {
     for (size_t i = 3; i < size; i++)
@@ -221,7 +222,7 @@ static size_t find_end(const char *bytes, size_t size)
     return 0;
 }
 
-/* A line end of another kind would keep us waiting for one that never comes. */
+/* Another kind of line end would make us wait for a CRLF that never comes. */
 static bool is_odd(const char *bytes, size_t size)
 {
     if (size == 0)
@@ -252,7 +253,7 @@ enum http_verdict http_head_read(const char *bytes, size_t size, uint16_t defaul
     ret_head->size = end;
     *ret_fault = read_fields(&at, bytes + end, default_port, ret_head);
     if (*ret_fault == HTTP_NO_FAULT && at != bytes + end)
-        *ret_fault = HTTP_MALFORMED; /* an empty line before the end */
+        *ret_fault = HTTP_MALFORMED; /* an empty line before the end of the head */
     return *ret_fault == HTTP_NO_FAULT ? HTTP_WHOLE : HTTP_BAD;
 }
 
@@ -271,7 +272,7 @@ bool http_field_may_be_added(const char *name)
     return http_is_token(text) && !http_text_is(text, "accept-encoding") && !is_dropped(text);
 }
 
-/* Fields that Connection names are this hop's, too. */
+/* Fields that the Connection field names belong to this hop as well. */
 bool http_field_goes_on(const struct http_head *head, const struct http_field *field)
 {
     if (is_dropped(field->name))

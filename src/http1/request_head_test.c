@@ -1,5 +1,5 @@
-/* request_head_test.c - facts about heads of requests: what is one, what it means, how it goes on.
- */
+/* request_head_test.c - which heads of requests are read, what they mean, and how they are
+ * forwarded. */
 #include "http1/chunked.h"
 #include "http1/request_head.h"
 
@@ -25,7 +25,7 @@ static const struct {
     { "GET / HTTP/1.0\r\n" HOST END, HTTP_WHOLE, HTTP_NO_FAULT },
     { "POST / HTTP/1.0\r\n" HOST "Transfer-Encoding: chunked\r\n" END, HTTP_BAD, HTTP_MALFORMED },
     { "GET / HTTP/1.1\nHost: api.example.org\n\n", HTTP_BAD, HTTP_MALFORMED },
-    { "GET / HTTP/1.1\n", HTTP_BAD, HTTP_MALFORMED }, /* at once */
+    { "GET / HTTP/1.1\n", HTTP_BAD, HTTP_MALFORMED }, /* refused at once */
     { "BREW /pot HTTP/1.1\r\n" HOST END, HTTP_WHOLE, HTTP_NO_FAULT },
     { "GET /  HTTP/1.1\r\n" HOST END, HTTP_BAD, HTTP_MALFORMED },
     { "GET  / HTTP/1.1\r\n" HOST END, HTTP_BAD, HTTP_MALFORMED },
@@ -136,7 +136,7 @@ TEST(literals_are_kept_apart_from_names)
     }
 }
 
-TEST(heads_have_a_max)
+TEST(the_size_of_heads_is_bounded)
 {
     static char text[HTTP_HEAD_MAX + 1] = LINE HOST "X: ";
     struct http_head head;
@@ -147,7 +147,7 @@ TEST(heads_have_a_max)
                fault == HTTP_TOO_LARGE,
            "fault %u", fault);
     expect(http_head_read("GET / HTTP/1.1\n", 14, 80, &head, &fault) == HTTP_MORE,
-           "what lies behind is not read");
+           "bytes after the head are not read");
     expect(http_head_read("GET \0", 5, 80, &head, &fault) == HTTP_BAD, "NUL");
 }
 
@@ -222,7 +222,7 @@ TEST(chunks_are_followed_byte_for_byte)
         }
 }
 
-TEST(the_lines_between_chunks_have_a_max)
+TEST(the_size_of_lines_between_chunks_is_bounded)
 {
     static char line[8192] = "3;";
     struct http_chunks chunks = { 0 };
@@ -236,5 +236,5 @@ TEST(the_lines_between_chunks_have_a_max)
 }
 
 TESTS(CASE(a_head_has_one_meaning), CASE(literals_are_kept_apart_from_names),
-      CASE(heads_have_a_max), CASE(a_head_is_written_from_its_parts),
-      CASE(chunks_are_followed_byte_for_byte), CASE(the_lines_between_chunks_have_a_max))
+      CASE(the_size_of_heads_is_bounded), CASE(a_head_is_written_from_its_parts),
+      CASE(chunks_are_followed_byte_for_byte), CASE(the_size_of_lines_between_chunks_is_bounded))

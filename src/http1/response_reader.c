@@ -1,6 +1,6 @@
-/* response_reader.c - what a server inside a session answers. It may be hostile: a head that is not
- * one, two lengths, or a header that belongs to the connection or to glovebox does not come
- * through. */
+/* response_reader.c - reads the answer of a server inside a session, which may be hostile: a
+ * malformed head or two lengths are refused, and headers that belong to the connection or to
+ * glovebox are dropped. */
 #include "http1/response_reader.h"
 
 #include "base/table.h"
@@ -12,11 +12,19 @@
 bool port_header_is_ours(const char *name)
 {
     static const char *const names[] = {
-        "Content-Length", /* written anew */
-        /* of the place that glovebox serves from, which is not the server's */
-        "Content-Security-Policy", "X-Content-Type-Options", "Strict-Transport-Security",
-        "Clear-Site-Data", "Service-Worker-Allowed", "Set-Cookie", "X-Request-Id", "Alt-Svc",
-        "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "Content-Type"
+        /* glovebox writes the length, and sets the others for its own origin */
+        "Content-Length",
+        "Content-Security-Policy",
+        "X-Content-Type-Options",
+        "Strict-Transport-Security",
+        "Clear-Site-Data",
+        "Service-Worker-Allowed",
+        "Set-Cookie",
+        "X-Request-Id",
+        "Alt-Svc",
+        "Access-Control-Allow-Origin",
+        "Access-Control-Allow-Credentials",
+        "Content-Type"
     };
     const struct http_field field = { .name = { name, strlen(name) } };
     for_each(each, names)
@@ -34,7 +42,7 @@ static int read_length(struct port_answer *answer, struct http_text value, error
 {
     uint64_t size;
     if (http_length_read(value, &size) < 0 || (answer->has_size && answer->left != size))
-        return refuse(err, "with a length that is none");
+        return refuse(err, "with two lengths, or one that is no number");
     answer->has_size = true;
     answer->left = size;
     return 0;
@@ -50,12 +58,12 @@ static int read_header(struct port_answer *answer, const char *line, size_t size
     struct http_field field;
     if (http_field_read(line, size, &field) < 0 || field.name.size > 256 ||
         field.value.size > 16384)
-        return refuse(err, "with a header that is none");
+        return refuse(err, "with a malformed header");
     if (http_text_is(field.name, "Content-Length"))
         return read_length(answer, field.value, err);
     if (http_text_is(field.name, "Transfer-Encoding")) {
         if (!http_text_is(field.value, "chunked"))
-            return refuse(err, "in a coding that is not understood");
+            return refuse(err, "in a transfer coding other than chunked");
         answer->is_chunked = true;
     } else if (http_text_is(field.name, "Content-Type")) {
         keep_text(field.value, answer->mime, sizeof answer->mime);
@@ -76,7 +84,7 @@ static int read_status(struct port_answer *answer, const char *line, size_t size
 {
     int status = http_status_read(line, size);
     if (status < 0)
-        return refuse(err, "what is not HTTP/1.1");
+        return refuse(err, "with a status line that is not HTTP/1.1");
     answer->status = (unsigned) status;
     return 0;
 }
@@ -113,7 +121,7 @@ static int read_lines(struct port_answer *answer, const char *bytes, size_t size
 int port_answer_read(struct port_answer *answer, const char *bytes, size_t size, size_t *ret_used,
                      error *err)
 {
-    /* The end is three bytes at most: what was looked through before is not read again. */
+    /* An end of the head has at most three bytes, so earlier bytes are not searched again. */
     for (size_t i = answer->looked > 2 ? answer->looked - 2 : 0; i + 1 < size; i++) {
         bool is_end =
             bytes[i] == '\n' && (bytes[i + 1] == '\n' ||
@@ -126,5 +134,5 @@ int port_answer_read(struct port_answer *answer, const char *bytes, size_t size,
         return read_lines(answer, bytes, *ret_used, err);
     }
     answer->looked = size;
-    return size < PORT_HEAD_MAX ? ANSWER_CUT : refuse(err, "with a head that does not end");
+    return size < PORT_HEAD_MAX ? ANSWER_CUT : refuse(err, "with a head that is too long");
 }

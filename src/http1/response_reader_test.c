@@ -1,11 +1,12 @@
-/* response_reader_test.c - the head of an answer, however it comes in pieces. */
+/* response_reader_test.c - heads of answers, whole and in pieces. */
 #include "http1/response_reader.h"
 
 #include "base/test.h"
 
 #include <string.h>
 
-/* Byte by byte: the end is found with its last byte, and nothing is looked through twice. */
+/* Gives the head byte by byte: its end is found with its last byte, and no byte is searched twice.
+ */
 static void comes_in_bytes(const char *head)
 {
     size_t size = strlen(head), used = 0;
@@ -28,7 +29,7 @@ TEST(a_head_may_come_in_any_pieces)
     comes_in_bytes("HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 5\n\r\n");
 }
 
-/* A hundred first, as servers say it that were asked to go on. */
+/* A status of 100 comes before the real answer, if the client asked for it by Expect. */
 TEST(one_head_after_another_is_read_from_its_own_beginning)
 {
     static const char both[] = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n";

@@ -17,14 +17,14 @@ static int compare(const void *left, const void *right)
     return jcs_compare(*(const char *const *) left, *(const char *const *) right);
 }
 
-/* The shortest digits that give the number again, as d.ddde±x; then where the point stands decides
- * the form (ECMA-262, Number::toString). */
+/* Writes the shortest digits that give the same number, from the form d.ddde±x; the position of the
+ * point decides on the form (ECMA-262, Number::toString). */
 static void write_double(double number, struct bytes *out)
 {
     char text[40], digits[24];
     size_t count = 0;
     json_comma(out);
-    if (number == 0) { /* -0 too */
+    if (number == 0) { /* also -0 */
         bytes_add_text(out, "0");
         return;
     }

@@ -1,4 +1,4 @@
-/* canonical_tree_test.c - one value has one spelling (RFC 8785). */
+/* canonical_tree_test.c - equal values are written equally (RFC 8785). */
 #include "json/canonical_tree.h"
 
 #include "base/table.h"

@@ -1,5 +1,5 @@
-/* canonical_writer.c - members are noted as they are written; the object that closes sorts them
- * where they lie. */
+/* canonical_writer.c - notes where each member begins, and sorts the members when their object is
+ * closed. */
 #include "json/canonical_writer.h"
 
 #include "base/utf8.h"
@@ -17,7 +17,8 @@ static void mistake(struct jcs *json, const char *what)
         json->mistake = what;
 }
 
-/* The code point at `text`, and how many bytes it takes; a byte that begins none is U+FFFD. */
+/* Gives the code point at `text` and its size in bytes; U+FFFD for a byte that begins no character.
+ */
 static uint32_t decode(const unsigned char *text, size_t size, size_t *ret_size)
 {
     int length = utf8_character(text, size);
@@ -25,8 +26,8 @@ static uint32_t decode(const unsigned char *text, size_t size, size_t *ret_size)
     return length > 0 ? utf8_code_point(text, length) : NOT_UTF8;
 }
 
-/* Beyond the first plane a character begins with a surrogate (0xD800…), which sorts before 0xE000;
- * otherwise code units sort as code points do. */
+/* Characters beyond the first plane begin with a surrogate (0xD800…), which sorts before 0xE000;
+ * all others sort by code unit as by code point. */
 int jcs_compare(const char *left, const char *right)
 {
     const unsigned char *a = (const unsigned char *) left;
@@ -34,7 +35,7 @@ int jcs_compare(const char *left, const char *right)
     size_t same = 0;
     while (a[same] == b[same] && a[same] != '\0')
         same++;
-    if (a[same] < 0x80 && b[same] < 0x80) /* ASCII differs, or both end: nearly always */
+    if (a[same] < 0x80 && b[same] < 0x80) /* they differ in ASCII, or one ends: nearly always */
         return a[same] == b[same] ? 0 : a[same] < b[same] ? -1 : 1;
     size_t a_left = strlen(left), b_left = strlen(right);
     while (a_left > 0 && b_left > 0) {
@@ -92,7 +93,7 @@ void jcs_key(struct jcs *json, const char *key)
     json->key_is_written = true;
 }
 
-/* Most members come in their order. */
+/* Most objects are written in sorted order. */
 static bool are_sorted(const struct jcs *json, unsigned first)
 {
     for (unsigned i = first; i + 1 < json->member_count; i++)
@@ -101,7 +102,7 @@ static bool are_sorted(const struct jcs *json, unsigned first)
     return true;
 }
 
-/* Lays the members of the innermost object out in their order. */
+/* Moves the members of the innermost object into sorted order. */
 static void sort_members(struct jcs *json, unsigned first)
 {
     struct jcs_member *members = json->members;

@@ -1,5 +1,5 @@
-/* canonical_writer.h - writes canonical JSON (RFC 8785): one value has one spelling, so its hash
- * means something.
+/* canonical_writer.h - writes canonical JSON (RFC 8785): equal values have equal text, and so
+ * equal hashes.
  *
  *     struct jcs json = { 0 };
  *     jcs_open(&json, '{');
@@ -7,9 +7,9 @@
  *     jcs_close(&json, '}');
  *     if (jcs_end(&json, err) < 0) …
  *
- * Members may come in any order; an object that closes puts them into theirs. Numbers are integers
- * that a double holds exactly; what is larger must be written as text. What is not UTF-8 becomes
- * U+FFFD. A mistake is remembered and told by jcs_end().
+ * Members may be written in any order; they are sorted when the object is closed. Numbers are
+ * integers that a double holds exactly; larger ones must be written as text. Bytes that are not
+ * UTF-8 become U+FFFD. jcs_end() reports the first mistake.
  *
  *   See  RFC 8785 */
 #pragma once
@@ -44,9 +44,9 @@ void jcs_integer(struct jcs *json, int64_t value);
 void jcs_flag(struct jcs *json, bool value);
 void jcs_null(struct jcs *json);
 void jcs_raw(struct jcs *json, const char *canonical,
-             size_t size); /* a value in its canonical form */
+             size_t size); /* a value that is canonical JSON */
 
-/* Key and value at once. A text that is NULL is null. */
+/* Key and value in one call. NULL is written as null. */
 void jcs_open_field(struct jcs *json, const char *key, char bracket);
 void jcs_text_field(struct jcs *json, const char *key, const char *text);
 void jcs_count_field(struct jcs *json, const char *key, uint64_t value);
@@ -54,8 +54,8 @@ void jcs_integer_field(struct jcs *json, const char *key, int64_t value);
 void jcs_flag_field(struct jcs *json, const char *key, bool value);
 void jcs_null_field(struct jcs *json, const char *key);
 
-/* The whole value stands in json->out. Fails  ERR_INTERNAL  for what has no canonical form, or when
- * memory is gone. */
+/* Checks that the value in json->out is complete. Fails  ERR_INTERNAL  it has no canonical form, or
+ * memory ran out. */
 int jcs_end(struct jcs *json, error *err);
 void jcs_done(struct jcs *json);
 

@@ -1,4 +1,4 @@
-/* canonical_writer_test.c - the RFC's own examples, as far as integers go. */
+/* canonical_writer_test.c - the examples of the RFC that have integers only. */
 #include "json/canonical_writer.h"
 
 #include "base/table.h"

@@ -1,5 +1,5 @@
-/* chunked_text.h - text that is written piece by piece, for a reader that takes as much as it has
- * room for. */
+/* chunked_text.h - text that is written piece by piece and taken by a reader in amounts of its own.
+ */
 #pragma once
 
 #include "base/bytes.h"
@@ -7,11 +7,11 @@
 #include <string.h>
 
 struct chunked_text {
-    struct bytes text; /* the piece that is on its way */
-    size_t taken;      /* of it */
+    struct bytes text; /* the current piece */
+    size_t taken;      /* bytes of it that were taken */
 };
 
-/* Has all been taken? Then the next piece may be written, after chunked_text_forget(). */
+/* True if the piece was taken whole: call chunked_text_forget() and write the next. */
 static inline bool chunked_text_are_taken(const struct chunked_text *pieces)
 {
     return pieces->taken == pieces->text.size;
@@ -22,7 +22,7 @@ static inline void chunked_text_forget(struct chunked_text *pieces)
     pieces->text.size = pieces->taken = 0;
 }
 
-/* Copies what is left of the piece, at most `room` bytes. Returns how many. */
+/* Copies the rest of the piece, at most `room` bytes. Returns how many. */
 static inline size_t chunked_text_take(struct chunked_text *pieces, char *to, size_t room)
 {
     size_t left = pieces->text.size - pieces->taken;

@@ -1,4 +1,4 @@
-/* eight_bytes.h - eight bytes of a text at one look. */
+/* eight_bytes.h - tests eight bytes of a text at once. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,8 +12,8 @@ static inline uint64_t eight_bytes(const void *text)
     return eight;
 }
 
-/* Is any of the eight bytes less than `least`, which is at most 0x80? A byte from 0x80 on counts as
- * none; and never does one that is not less make it true without one below that is. */
+/* True if one of the eight bytes is less than `least`, which is at most 0x80. Bytes from 0x80 on
+ * are never less. (A borrow may mark a byte wrongly, but only above one that is less.) */
 static inline bool eight_have_less(uint64_t eight, uint64_t least)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), tops = UINT64_C(0x8080808080808080);

@@ -1,4 +1,4 @@
-/* field_table.c - one key at a time, against its row. */
+/* field_table.c - checks each key of the object against its row. */
 #include "json/field_table.h"
 
 #include "base/bytes.h"

@@ -1,5 +1,5 @@
-/* field_table.h - reads a flat JSON object by a table: a row for each key, and no other key is
- * taken. */
+/* field_table.h - reads a flat JSON object by a table with a row for each key; other keys are
+ * refused. */
 #pragma once
 
 #include "base/error.h"
@@ -23,6 +23,6 @@ struct field {
     uint64_t max; /* bytes of a text, or the number itself */
 };
 
-/* What is not said stays as it was. `json` may be NULL: an empty body says nothing.
- * Fails  ERR_BAD_REQUEST  naming the key. */
+/* Keys that are absent keep their value. `json` may be NULL, for an empty body. Fails
+ * ERR_BAD_REQUEST  the key is named. */
 int fields_read(struct json_object *json, const struct field *fields, size_t count, error *err);

@@ -1,4 +1,5 @@
-/* long_text.c - plain runs are copied whole; of escapes those that say all by themselves. */
+/* long_text.c - copies plain bytes in blocks and decodes the escapes that are complete in
+ * themselves. */
 #include "json/long_text.h"
 
 #include "base/hex.h"
@@ -24,7 +25,7 @@ size_t long_text_plain_size(const char *data, size_t size)
     return plain;
 }
 
-/* "\u1234", if it is no half of a pair. Returns the bytes that it stands for, 0: not for us. */
+/* Decodes "\u1234" unless it is a surrogate. Returns the size in bytes; 0: left to json-c. */
 static size_t read_unicode(const char *data, size_t size, char ret_text[4])
 {
     uint32_t point = 0;
@@ -39,7 +40,7 @@ static size_t read_unicode(const char *data, size_t size, char ret_text[4])
     return point >= 0xD800 && point <= 0xDFFF ? 0 : utf8_encode(point, ret_text);
 }
 
-/* Returns how many bytes the escape at `data` takes, 0: not for us. */
+/* Returns how many bytes the escape at `data` takes; 0: left to json-c. */
 static size_t read_escape(const char *data, size_t size, char ret_text[4], size_t *ret_size)
 {
     static const char forms[] = "\"\"\\\\//b\bf\fn\nr\rt\t";
@@ -58,7 +59,8 @@ static size_t read_escape(const char *data, size_t size, char ret_text[4], size_
     return 0;
 }
 
-/* As much of a piece as is not for json-c, as it is meant. Returns how many bytes it took. */
+/* Decodes plain bytes and common escapes up to the first that is left to json-c. Returns how many
+ * bytes it took. */
 static size_t read_piece(const char *data, size_t size, char *ret_text, size_t *ret_size)
 {
     size_t at = 0, used = 0, added, taken;
@@ -83,14 +85,14 @@ ptrdiff_t long_text_take(struct json_tokener *tokener, const char *data, size_t 
     if (state != json_tokener_state_string && state != json_tokener_state_object_field)
         return 0;
     while (taken < size) {
-        char text[PIECE + 4]; /* an escape is never shorter than what it stands for */
+        char text[PIECE + 4]; /* a decoded escape is never longer than its source */
         size_t text_size, piece = size - taken < PIECE ? size - taken : PIECE;
         size_t read = read_piece(data + taken, piece, text, &text_size);
         if (text_size > 0 && printbuf_memappend(tokener->pb, text, (int) text_size) < 0)
             return -1;
         taken += read;
         if (read < piece && !(piece == PIECE && piece - read < UNICODE_SIZE && read > 0))
-            break; /* not only cut by the end of the piece */
+            break; /* stopped before a byte for json-c, not at an escape that the piece cuts */
     }
     return (ptrdiff_t) taken;
 }

@@ -1,4 +1,5 @@
-/* member.h - the member of a value; NULL: null, missing, no object, or a text with a NUL. */
+/* member.h - reads a member of an object; NULL for null, a missing one, no object, or a text with
+ * NUL. */
 #pragma once
 
 #include <json-c/json.h>
@@ -25,7 +26,7 @@ static inline const char *member_text(struct json_object *object, const char *na
     return strlen(text) == (size_t) json_object_get_string_len(value) ? text : NULL;
 }
 
-/* Null for NULL. */
+/* NULL is written as null. */
 static inline void member_set_text(struct json_object *object, const char *name, const char *text)
 {
     (void) json_object_object_add(object, name, text ? json_object_new_string(text) : NULL);

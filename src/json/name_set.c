@@ -38,7 +38,7 @@ static bool grow(struct name_set *set)
     return true;
 }
 
-/* A hash with a key of this process: names that collide cannot be chosen. */
+/* The hash has a random key for each process, so that a sender cannot choose names that collide. */
 int name_set_add(struct name_set *set, uint32_t object, const char *name, size_t size)
 {
     static unsigned char key[crypto_shorthash_KEYBYTES];

@@ -1,5 +1,5 @@
-/* name_set.h - the names of members that a JSON text has had, so that one that stands twice is
- * found. Only their hashes are kept. */
+/* name_set.h - the names of members seen in a JSON text, to find duplicates. Only hashes are kept.
+ */
 #pragma once
 
 #include <stddef.h>
@@ -10,8 +10,8 @@ struct name_set {
     size_t room, count;
 };
 
-/* `object` tells the names of one object from those of another. Returns 1 if the name was there, 0
- * if it is new, -1 if the table cannot take it. */
+/* `object` is a number for each object, so that equal names in two objects differ. Returns 1 if the
+ * name was there, 0 if it is new, -1 if the table is full. */
 int name_set_add(struct name_set *set, uint32_t object, const char *name, size_t size);
 
 void name_set_done(struct name_set *set);

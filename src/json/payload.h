@@ -1,4 +1,4 @@
-/* payload.h - bytes that a request carries as text or in base64, read piece by piece. */
+/* payload.h - bytes of a request, given as text or in base64, decoded piece by piece. */
 #pragma once
 
 #include "base/error.h"
@@ -11,15 +11,15 @@ struct payload {
     const char *text; /* borrowed from the request */
     size_t text_size;
     bool is_base64;
-    uint64_t size; /* bytes that it stands for */
+    uint64_t size; /* of the decoded bytes */
 };
 
 void payload_from_text(struct payload *content, const char *text, size_t size);
 
-/* Checks the whole text. Fails  ERR_BAD_REQUEST  for what is not standard base64 with padding. */
+/* Checks the whole text. Fails  ERR_BAD_REQUEST  it is not standard base64 with padding. */
 int payload_from_base64(struct payload *content, const char *text, size_t size, error *err);
 
-/* Copies bytes from `offset` on, at most `size`. Within base64 the offset must be a multiple of 3
- * and so must `size`. Returns how many; 0 at the end. */
+/* Copies at most `size` bytes from `offset`. For base64 both must be multiples of 3. Returns how
+ * many; 0 at the end. */
 size_t payload_read(const struct payload *content, uint64_t offset, unsigned char *bytes,
                     size_t size);

@@ -1,4 +1,4 @@
-/* quote.c - runs of plain bytes are copied whole; the few others are looked at one by one. */
+/* quote.c - plain bytes are copied in blocks; the others are handled one by one. */
 #include "json/quote.h"
 
 #include "base/utf8.h"
@@ -15,8 +15,7 @@ static bool is_plain(unsigned char byte, enum json_delete is_delete)
            byte != '\\';
 }
 
-/* How many bytes are plain from the first on. Most texts are names and hashes: eight bytes at a
- * look. */
+/* How many bytes from the first on are plain, tested eight at a time. */
 static size_t plain_size(const unsigned char *text, size_t size, enum json_delete is_delete)
 {
     size_t plain = 0;
@@ -55,7 +54,8 @@ void json_escape(struct bytes *out, unsigned char byte)
     bytes_add(out, escaped, write_escape(escaped, byte));
 }
 
-/* Writes one character, at most ESCAPED_MAX bytes. Returns how many; *taken: of the text. */
+/* Writes one character, at most ESCAPED_MAX bytes. Returns how many; *taken is its size in the
+ * text. */
 static size_t write_character(char *place, const unsigned char *at, size_t size, size_t *taken)
 {
     static const unsigned char replacement[] = { 0xEF, 0xBF, 0xBD }; /* U+FFFD */
@@ -70,8 +70,8 @@ static size_t write_character(char *place, const unsigned char *at, size_t size,
     return length > 0 ? (size_t) length : sizeof replacement;
 }
 
-/* Where much is not plain: one by one, until a run of plain bytes begins that is worth a copy of
- * its own. Returns how many it took. */
+/* Handles bytes one by one until a run of plain bytes begins that is long enough to copy. Returns
+ * how many bytes it took. */
 static size_t add_mixed(struct bytes *out, const unsigned char *at, size_t size,
                         enum json_delete is_delete)
 {
@@ -136,7 +136,7 @@ void json_quote_begin(struct json_quote *quote, struct bytes *out)
     bytes_add(out, "\"", 1);
 }
 
-/* What is complete of the character that was cut is written. */
+/* Writes the character that was cut between two pieces, as far as it is complete. */
 static void settle_cut(struct json_quote *quote)
 {
     int length = UTF8_CUT;

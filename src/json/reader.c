@@ -1,7 +1,7 @@
-/* reader.c - json-c in strict mode behind counters of our own: characters that are no UTF-8
- * (json-c's check cannot look across pieces), the number of values (a small body could become a
- * huge tree), and the names of members, of which json-c keeps the last and cuts it at a NUL: what
- * stands before us, a proxy or a filter, may have looked at the first. */
+/* reader.c - json-c in strict mode, after checks that json-c does not make: UTF-8 across pieces,
+ * the number of values (a small body could become a huge tree), and duplicate names or names with
+ * NUL. json-c keeps the last duplicate and cuts a name at NUL; a proxy in front of us may have
+ * looked at the first. */
 #include "json/reader.h"
 
 #include "base/utf8.h"
@@ -18,7 +18,7 @@ enum {
     LONG_MAX = PIECE_MAX / LONG_FROM
 };
 
-/* Texts of a piece that are long: from the quote, or the beginning of the piece, to their end. */
+/* Long texts of a piece: from the quote, or the beginning of the piece, to their end. */
 struct long_texts {
     size_t count;
     struct {
@@ -45,7 +45,7 @@ void json_reader_close(struct json_reader *reader)
     *reader = (struct json_reader){ 0 };
 }
 
-/* Fails with the offset of the byte in *ret_offset. */
+/* Fails with the offset of the wrong byte in *ret_offset. */
 static int check_characters(struct json_reader *reader, const char *data, size_t size,
                             uint64_t *ret_offset)
 {
@@ -98,7 +98,7 @@ static void note_text(struct long_texts *texts, size_t from, size_t to)
     texts->rows[texts->count++].size = to - from;
 }
 
-/* FNV-1a. It finds a name for a message, and decides nothing. */
+/* FNV-1a; used only to find a name for an error message. */
 static uint64_t hash_of(const char *name, size_t size)
 {
     uint64_t hash = UINT64_C(0xCBF29CE484222325);
@@ -107,8 +107,8 @@ static uint64_t hash_of(const char *name, size_t size)
     return hash;
 }
 
-/* Returns what is wrong, if it is what json-c takes, even when strict, and JSON does not have:
- * texts in single quotes, NaN and Infinity; and a name that it would cut. */
+/* Counts values and names, and finds the long texts. Returns a message for what json-c accepts even
+ * in strict mode and JSON does not have: single quotes, NaN, Infinity; and for a name with NUL. */
 static const char *count_values(struct json_reader *reader, const char *data, size_t size,
                                 struct long_texts *ret_texts)
 {
@@ -150,7 +150,7 @@ struct names {
     const char *found;
 };
 
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tokener lets it be, DEPTH_MAX */
+/* the tokener bounds the depth: DEPTH_MAX */
 static void look_at_names(struct json_object *value, struct names *names)
 {
     if (json_object_is_type(value, json_type_array)) {
@@ -169,8 +169,8 @@ static void look_at_names(struct json_object *value, struct names *names)
     }
 }
 
-/* The tree has each name once: what the text has beyond it is the name that stands twice, if it is
- * one and is written without escapes. */
+/* The tree has each name once, the text has duplicates too. The difference of the two sums of
+ * hashes is the duplicate's hash, if there is only one and it is written without escapes. */
 static int check_names(const struct json_reader *reader, error *err)
 {
     struct names once = { 0 };
@@ -191,7 +191,7 @@ static bool is_blank(const char *data, size_t size)
     return true;
 }
 
-/* Feeds json-c. *used: how much it has taken when its value ends, or to the mistake. */
+/* Feeds json-c. *used: how many bytes it took, up to the end of its value or to a mistake. */
 static enum json_tokener_error parse(struct json_reader *reader, const char *data, size_t size,
                                      size_t *used)
 {
@@ -270,7 +270,7 @@ int json_reader_end(struct json_reader *reader, struct json_object **ret_value, 
     if (reader->bytes == 0)
         return fail(err, ERR_BAD_REQUEST, "the body is empty; send a JSON object");
     if (!reader->is_done && reader->cut_size == 0 && !reader->in_text) {
-        /* a number is complete only when something follows it */
+        /* json-c ends a number only at the byte that follows it */
         reader->value = json_tokener_parse_ex(reader->tokener, " ", 1);
         reader->is_done = json_tokener_get_error(reader->tokener) == json_tokener_success;
     }

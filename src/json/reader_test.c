@@ -1,5 +1,5 @@
-/* reader_test.c - long texts go past json-c: whatever stands in them, and wherever a body is cut,
- * the value is what json-c reads alone, and what is refused stays refused. */
+/* reader_test.c - long texts bypass json-c: for any text, cut anywhere, the value is the one that
+ * json-c alone reads, and what json-c refuses is refused. */
 #include "json/reader.h"
 
 #include "base/bytes.h"
@@ -14,7 +14,7 @@ enum { ROUNDS = 400 };
 
 static const size_t FILL = 3000;
 
-/* What a text may hold: plain, escapes, halves of pairs, characters of two to four bytes. */
+/* Parts of texts: plain bytes, escapes, single surrogates, characters of two to four bytes. */
 static const char *const parts[] = {
     "a",
     "\\n",
@@ -133,7 +133,7 @@ TEST(mistakes_in_long_texts_are_refused)
     }
 }
 
-/* The place of a mistake behind a long text is the body's. */
+/* The position of a mistake after a long text is that in the body. */
 TEST(mistakes_are_reported_with_line_and_column)
 {
     auto_bytes text = { 0 };

@@ -1,4 +1,4 @@
-/* stream_copy.c - a machine with a state for each place in a JSON text (RFC 8259). */
+/* stream_copy.c - a state machine with one state for each place in a JSON text (RFC 8259). */
 #include "json/stream_copy.h"
 
 #include "base/hex.h"
@@ -9,11 +9,11 @@
 #include <string.h>
 
 enum state {
-    AT_START,       /* the object itself is still to come */
+    AT_START,       /* the object has not begun */
     AT_VALUE,       /* a value must come */
-    AT_FIRST_VALUE, /* or the array ends */
+    AT_FIRST_VALUE, /* or the end of the array */
     AT_NAME,        /* a name must come */
-    AT_FIRST_NAME,  /* or the object ends */
+    AT_FIRST_NAME,  /* or the end of the object */
     AT_COLON,
     AFTER_VALUE,
     IN_TEXT,
@@ -105,7 +105,7 @@ static void begin_text(struct json_copy *copy, bool is_name)
     copy->state = IN_TEXT;
 }
 
-/* What is not wanted, or was there before, goes again, and what follows of it is left out. */
+/* Removes a name that is not wanted or is a duplicate; its value is left out. */
 static void end_name(struct json_copy *copy)
 {
     copy->state = AT_COLON;
@@ -142,7 +142,7 @@ static void end_text(struct json_copy *copy)
         end_value(copy);
 }
 
-/* Digits, at least one. Gives  where they end; NULL if there are none. */
+/* Skips digits, at least one. Returns their end; NULL if there are none. */
 static const char *pass_digits(const char *at, const char *end)
 {
     const char *first = at;
@@ -151,7 +151,7 @@ static const char *pass_digits(const char *at, const char *end)
     return at > first ? at : NULL;
 }
 
-/* A number as the grammar has it; `at` may stand behind the end. */
+/* True for a number as the grammar defines it; `at` may be past the end. */
 static bool is_number(const char *at, const char *end)
 {
     at += at < end && *at == '-';
@@ -213,7 +213,7 @@ static void write_point(struct json_copy *copy, uint32_t point)
         bytes_add(&copy->text, text, utf8_encode(point, text));
 }
 
-/* The first half of a pair whose second has not followed. */
+/* Writes U+FFFD for a high surrogate that no low surrogate follows. */
 static void give_up_half(struct json_copy *copy)
 {
     if (copy->high != 0)
@@ -236,7 +236,7 @@ static void take_unit(struct json_copy *copy)
     else if (unit >= 0xDC00 && unit <= 0xDFFF)
         write_point(copy, REPLACEMENT);
     else if (unit == 0 && copy->is_name)
-        refuse(copy); /* read as a C string it would be another name */
+        refuse(copy); /* a C string would end there and be another name */
     else
         write_point(copy, unit);
 }
@@ -271,7 +271,7 @@ static void take_escape(struct json_copy *copy, char byte)
         refuse(copy);
 }
 
-/* Table 3-7 of Unicode: what may follow the first byte of a character. */
+/* Begins a character; table 3-7 of Unicode gives the bytes that may follow the first. */
 static bool begin_character(struct json_copy *copy, unsigned char byte)
 {
     if (byte < 0xC2 || byte > 0xF4)
@@ -299,7 +299,7 @@ static bool is_plain(unsigned char byte)
     return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
 }
 
-/* Takes all up to what ends the text or is escaped. Gives  how much. */
+/* Takes all up to the end of the text or an escape. Returns how many bytes. */
 static size_t take_text(struct json_copy *copy, const char *data, size_t size)
 {
     size_t at = 0;
@@ -337,12 +337,12 @@ static bool is_blank(char byte)
     return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
 }
 
-/* Behind a value: another, or the end of what it stands in. */
+/* After a value: a comma, or the end of the array or object. */
 static void go_on(struct json_copy *copy, char byte)
 {
     if (byte == ',') {
         if (!copy->is_object[copy->depth])
-            write_out(copy, ",", 1); /* of a member, begin_text() writes it */
+            write_out(copy, ",", 1); /* for a member begin_text() writes it */
         copy->state = copy->is_object[copy->depth] ? AT_NAME : AT_VALUE;
     } else if (byte == '}' || byte == ']') {
         close_bracket(copy, byte);

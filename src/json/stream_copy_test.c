@@ -1,4 +1,4 @@
-/* stream_copy_test.c - what comes out of JSON that a program wrote, whole and in pieces. */
+/* stream_copy_test.c - what is copied of JSON that a program wrote, whole and in pieces. */
 #include "json/stream_copy.h"
 
 #include "base/table.h"
@@ -59,7 +59,7 @@ static const struct {
     { "[ [ ] , { } ]", "[[],{}]" },
     { "{\"a\":{\"a\":1,\"b\":[{\"a\":2},{\"a\":3}]}}",
       "{\"a\":{\"a\":1,\"b\":[{\"a\":2},{\"a\":3}]}}" },
-    /* A member that stands twice, also when it is spelled in another way. */
+    /* A duplicate member, also with another spelling of its name. */
     { "{\"a\":1,\"a\":[{\"c\":[2]}],\"b\":3}", "{\"a\":1,\"b\":3}" },
     { "{\"a\":1,\"\\u0061\":2}", "{\"a\":1}" },
     { "{\"\\/\":1,\"/\":2}", "{\"/\":1}" },
@@ -67,7 +67,7 @@ static const struct {
     { "\"\\u0008\\u0022\\u005C\\u0041\\u0000\\u001f\"", "\"\\b\\\"\\\\A\\u0000\\u001f\"" },
     { "\"\\u00e9\\u20AC\\ud83d\\ude00\"", "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"" },
     { "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"", "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"" },
-    /* Half of a pair is no character. */
+    /* A single surrogate is not a character. */
     { "\"\\ud83d\"", "\"\xEF\xBF\xBD\"" },
     { "\"\\ud83dx\\ude00\"", "\"\xEF\xBF\xBDx\xEF\xBF\xBD\"" },
     { "\"\\ud83d\\n\\ud83d\\ud83d\\ude00\"", "\"\xEF\xBF\xBD\\n\xEF\xBF\xBD\xF0\x9F\x98\x80\"" },
@@ -127,7 +127,7 @@ TEST(depth_and_number_of_values_are_bounded)
     expect(!is_taken(1, 1, digits), "a longer one");
 }
 
-/* What the table of names cannot tell apart would be lost. */
+/* Members would be lost if the table took different names for the same. */
 TEST(all_of_many_names_are_kept)
 {
     struct json_copy copy;

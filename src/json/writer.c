@@ -1,4 +1,4 @@
-/* writer.c - the last byte written tells whether a comma is due. */
+/* writer.c - the last byte written decides whether a comma is needed. */
 #include "json/writer.h"
 
 #include "base/base64.h"

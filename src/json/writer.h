@@ -1,11 +1,11 @@
-/* writer.h - writes JSON straight into bytes: no tree, no copy, commas by themselves.
+/* writer.h - writes JSON straight into bytes: no tree, no copy; it sets the commas.
  *
  *     json_open(out, '{');
  *     json_text_field(out, "id", id);
  *     json_key(out, "usage"); json_open(out, '{'); … json_close(out, '}');
  *     json_close(out, '}');
  *
- * Text from sandboxes is never trusted: what is not UTF-8 becomes U+FFFD, controls are escaped. */
+ * Text may come from sandboxes: bytes that are not UTF-8 become U+FFFD, controls are escaped. */
 #pragma once
 
 #include "base/bytes.h"
@@ -25,7 +25,8 @@ static inline struct bytes json_begin(char bracket)
 void json_close_all(struct bytes *out, const char *brackets);
 void json_key(struct bytes *out, const char *key);
 
-void json_comma(struct bytes *out); /* one, if a value stands before; what writes values calls it */
+void json_comma(
+    struct bytes *out); /* if a value was written before; all that write values call it */
 
 void json_text(struct bytes *out, const char *text, size_t size);
 void json_canonical_text(struct bytes *out, const char *text, size_t size); /* see JSON_DELETE_… */
@@ -47,5 +48,5 @@ void json_null_field(struct bytes *out, const char *key);
 /* Milliseconds since 1970 as RFC 3339 in UTC; 0 is null. */
 void json_moment_field(struct bytes *out, const char *key, int64_t ms);
 
-/* Texts that follow one another, each ended by NUL, as an array. */
+/* An array of the texts in `texts`, each of which ends with NUL. */
 void json_texts(struct bytes *out, const struct bytes *texts);

@@ -1,4 +1,4 @@
-/* writer_test.c - commas, escapes, and bytes that are no text. */
+/* writer_test.c - commas, escapes, and bytes that are not UTF-8. */
 #include "base/test.h"
 
 #include "base/table.h"
@@ -52,7 +52,7 @@ TEST(texts_are_escaped)
     }
 }
 
-/* Eight bytes are looked at together: what is no plain text is found at each place among them. */
+/* Eight bytes are tested together: a byte to escape is found at each position among them. */
 TEST(escapes_are_found_wherever_they_stand)
 {
     static const struct {
@@ -89,7 +89,7 @@ TEST(base64_has_its_padding)
     }
 }
 
-/* Wherever a text is cut, and however often, it is quoted as the whole one is. */
+/* A text that is quoted in pieces gives the same as the whole, wherever it is cut. */
 TEST(pieces_are_quoted_as_the_whole)
 {
     static const char *const texts[] = {

@@ -1,11 +1,11 @@
-/* delivery.c - attempts, and the pauses between them.
+/* delivery.c - attempts to deliver, and the pauses between them.
  *
- *   waiting --a turn is free--> under way --2xx--> delivered
+ *   waiting --a slot is free--> under way --2xx--> delivered
  *      ^                            |
  *      +------- pause, longer ------+--last attempt, redirect, 410--> gave up
  *
- * A witness gets the newest checkpoint only: one is under way, and a newer one replaces the one
- * that waits. Delivery to a witness is never given up. Traces are the first to be dropped. */
+ * A witness gets only the newest checkpoint: while one is sent, a newer one replaces the one that
+ * waits. Delivery to a witness is never given up. Of traces the fewest may wait. */
 #include "notify/notify.h"
 
 #include "base/clock.h"
@@ -17,14 +17,14 @@
 #include <string.h>
 
 enum {
-    DELIVERIES_MAX = 256, /* that may wait */
+    DELIVERIES_MAX = 256, /* the most that may wait */
     IN_FLIGHT_MAX = 8,
     ATTEMPT_MS = 10000,
     FIRST_PAUSE_MS = 1000,
     LONGEST_PAUSE_MS = 300000,
     WITNESS_PAUSE_MS = 1000, /* between two checkpoints */
     WITNESS_LONGEST_PAUSE_MS = 60000,
-    BATCHES_MAX = 16, /* of spans that may wait: a MiB */
+    BATCHES_MAX = 16, /* the most batches of spans that may wait: 1 MiB */
     TRACE_ATTEMPTS = 3,
     PAUSE_GROWS = 4,
 };
@@ -37,7 +37,7 @@ struct delivery {
     struct notify_event event;
     unsigned attempts;
     bool is_in_flight, is_resting;
-    bool has_news; /* the witness: `event` came after this attempt began */
+    bool has_news; /* witness only: `event` came after this attempt began */
     uint64_t pause_ms;
     uv_timer_t timer;
     CURL *easy;
@@ -45,7 +45,7 @@ struct delivery {
     struct in6_addr addresses[ADDRESSES_MAX]; /* of this attempt */
     struct transfer_place to;
     char body[NOTIFY_BODY_SIZE]; /* of this attempt */
-    struct bytes batch;          /* of NOTIFY_TRACES, instead */
+    struct bytes batch;          /* for NOTIFY_TRACES, in place of `body` */
     unsigned spans;
     struct delivery *next;
 };
@@ -132,13 +132,11 @@ static void has_arrived(struct delivery *delivery, unsigned status)
         leave(delivery);
 }
 
-/* Once more, later. Not where the answer says that it would be for nothing: a redirect is not
- * followed, since no signature covers the place that it names; and a connection that is gone is
- * gone. */
+/* True if another attempt cannot succeed: a redirect is never followed, since no signature covers
+ * its target; 410 means that the endpoint was removed. */
 static bool is_for_nothing(const struct delivery *delivery, unsigned status)
 {
-    if (delivery->place ==
-        NOTIFY_TRACES) /* as OTLP has it: 429, 502, 503 and 504 are for a moment */
+    if (delivery->place == NOTIFY_TRACES) /* OTLP: 429, 502, 503 and 504 may be tried again */
         return status >= 300 && status != TOO_MANY &&
                (status < BAD_GATEWAY || status > BAD_GATEWAY + 2);
     return (status >= 300 && status < 400) || status == GONE;
@@ -155,8 +153,7 @@ static void has_failed(struct delivery *delivery, unsigned status, const char *c
         leave(delivery);
         return;
     }
-    delivery->has_news =
-        true; /* the witness: checkpoints that it did not get are still to be sent */
+    delivery->has_news = true; /* to the witness the checkpoint must be sent again */
     rest(delivery, delivery->pause_ms);
     grow_pause(delivery);
 }
@@ -192,7 +189,7 @@ void delivery_transfer_ended(void *context, CURLcode result)
 
 /* --- one attempt ------------------------------------------------------------------------------ */
 
-/* NOLINTNEXTLINE(readability-non-const-parameter): as libcurl has it */
+/* NOLINTNEXTLINE(readability-non-const-parameter): the type that libcurl expects */
 static size_t ignore_answer(char *data, size_t one, size_t count, void *context)
 {
     (void) data;
@@ -209,7 +206,7 @@ static void add_header(struct delivery *delivery, const char *name, const char *
         delivery->headers = longer;
 }
 
-/* The moment is that of the attempt: a receiver refuses what is minutes old. */
+/* The timestamp is that of the attempt: receivers refuse one that is minutes old. */
 static void add_headers(struct delivery *delivery)
 {
     add_header(delivery, "User-Agent", "glovebox/" GLOVEBOX_VERSION);
@@ -307,7 +304,7 @@ static void on_turn(uv_timer_t *timer)
     proceed(timer->data);
 }
 
-/* After what is on the stack has ended: one that failed at once may be next again. */
+/* From a timer, not from the stack of a delivery that has just failed and may be freed. */
 static void turn_soon(struct notify *notify)
 {
     (void) uv_timer_start(&notify->turn, on_turn, 0, 0);

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Must not be lost where it can be helped: gloveboxd reads, and does nothing that waits for us. */
+/* Waits until gloveboxd takes the outcome, so that it is not lost. No deadlock: gloveboxd reads,
+ * and never waits for this program. */
 void link_tell(struct notify *notify, const struct notify_outcome *outcome)
 {
     error err;
@@ -30,7 +31,8 @@ static int take_event(struct notify *notify, const struct packet *packet, error 
                                                                   : NOTIFY_TRACES;
     if (event.size > sizeof event.body || !memchr(event.id, '\0', sizeof event.id) ||
         !notify->places[place].url[0])
-        return fail(err, ERR_PROTOCOL, "an event of %u bytes leads nowhere", event.size);
+        return fail(err, ERR_PROTOCOL, "an event of %u bytes has no destination or is malformed",
+                    event.size);
     if (place == NOTIFY_TRACES)
         traces_add(notify, &event);
     else

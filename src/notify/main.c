@@ -1,12 +1,12 @@
-/* glovebox-notify - tells others what gloveboxd has to say: approvals to a webhook, checkpoints of
- * the log to a witness, spans of runs to a collector of OpenTelemetry.
+/* glovebox-notify - sends what gloveboxd reports: approvals to a webhook, checkpoints of the log to
+ * a witness, spans of runs to an OpenTelemetry collector.
  *
  *     glovebox-notify --daemon FD [--webhook URL --webhook-secret FD=PATH --webhook-attempts N]
  *                     [--log-witness URL] [--otlp-endpoint URL] [--resolver ADDRESS:PORT]
  *                     [--ca-file FD=PATH]
  *
- * gloveboxd itself never connects to anything. This program is unprivileged, opens no file after
- * its start, goes to the places of its command line alone, and ends when gloveboxd does. */
+ * gloveboxd itself makes no connections. This program is unprivileged, opens no file after its
+ * start, connects only to the URLs of its command line, and ends when gloveboxd does. */
 #include "notify/notify.h"
 
 #include "base/io_uring.h"
@@ -68,7 +68,7 @@ static int read_secret(struct notify *notify, const struct arguments *arguments,
     return result;
 }
 
-/* As OTEL_EXPORTER_OTLP_ENDPOINT has it: a URL without a path is that of all signals. */
+/* Like OTEL_EXPORTER_OTLP_ENDPOINT: to a URL without a path "/v1/traces" is added. */
 static int read_traces(struct notify *notify, const char *text, error *err)
 {
     char url[URL_MAX];
@@ -84,7 +84,7 @@ static int read_traces(struct notify *notify, const char *text, error *err)
     return place_read("otlp_endpoint", url, &notify->places[NOTIFY_TRACES], err);
 }
 
-/* Everything that is read of files is read here, and closed. */
+/* Reads all files that the program needs, and closes them. */
 static int prepare(struct notify *notify, const struct arguments *arguments, error *err)
 {
     notify->attempts_max = (unsigned) arguments->attempts;
@@ -129,7 +129,7 @@ int main(int count, char **words)
     error err = { 0 };
     struct arguments arguments = { 0 };
     signals_outlive();
-    (void) signal(SIGINT, SIG_IGN); /* a Ctrl-C is for our parent; we end when it does */
+    (void) signal(SIGINT, SIG_IGN); /* Ctrl-C is for our parent; this program ends after it */
     if (read_arguments(count, words, &arguments, &err) == 0 &&
         serve(&notify, &arguments, &err) == 0)
         return 0;

@@ -1,4 +1,4 @@
-/* notify.h - glovebox-notify inside: where things go, what waits, how it is signed.
+/* notify.h - the parts of glovebox-notify: destinations, waiting deliveries, signatures.
  *
  *   Threads  one. */
 #pragma once
@@ -18,40 +18,40 @@
 
 enum { URL_MAX = 512, SECRETS_MAX = 2, SECRET_MAX = 64, SIGNED_MAX = 160 };
 
-/* --- place.c: where to ------------------------------------------------------------------------ */
+/* --- place.c: destinations ------------------------------------------------------------------- */
 
 struct place {
-    char url[URL_MAX]; /* "": nowhere */
+    char url[URL_MAX]; /* "": not configured */
     char host[HOST_NAME_SIZE];
     uint16_t port;
-    unsigned known_count; /* addresses that stand in the URL itself: no resolver is asked */
+    unsigned known_count; /* addresses in the URL itself, which need no resolver */
     struct in6_addr known[2];
 };
 
-/* Reads "https://host:port/path?query". Plain http only leads to this host.
- * Fails  ERR_BAD_REQUEST  `what` is named. */
+/* Reads "https://host:port/path?query". Plain http is accepted only for this host. Fails
+ * ERR_BAD_REQUEST  `what` is named. */
 int place_read(const char *what, const char *text, struct place *ret_place, error *err);
 
 /* --- sign.c: https://www.standardwebhooks.com ------------------------------------------------- */
 
 struct webhook_secrets {
-    unsigned count; /* while one is exchanged for another, both sign */
+    unsigned count; /* two while a secret is being replaced: both sign */
     struct {
         size_t size;
         unsigned char bytes[SECRET_MAX];
     } list[SECRETS_MAX];
 };
 
-/* Reads lines "whsec_BASE64" of 24 to 64 bytes; empty ones and those that begin with # say nothing.
- * Fails  ERR_BAD_REQUEST  `path` is named, never what stands there. */
+/* Reads lines "whsec_BASE64" of 24 to 64 bytes; empty lines and those that begin with # are
+ * skipped. Fails  ERR_BAD_REQUEST  `path` is named; the message never contains a secret. */
 int webhook_secrets_read(const char *text, size_t size, const char *path,
                          struct webhook_secrets *ret_secrets, error *err);
 
-/* Gives  "v1,BASE64" for each secret, with blanks between them. */
+/* Gives  "v1,BASE64" for each secret, separated by blanks. */
 void webhook_sign(const struct webhook_secrets *secrets, const struct notify_event *event,
                   int64_t time_s, char ret_text[SIGNED_MAX]);
 
-/* --- delivery.c: attempts, until it is there or time to give up ------------------------------- */
+/* --- delivery.c: attempts, until one succeeds or the last fails ------------------------------- */
 
 struct notify {
     uv_loop_t loop;
@@ -62,26 +62,26 @@ struct notify {
     struct place places[NOTIFY_PLACES];
     struct webhook_secrets secrets;
     unsigned attempts_max; /* of one webhook */
-    uv_timer_t turn;       /* looks for the next one */
+    uv_timer_t turn;       /* starts the next deliveries */
     struct delivery *deliveries;
     unsigned waiting, in_flight;  /* of webhooks and traces */
-    struct bytes spans;           /* that wait to be sent together, with commas between */
-    unsigned span_count, batches; /* batches: deliveries to NOTIFY_TRACES that there are */
+    struct bytes spans;           /* waiting to be sent together, separated by commas */
+    unsigned span_count, batches; /* batches: deliveries of NOTIFY_TRACES */
     bool has_batch_in_flight;
     uv_timer_t collecting;
-    struct delivery *witness; /* NULL: nothing has to be sent */
+    struct delivery *witness; /* NULL: no checkpoint is to be sent */
     bool is_leaving;          /* gloveboxd has gone */
-    deadline end;             /* until when it waits for what is under way */
+    deadline end;             /* when it stops waiting for deliveries */
     uv_timer_t leaving;
 };
 
-/* Queues an event; one that cannot be queued is reported at once. */
+/* Queues an event; one that cannot be queued is reported as dropped at once. */
 void deliver(struct notify *notify, enum notify_place place, const struct notify_event *event);
 
-/* The same for spans that go together; takes the bytes. */
+/* The same for a batch of spans; frees or keeps the bytes. */
 void deliver_spans(struct notify *notify, struct bytes *body, unsigned spans);
 
-/* Nothing new comes: what waits for its first attempt, and the last checkpoint, go out now. */
+/* Before the end: starts what waits for its first attempt, and sends the last checkpoint now. */
 void deliveries_hurry(struct notify *notify);
 bool deliveries_are_done(const struct notify *notify); /* nothing is under way */
 
@@ -91,7 +91,7 @@ void delivery_transfer_ended(void *context, CURLcode result);
 
 int traces_open(struct notify *notify, error *err);
 void traces_add(struct notify *notify, const struct notify_event *event);
-void traces_flush(struct notify *notify); /* what waits for company goes out now */
+void traces_flush(struct notify *notify); /* sends an incomplete batch now */
 
 /* --- link.c ----------------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* place.c - see notify.h. libcurl reads the URL, since it is libcurl that goes there. */
+/* place.c - see notify.h. libcurl parses the URL, since libcurl also connects to it. */
 #include "notify/notify.h"
 
 #include "policy/address.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A part of it; "" if it has none. */
+/* A part of the URL; "" if it is missing. */
 static void take_part(CURLU *url, CURLUPart part, unsigned flags, char *ret_text, size_t size)
 {
     char *text = NULL;
@@ -28,7 +28,7 @@ static void add_known(struct place *place, const char *text)
         place->known[place->known_count++] = six;
 }
 
-/* Addresses that the URL has itself, "localhost" among them: RFC 6761, section 6.3. */
+/* Addresses that the URL itself gives, also for "localhost" (RFC 6761, section 6.3). */
 static void find_known(struct place *place)
 {
     char bare[HOST_NAME_SIZE];
@@ -71,9 +71,10 @@ static int check(CURLU *url, const char *what, struct place *place, error *err)
         return fail(err, ERR_BAD_REQUEST, "%s takes a URL without user and fragment", what);
     find_known(place);
     if (is_plain && !is_this_host(place))
-        return fail(err, ERR_BAD_REQUEST,
-                    "%s leads to %s unencrypted; use https:// (http:// leads to this host alone)",
-                    what, place->host);
+        return fail(
+            err, ERR_BAD_REQUEST,
+            "%s would send to %s unencrypted; use https:// (http:// is for this host alone)", what,
+            place->host);
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* place_test.c - where events may go. */
+/* place_test.c - which URLs events may be sent to. */
 #include "base/table.h"
 #include "base/test.h"
 #include "notify/notify.h"

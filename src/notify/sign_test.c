@@ -1,4 +1,4 @@
-/* sign_test.c - signatures as the specification's own example has them, and what is no secret. */
+/* sign_test.c - the example of the specification, and lines that are not secrets. */
 #include "base/table.h"
 #include "base/test.h"
 #include "notify/notify.h"
@@ -36,7 +36,7 @@ TEST(two_secrets_sign_both)
     expect(strncmp(text, "v1,", 3) == 0 && second && strlen(second) == 48, "%s", text);
 }
 
-TEST(what_is_no_secret_is_refused_unseen)
+TEST(an_invalid_secret_is_refused_and_not_printed)
 {
     static const char three[] = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n"
                                 "whsec_BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n"
@@ -60,4 +60,4 @@ TEST(what_is_no_secret_is_refused_unseen)
 }
 
 TESTS(CASE(a_signature_is_what_others_expect), CASE(two_secrets_sign_both),
-      CASE(what_is_no_secret_is_refused_unseen))
+      CASE(an_invalid_secret_is_refused_and_not_printed))

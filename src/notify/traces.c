@@ -1,5 +1,5 @@
-/* traces.c - OTLP over HTTP with JSON: spans of runs that ended within a second go together. What a
- * collector does not take in time is dropped and counted; no run waits for it. */
+/* traces.c - OTLP over HTTP with JSON: spans of runs that ended within a second are one batch. What
+ * the collector does not accept in time is dropped and counted; no run waits for it. */
 #include "notify/notify.h"
 
 enum { TOGETHER_MAX = 64, WAITS_MS = 1000 };

@@ -1,5 +1,5 @@
-/* jwks.c - a set of public keys (RFC 7517, 7518, 8037). What is not fit to check signatures is
- * passed over: keys for encryption, secrets, curves and sizes that should not be used. */
+/* jwks.c - a set of public keys (RFC 7517, 7518, 8037). Keys that must not
+ * check signatures are skipped: keys for encryption, secrets, weak curves and sizes. */
 #include "base/table.h"
 #include "oauth/oauth.h"
 #include "json/member.h"
@@ -50,7 +50,7 @@ static gnutls_datum_t datum_of(struct number *number)
     return (gnutls_datum_t){ number->bytes, (unsigned) number->size };
 }
 
-/* With an exponent of 1 a text is its own signature; an even one belongs to no key. */
+/* With an exponent of 1 a text is its own signature; an even exponent is never valid. */
 static bool is_sound(const struct number *exponent)
 {
     unsigned char last = exponent->bytes[exponent->size - 1], before = 0;
@@ -105,7 +105,7 @@ static bool import(struct json_object *object, struct oauth_key *key)
     return false;
 }
 
-/* A text that is kept whole; one that is none, or too long, spoils the key. */
+/* Copies a text whole. False: it is not a text, or too long; then the key is skipped. */
 static bool keep(struct json_object *object, const char *name, char *room, size_t size)
 {
     const char *text = member_text(object, name);
@@ -140,9 +140,10 @@ int oauth_keys_read(const char *json, size_t size, struct oauth_keys *ret_keys, 
     (void) json_object_put(root);
     if (ret_keys->count > 0)
         return 0;
-    return fail(err, ERR_BAD_REQUEST,
-                "it has no key for signatures: RSA of 2048 bits or more, P-256 or Ed25519, in a "
-                "list 'keys'");
+    return fail(
+        err, ERR_BAD_REQUEST,
+        "no key in it can check signatures: RSA of 2048 bits or more, P-256 or Ed25519, in a "
+        "list 'keys'");
 }
 
 void oauth_keys_done(struct oauth_keys *keys)

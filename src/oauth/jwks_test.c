@@ -1,4 +1,4 @@
-/* jwks_test.c - which public keys are fit to check signatures. */
+/* jwks_test.c - which public keys may check signatures. */
 #include "base/table.h"
 #include "base/test.h"
 #include "oauth/oauth.h"
@@ -8,8 +8,8 @@
 
 enum { TEXT_MAX = 4096 };
 
-/* How many keys of a set with one RSA key are taken: its modulus has so many bits, all of them 1
- * but for the last byte's. */
+/* Returns how many keys are taken of a set with one RSA key. Its modulus has `bits` bits, all 1
+ * except for those of the last byte. */
 static size_t rsa_keys(unsigned bits, const char *exponent)
 {
     char modulus[TEXT_MAX / 2], json[TEXT_MAX];
@@ -27,7 +27,7 @@ static size_t rsa_keys(unsigned bits, const char *exponent)
     return count;
 }
 
-TEST(rsa_keys_with_an_exponent_that_is_none_are_passed_over)
+TEST(rsa_keys_with_an_invalid_exponent_are_skipped)
 {
     static const struct {
         const char *exponent; /* base64url */
@@ -40,12 +40,12 @@ TEST(rsa_keys_with_an_exponent_that_is_none_are_passed_over)
         expect(rsa_keys(2064, row->exponent) == row->keys, "'%s'", row->exponent);
 }
 
-TEST(rsa_keys_of_too_few_or_too_many_bits_are_passed_over)
+TEST(rsa_keys_of_too_few_or_too_many_bits_are_skipped)
 {
     expect(rsa_keys(2064, "AQAB") == 1 && rsa_keys(4080, "AQAB") == 1, "usual sizes");
     expect(rsa_keys(1008, "AQAB") == 0 && rsa_keys(2040, "AQAB") == 0, "too few");
     expect(rsa_keys(8256, "AQAB") == 0, "too many");
 }
 
-TESTS(CASE(rsa_keys_with_an_exponent_that_is_none_are_passed_over),
-      CASE(rsa_keys_of_too_few_or_too_many_bits_are_passed_over))
+TESTS(CASE(rsa_keys_with_an_invalid_exponent_are_skipped),
+      CASE(rsa_keys_of_too_few_or_too_many_bits_are_skipped))

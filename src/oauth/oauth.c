@@ -1,5 +1,4 @@
-/* oauth.c - which issuer is trusted, where its keys lie, and which name a caller has for the rest
- * of gloveboxd. */
+/* oauth.c - the trusted issuer, the file of its keys, and the id of a caller within gloveboxd. */
 #include "oauth/oauth.h"
 
 #include "base/cleanup.h"
@@ -52,7 +51,7 @@ static int read_file(int fd, size_t size, struct oauth_keys *keys, error *err)
     return result;
 }
 
-/* Keys that are good stay in use while what follows them is not. */
+/* A file that cannot be used leaves the keys that were read before in use. */
 static int read_again(struct oauth *oauth, int fd, const struct stat *info, error *err)
 {
     struct oauth_keys fresh;
@@ -106,9 +105,9 @@ static int take_keys(struct oauth *oauth, error *err)
     return fail(err, ERR_UNAUTHORIZED, "no token can be checked: the %.180s", oauth->failure.text);
 }
 
-/* Of issuer and subject, so that no two callers are one. Tokens of one subject with other scopes
- * or policies are other callers of the same tenant: an account has one set of scopes, and a request
- * that is under way keeps its own whatever comes beside it. */
+/* Derived from issuer and subject, so that different callers differ. Tokens of one subject with
+ * other scopes or policies are other callers of the same tenant: an account has one set of scopes,
+ * and a request that is under way must keep its own. */
 static void name_caller(const struct oauth *oauth, const struct oauth_token *token,
                         struct api_key *key)
 {
@@ -130,7 +129,7 @@ static void name_caller(const struct oauth *oauth, const struct oauth_token *tok
                                      strlen(token->policies));
     (void) crypto_generichash_final(&with_scopes, hash, sizeof hash);
     (void) sodium_bin2hex(hex, sizeof hex, hash, sizeof hash);
-    (void) snprintf(key->id, sizeof key->id, "o%.15s", hex); /* those of keys have digits first */
+    (void) snprintf(key->id, sizeof key->id, "o%.15s", hex); /* API keys' ids begin with a digit */
 }
 
 int oauth_identify(struct oauth *oauth, const char *text, struct api_key *ret_key, error *err)
@@ -138,7 +137,7 @@ int oauth_identify(struct oauth *oauth, const char *text, struct api_key *ret_ke
     struct oauth_token token;
     if (!oauth_is_configured(oauth))
         return fail(err, ERR_UNAUTHORIZED,
-                    "tokens are not taken here: no oauth_issuer is set; use an API key");
+                    "tokens are not accepted here: no oauth_issuer is set; use an API key");
     if (take_keys(oauth, err) < 0 || oauth_check(oauth, text, &token, err) < 0)
         return -1;
     *ret_key = (struct api_key){ .scopes = token.scopes, .expires_s = token.expires_s };

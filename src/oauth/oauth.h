@@ -1,9 +1,9 @@
 /* oauth.h - access tokens of one authorization server that the operator trusts (RFC 9068, RFC
- * 9728): who carries one is a caller as with an API key.
+ * 9728): a client may send one in place of an API key.
  *
- * gloveboxd has no way out to the network: the server's keys lie in a file (RFC 7517), which is
- * read again when it has changed. What a token says of keys (jku, jwk, x5u, x5c) is not looked at,
- * and an algorithm belongs to the kind of a key: no key has the kind of `none` or HMAC. */
+ * gloveboxd makes no connections: the server's keys are in a file (RFC 7517), which is read again
+ * when it has changed. Keys that a token names (jku, jwk, x5u, x5c) are ignored, and each algorithm
+ * needs a kind of key: `none` and HMAC have none. */
 #pragma once
 
 #include "base/error.h"
@@ -22,7 +22,7 @@ enum {
     OAUTH_SUBJECT_SIZE = 256
 };
 
-/* What a token may be good for: what decides, and what sees all, needs a key. */
+/* The scopes that a token may give; approving and administration need an API key. */
 enum { OAUTH_SCOPES = SCOPE_RUN | SCOPE_SESSIONS | SCOPE_AUDIT };
 
 enum oauth_kind { OAUTH_RSA, OAUTH_P256, OAUTH_ED25519 };
@@ -30,7 +30,7 @@ enum oauth_kind { OAUTH_RSA, OAUTH_P256, OAUTH_ED25519 };
 struct oauth_key {
     enum oauth_kind kind;
     char id[OAUTH_KEY_ID_SIZE]; /* "": none */
-    char algorithm[16];         /* the only one that it is for; "": any of its kind */
+    char algorithm[16];         /* the only algorithm it may be used with; "": any of its kind */
     gnutls_pubkey_t key;
 };
 
@@ -40,50 +40,49 @@ struct oauth_keys {
 };
 
 struct oauth {
-    char issuer[OAUTH_URL_SIZE];   /* "": no tokens are taken */
-    char audience[OAUTH_URL_SIZE]; /* the name of this service, as its URL */
-    char path[OAUTH_PATH_SIZE];    /* of the keys */
+    char issuer[OAUTH_URL_SIZE];   /* "": no tokens are accepted */
+    char audience[OAUTH_URL_SIZE]; /* the URL of this service */
+    char path[OAUTH_PATH_SIZE];    /* of the file of keys */
     struct oauth_keys keys;
     error failure;      /* why the file cannot be used; code ERR_NONE: it can */
-    int64_t looked_ms;  /* at the file, the last time; 0: never */
-    int64_t changed_ns; /* as it was then */
+    int64_t looked_ms;  /* when the file was last checked; 0: never */
+    int64_t changed_ns; /* its time of change then */
     uint64_t inode, size;
 };
 
 struct oauth_token {
     char subject[OAUTH_SUBJECT_SIZE];
     uint32_t scopes;                      /* of OAUTH_SCOPES */
-    char policies[API_KEY_POLICIES_SIZE]; /* that it is bounded to; "": it is not */
+    char policies[API_KEY_POLICIES_SIZE]; /* names of the only policies it may use; "": all */
     int64_t expires_s;
 };
 
-/* Takes what was checked. */
+/* Takes settings that were checked already. */
 void oauth_configure(struct oauth *oauth, const char *issuer, const char *audience,
                      const char *path);
 void oauth_done(struct oauth *oauth);
 bool oauth_is_configured(const struct oauth *oauth);
 
-/* Looks at the file of keys, if that was not done within a second. True: it cannot be used, for a
- * cause that the look before did not have. */
+/* Checks the file of keys, at most once a second. True: it cannot be used, and the cause is new. */
 bool oauth_look(struct oauth *oauth);
 
-/* Has this text the form of such a token, and not that of an API key? */
+/* True if the text has the form of such a token, and not that of an API key. */
 bool oauth_is_token(const char *text);
 
-/* Fails  ERR_UNAUTHORIZED  with what of it is wrong. */
+/* Fails  ERR_UNAUTHORIZED  with what is wrong with the token. */
 int oauth_check(struct oauth *oauth, const char *text, struct oauth_token *ret_token, error *err);
 
-/* The same as an account knows callers: its id and tenant are made from issuer and subject. */
+/* The same, as an API key: id and tenant are derived from issuer and subject. */
 int oauth_identify(struct oauth *oauth, const char *text, struct api_key *ret_key, error *err);
 
-/* "glovebox:run glovebox:sessions", as tokens name those of OAUTH_SCOPES. */
+/* Prints "glovebox:run glovebox:sessions", the names of scopes in tokens. */
 void oauth_scopes_print(uint32_t scopes, char *text, size_t size);
 
-/* jwks.c: gives what of a set of keys is fit to check signatures. Fails  ERR_BAD_REQUEST. */
+/* jwks.c: gives the keys of a set that may check signatures. Fails  ERR_BAD_REQUEST. */
 int oauth_keys_read(const char *json, size_t size, struct oauth_keys *ret_keys, error *err);
 void oauth_keys_done(struct oauth_keys *keys);
 
-/* signature.c: is this one of `signing` by one of these keys? `id` NULL: the token names none.
+/* signature.c: checks that one of these keys made the signature. `id` NULL: the token names no key.
  * Fails  ERR_UNAUTHORIZED. */
 struct oauth_signed {
     const char *algorithm, *id;

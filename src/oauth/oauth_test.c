@@ -1,4 +1,4 @@
-/* oauth_test.c - the settings of tokens, and texts that are none. */
+/* oauth_test.c - the settings for tokens, and texts that are not tokens. */
 #include "base/table.h"
 #include "base/test.h"
 #include "oauth/oauth.h"

@@ -1,5 +1,5 @@
 /* signature.c - the algorithms of signatures, a row each. The kind of a key decides which of them
- * may be tried with it, not what a token says. */
+ * may be used with it, whatever the token names. */
 #include "base/table.h"
 #include "oauth/oauth.h"
 
@@ -7,7 +7,7 @@
 #include <gnutls/gnutls.h>
 #include <string.h>
 
-enum { HALF = 32 }; /* of a signature with P-256: r, then s */
+enum { HALF = 32 }; /* bytes of r, and of s, in a signature with P-256 */
 
 static const struct row {
     const char *name;
@@ -58,9 +58,10 @@ int oauth_verify(const struct oauth_keys *keys, const struct oauth_signed *said,
         if (strcmp(other->name, said->algorithm) == 0)
             row = other;
     if (!row)
-        return fail(err, ERR_UNAUTHORIZED,
-                    "tokens signed with '%.16s' are not taken; RS256, PS256, ES256 and EdDSA are",
-                    said->algorithm);
+        return fail(
+            err, ERR_UNAUTHORIZED,
+            "tokens signed with '%.16s' are not accepted; RS256, PS256, ES256 and EdDSA are",
+            said->algorithm);
     for (size_t i = 0; i < keys->count; i++) {
         if (!may_be_by(&keys->list[i], row, said))
             continue;

@@ -1,5 +1,5 @@
 /* token.c - one access token: header, claims and signature, each as base64url with a full stop
- * between them (RFC 7519, RFC 9068). Nothing of it is believed before the signature is checked. */
+ * between them (RFC 7519, RFC 9068). No claim is used before the signature is checked. */
 #include "base/clock.h"
 #include "base/table.h"
 #include "oauth/oauth.h"
@@ -56,7 +56,8 @@ static int read_object(const struct part *part, struct json_object **ret_object,
         !json_object_is_type(*ret_object, json_type_object)) {
         (void) json_object_put(*ret_object);
         *ret_object = NULL;
-        return fail(err, ERR_UNAUTHORIZED, "the token is not one: its parts are JSON as base64url");
+        return fail(err, ERR_UNAUTHORIZED,
+                    "the token is malformed: its parts must be JSON in base64url");
     }
     return 0;
 }
@@ -82,9 +83,11 @@ static int check_signature(const struct oauth *oauth, const struct part parts[PA
                                  parts[0].text, parts[0].size + 1 + parts[1].size,
                                  signature,     0 };
     if (!algorithm || !is_access_token(header) || (json_member(header, "kid") && !said.id))
-        return fail(err, ERR_UNAUTHORIZED, "the token is none of those that are taken: at+jwt");
+        return fail(err, ERR_UNAUTHORIZED,
+                    "the token has a type that is not accepted; send one of type at+jwt");
     if (json_object_object_get_ex(header, "crit", NULL))
-        return fail(err, ERR_UNAUTHORIZED, "the token has extensions that are not known (crit)");
+        return fail(err, ERR_UNAUTHORIZED,
+                    "the token needs extensions that are not supported (crit)");
     if (decode(&parts[2], signature, &said.signature_size) < 0)
         return fail(err, ERR_UNAUTHORIZED, "the token has no signature");
     return oauth_verify(&oauth->keys, &said, err);
@@ -108,7 +111,7 @@ static bool is_for(struct json_object *claims, const char *audience)
     return false;
 }
 
-/* Seconds since 1970. False: it is there, and is none. */
+/* Seconds since 1970. False: the claim is there and is no number of seconds. */
 static bool read_moment(struct json_object *claims, const char *name, int64_t *ret_s)
 {
     struct json_object *value = json_member(claims, name);
@@ -127,15 +130,15 @@ static int check_times(struct json_object *claims, int64_t *ret_expires_s, error
     *ret_expires_s = 0;
     if (!read_moment(claims, "exp", ret_expires_s) || !read_moment(claims, "nbf", &not_before_s) ||
         !read_moment(claims, "iat", &issued_s) || *ret_expires_s == 0)
-        return fail(err, ERR_UNAUTHORIZED, "the token does not say until when it is good (exp)");
+        return fail(err, ERR_UNAUTHORIZED, "the token has no time of expiry (exp)");
     if (*ret_expires_s <= now_s)
         return fail(err, ERR_UNAUTHORIZED, "the token has expired; get a new one");
     if (not_before_s > now_s + SKEW_S || issued_s > now_s + SKEW_S)
-        return fail(err, ERR_UNAUTHORIZED, "the token is not good yet; is a clock wrong?");
+        return fail(err, ERR_UNAUTHORIZED, "the token is not valid yet (nbf); check the clocks");
     return 0;
 }
 
-/* A policy that the token is bounded to. A name that cannot be kept must not leave it unbounded. */
+/* Adds a policy that the token is limited to. A name that does not fit must not lift the limit. */
 static int add_policy(const char *name, size_t size, struct oauth_token *token)
 {
     size_t used = strlen(token->policies);
@@ -195,7 +198,7 @@ static int check_claims(const struct oauth *oauth, struct json_object *claims,
     if (check_times(claims, &token->expires_s, err) < 0)
         return -1;
     if (!subject || !subject[0] || strlen(subject) >= sizeof token->subject)
-        return fail(err, ERR_UNAUTHORIZED, "the token does not say who it was given to (sub)");
+        return fail(err, ERR_UNAUTHORIZED, "the token has no subject (sub)");
     memcpy(token->subject, subject, strlen(subject) + 1);
     if (add_scopes(json_member(claims, "scope"), token) < 0 ||
         add_scopes(json_member(claims, "scp"), token) < 0)
@@ -212,7 +215,7 @@ int oauth_check(struct oauth *oauth, const char *text, struct oauth_token *ret_t
     struct json_object *header = NULL, *claims = NULL;
     *ret_token = (struct oauth_token){ .scopes = 0 };
     if (strlen(text) > TOKEN_MAX || !oauth_is_token(text))
-        return fail(err, ERR_UNAUTHORIZED, "the token is not one, or longer than %d bytes",
+        return fail(err, ERR_UNAUTHORIZED, "the token is malformed, or longer than %d bytes",
                     TOKEN_MAX);
     take_apart(text, parts);
     int result = read_object(&parts[0], &header, err);

@@ -1,4 +1,4 @@
-/* token_test.c - tokens of an issuer, and all that only look so. */
+/* token_test.c - tokens that are accepted, and tokens that are refused. */
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/table.h"
@@ -31,7 +31,7 @@ static void encode(const void *data, size_t size, char *room)
     (void) sodium_bin2base64(room, TEXT_MAX, data, size, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
 }
 
-/* Numbers of keys have no zeros before them, or those of the curve's size. */
+/* Numbers in keys have no leading zeros, except to fill up the size of the curve. */
 static void encode_number(const gnutls_datum_t *number, size_t size, char *room)
 {
     unsigned char bytes[1024] = { 0 };
@@ -151,7 +151,7 @@ static void open_all(struct oauth *oauth)
     expect(oauth->keys.count == 3, "%zu: neither the secret nor 1,024 bits", oauth->keys.count);
 }
 
-/* Good claims, with one of them replaced or added to: "name":value. */
+/* Valid claims, with one of them replaced or added, as "name":value. */
 static const char *claims_with(const char *name, const char *value)
 {
     static char text[1024];
@@ -199,7 +199,7 @@ TEST(a_token_of_each_algorithm_is_taken)
         (void) snprintf(header, sizeof header, "{\"alg\":\"%s\"}", signer->name);
         sign(signer, header, claims_with("aud", "[\"x\",\"" AUDIENCE "\"]"), token);
         expect(oauth_check(&oauth, token, &told, &err) == 0, "without kid: %s", err.text);
-        for (size_t i = 0; token[i]; i += 7) { /* any other byte anywhere */
+        for (size_t i = 0; token[i]; i += 7) { /* one byte changed */
             char kept = token[i];
             token[i] = kept == 'A' ? 'B' : 'A';
             expect(oauth_check(&oauth, token, &told, &err) < 0, "byte %zu of %s", i, token);
@@ -209,7 +209,7 @@ TEST(a_token_of_each_algorithm_is_taken)
     oauth_keys_done(&oauth.keys);
 }
 
-TEST(headers_that_are_none_are_refused)
+TEST(malformed_headers_are_refused)
 {
     struct oauth oauth;
     open_all(&oauth);
@@ -252,7 +252,7 @@ TEST(headers_that_are_none_are_refused)
     oauth_keys_done(&oauth.keys);
 }
 
-TEST(claims_that_are_none_are_refused)
+TEST(malformed_claims_are_refused)
 {
     struct oauth oauth;
     open_all(&oauth);
@@ -394,7 +394,7 @@ TEST(members_that_stand_twice_are_refused)
         struct oauth_token told;
         error err;
         sign(&edwards, (*row)[0], claims_with((*row)[1], (*row)[2]), token);
-        expect(oauth_check(&oauth, token, &told, &err) < 0 && strstr(err.text, "not one"), "%s",
+        expect(oauth_check(&oauth, token, &told, &err) < 0 && strstr(err.text, "malformed"), "%s",
                err.text);
     }
     oauth_keys_done(&oauth.keys);
@@ -441,8 +441,8 @@ TEST(keys_are_read_again_when_their_file_has_changed)
     (void) unlink(path);
 }
 
-TESTS(CASE(a_token_of_each_algorithm_is_taken), CASE(headers_that_are_none_are_refused),
-      CASE(claims_that_are_none_are_refused),
+TESTS(CASE(a_token_of_each_algorithm_is_taken), CASE(malformed_headers_are_refused),
+      CASE(malformed_claims_are_refused),
       CASE(another_issuers_key_with_the_same_id_is_not_accepted),
       CASE(scopes_are_words_of_their_own), CASE(scopes_that_name_policies_bound_a_token),
       CASE(members_that_stand_twice_are_refused),
