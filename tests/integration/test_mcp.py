@@ -117,7 +117,7 @@ def test_a_private_session_keeps_variables_and_its_end_is_reported_once(service,
     session = result["structuredContent"]["cell"]["session"]
     service.call("DELETE", f"/v1/sessions/{session}", key=client.key)
     told = text_of(client.tool("run_code", code="1", session="mine"))
-    assert "Your session before this one is gone" in told and "deleted" in told
+    assert "Your previous session has ended" in told and "deleted" in told
     assert "is gone" not in text_of(client.tool("run_code", code="1", session="mine"))
 
 
@@ -210,9 +210,9 @@ def test_names_of_files_are_shown_escaped(client):
 
 
 def test_wrong_arguments_are_reported_to_the_model(client):
-    for arguments, words in (({}, "needs the argument 'code'"), ({"code": 1}, "'code' is a text"), ({"code": "1", "x": 1}, "no argument 'x'"),
-                             ({"code": "1", "timeout_ms": -1}, "'timeout_ms' is a whole number"),
-                             ({"code": "1", "session": "yours"}, "'session' is one of mine"),
+    for arguments, words in (({}, "needs the argument 'code'"), ({"code": 1}, "'code' must be a text"), ({"code": "1", "x": 1}, "no argument 'x'"),
+                             ({"code": "1", "timeout_ms": -1}, "'timeout_ms' must be a whole number"),
+                             ({"code": "1", "session": "yours"}, "'session' must be one of mine"),
                              ({"code": "1", "session": "mine", "session_id": "s"}, "not both"),
                              ({"code": "1", "session_id": "ses_0"}, "not_found")):
         result = client.tool("run_code", **arguments)
@@ -393,7 +393,7 @@ def test_an_answer_to_a_question_that_has_expired_approves_nothing(service, owne
     result = owner.tool("run_code", answered(first, "accept", decision="approve"), code=code, policy="brief")
     told = result["structuredContent"]
     assert result["isError"] and told["status"] == "pending_approval" and told["stdout"] == "", result
-    assert "The decision was not taken: approval apr_" in text_of(result) and "is expired already" in text_of(result)
+    assert "The decision was not accepted: approval apr_" in text_of(result) and "is expired already" in text_of(result)
     state = service.call("GET", f"/v1/approvals/{told['approval']}").json
     assert state["state"] in ("pending", "expired"), "what is asked for anew is not approved by the old answer"
 

@@ -113,7 +113,7 @@ class TestKinds:
     def test_an_idempotency_key_that_would_be_ignored_is_refused(self, service, path):
         place = f"/v1/sessions/{self.session(service).json['id']}/{path}"
         refused = service.call("POST", place, {}, headers=key())
-        assert refused.status == 400 and "not honoured here" in refused.json["error"]["message"]
+        assert refused.status == 400 and "has no effect here" in refused.json["error"]["message"]
 
     def test_what_may_be_done_twice_takes_any_key(self, service):
         place = f"/v1/sessions/{self.session(service).json['id']}"

@@ -139,7 +139,7 @@ def test_headers_and_bodies_that_drip_in_and_silence(service):
             head, _, body = answer.partition(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 408 Request Timeout\r\n") and b"Connection: close" in head, answer
             error = json.loads(body)["error"]
-            assert error == {"code": "timeout", "message": f"the {what} was not whole after {CAP_S} s; send it at once",
+            assert error == {"code": "timeout", "message": f"the {what} was incomplete after {CAP_S} s; send it faster",
                              "fault": "caller", "retryable": True}
     for answer in told[320:]:  # idle, or without a header: both are over at the same moment
         assert answer == b"" or answer.startswith(b"HTTP/1.1 408 "), answer

@@ -25,7 +25,7 @@ bool peer_is_owner(int socket, unsigned owner)
     return peer.uid == 0 || peer.uid == owner;
 }
 
-/* The key as it was sent; NULL if none was. */
+/* The key that was sent; NULL: none. */
 static int find_key(const struct exchange *exchange, const char **ret_key, error *err)
 {
     static const char scheme[] = "Bearer ";
@@ -39,7 +39,7 @@ static int find_key(const struct exchange *exchange, const char **ret_key, error
     given += sizeof scheme - 1;
     if (key && strcmp(key, given) != 0)
         return fail(err, ERR_BAD_REQUEST,
-                    "Authorization and X-API-Key carry two different keys; send one of them");
+                    "Authorization and X-API-Key have different keys; send one of them");
     *ret_key = given;
     return 0;
 }
@@ -56,7 +56,7 @@ int identity_check_share(const struct exchange *exchange, error *err)
                 TENANT_CONNECTIONS_MAX, service_tenant(&exchange->caller));
 }
 
-/* A key at a place that would do the same thing twice all the same is refused. */
+/* Refuses an Idempotency-Key where the request would be done again in spite of it. */
 static int check_idempotency_key(const struct exchange *exchange, error *err)
 {
     const struct route *route = exchange->route;
@@ -64,7 +64,7 @@ static int check_idempotency_key(const struct exchange *exchange, error *err)
         !exchange_header(exchange, "Idempotency-Key"))
         return 0;
     return fail(err, ERR_BAD_REQUEST,
-                "an Idempotency-Key is not honoured here: sent again, this request would be done "
+                "an Idempotency-Key has no effect here: sent again, this request would be done "
                 "again; leave the header out");
 }
 
@@ -83,7 +83,7 @@ int identify(struct exchange *exchange, error *err)
     return service_check_right(&exchange->caller, exchange->right, err);
 }
 
-/* The quota that is nearer to its end stands in the older headers. */
+/* The older headers have the quota with the smaller rest. */
 static void add_older(struct exchange *exchange, const struct quota_left *quota)
 {
     char text[32];
@@ -121,7 +121,7 @@ static void add_rates(struct exchange *exchange)
     add_older(exchange, runs.limit > 0 && (cpu_s.limit == 0 || cpu_s.left > 0) ? &runs : &cpu_s);
 }
 
-/* The owner who is told that something is not allowed is no stranger. */
+/* Counts and logs refusals, except those of the daemon's owner. */
 static void note_refusal(const struct exchange *exchange, unsigned status)
 {
     const struct refused_request request = { .status = status,
@@ -132,8 +132,8 @@ static void note_refusal(const struct exchange *exchange, unsigned status)
         service_log_refusal(&exchange->caller, &request);
 }
 
-/* "https://host/mcp" is described at "https://host/.well-known/oauth-protected-resource/mcp" (RFC
- * 9728, section 3.1). */
+/* The metadata of "https://host/mcp" is at "https://host/.well-known/oauth-protected-resource/mcp"
+ * (RFC 9728, section 3.1). */
 static void add_metadata_url(const char *audience, struct bytes *out)
 {
     const char *host = strstr(audience, "://");
@@ -144,7 +144,7 @@ static void add_metadata_url(const char *audience, struct bytes *out)
                 (int) origin, audience, path);
 }
 
-/* What a client lacks, as RFC 6750 has it, and where it learns who gives it. */
+/* Says what the token of a client lacks (RFC 6750), and where it finds the authorization server. */
 static void add_challenge(struct exchange *exchange, unsigned status)
 {
     const char *issuer, *audience;

@@ -1,4 +1,4 @@
-/* authenticate.h - the caller of a request, and what an answer says of its quotas. */
+/* authenticate.h - identifies the caller of a request, and adds its quotas to the answer. */
 #pragma once
 
 #include "base/error.h"
@@ -7,13 +7,13 @@
 /* Is the peer of this Unix socket root, or the user `owner`? */
 bool peer_is_owner(int socket, unsigned owner);
 
-/* http_settings.admit: sets exchange->caller.account and holds it against the route.
- * Fails  ERR_UNAUTHORIZED  no key, or none that is good; ERR_FORBIDDEN  it lacks the scope;
- *        ERR_BUSY  its tenant holds half of all connections. */
+/* http_settings.admit: sets exchange->caller.account and checks its right for the route. Fails
+ * ERR_UNAUTHORIZED  no key, or an invalid one; ERR_FORBIDDEN  it lacks the scope; ERR_BUSY  its
+ * tenant holds half of all connections. */
 int identify(struct exchange *exchange, error *err);
 
-/* A tenant who waits on half of all connections gets no more of them: the others need some, too.
- * Fails  ERR_BUSY. For a caller whose account is known only later than identify() looks. */
+/* A tenant that waits on half of all connections gets no more of them, so that others get some.
+ * Fails  ERR_BUSY. For callers whose account is not known yet in identify(). */
 int identity_check_share(const struct exchange *exchange, error *err);
 
 /* http_settings.answering: WWW-Authenticate, Retry-After, RateLimit

@@ -1,4 +1,4 @@
-/* file_response.c - a file as an answer: the whole, or the part that a client still lacks. */
+/* file_response.c - answers with a file, or with the part that the client wants. */
 #include "base/cleanup.h"
 #include "doors/http/http_internal.h"
 #include "doors/http/range.h"
@@ -9,7 +9,7 @@
 
 enum { TAG_SIZE = 80 };
 
-/* RFC 9110: "*", or one of a list of tags, weak ones too. */
+/* RFC 9110: "*", or a list of tags, weak ones included. */
 static bool names_tag(const char *list, const char *quoted)
 {
     return list && (strcmp(list, "*") == 0 || strstr(list, quoted));
@@ -32,8 +32,8 @@ static void refuse_range(struct exchange *exchange, uint64_t size)
     error err;
     (void) snprintf(value, sizeof value, "bytes */%" PRIu64, size);
     exchange_add_header(exchange, MHD_HTTP_HEADER_CONTENT_RANGE, value);
-    (void) fail(&err, ERR_RANGE, "the file has %" PRIu64 " bytes; Range '%.60s' lies beyond", size,
-                exchange_header(exchange, MHD_HTTP_HEADER_RANGE));
+    (void) fail(&err, ERR_RANGE, "the file has %" PRIu64 " bytes; Range '%.60s' is beyond its end",
+                size, exchange_header(exchange, MHD_HTTP_HEADER_RANGE));
     exchange_fail(exchange, &err);
 }
 

@@ -1,5 +1,5 @@
-/* http.c - libmicrohttpd's own epoll set lies in libuv's: one descriptor that is readable when any
- * connection has something. */
+/* http.c - libmicrohttpd has its own epoll set. Its descriptor is in libuv's loop, and is readable
+ * when any connection has an event. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/open_files.h"
@@ -18,7 +18,7 @@
 
 enum {
     SWEEP_MS = 1000,
-    CLOSING_MAX = 64, /* that libmicrohttpd still counts */
+    CLOSING_MAX = 64, /* closed ones that libmicrohttpd still counts */
     ACCEPTS_A_TURN = 16,
     BUSY_MAX = 512, /* connections that do not rest */
     HANDLES = 7,    /* of libuv, besides those of listeners */
@@ -36,7 +36,7 @@ static void run_mhd(struct http *http)
     (void) MHD_run(http->mhd);
     service_work_leave(before);
     if (http->has_answered && http->exchange_count == 0)
-        (void) sched_yield(); /* to whom reads it, before what libmicrohttpd has to tidy up */
+        (void) sched_yield(); /* lets the peer read the answer before libmicrohttpd cleans up */
     http->has_answered = false;
     MHD_UNSIGNED_LONG_LONG left_ms;
     bool wants_time = MHD_get_timeout(http->mhd, &left_ms) == MHD_YES;
@@ -76,8 +76,7 @@ static void on_prepare(uv_prepare_t *prepare)
         run_mhd(http);
 }
 
-/* What has just become an answer goes before any timer is looked at: a sandbox that is built next
- * takes the processor. */
+/* Sends new answers before timers run: a sandbox that a timer builds would take the processor. */
 static void on_check(uv_check_t *check)
 {
     struct http *http = check->data;
@@ -120,7 +119,7 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
     if (!connection)
         return;
     void *request = connection->exchange;
-    if (request) /* it could not be watched again after a wait, and libmicrohttpd told no end */
+    if (request) /* not watched again after a wait, and libmicrohttpd has not reported its end */
         request_completed(http, mhd, &request, MHD_REQUEST_TERMINATED_WITH_ERROR);
     *(connection->before ? &connection->before->next : &http->connections) = connection->next;
     if (connection->next)
@@ -144,8 +143,8 @@ int http_serve(struct http *http, int socket, error *err)
         address.ss_family = AF_UNIX;
         size = sizeof(sa_family_t);
     }
-    /* libmicrohttpd closes the socket itself, also when it refuses it: it looks for a refused one
-     * in the list of those that have no timeout of their own (0.9.75). */
+    /* libmicrohttpd closes the socket itself, also if it refuses the connection. It looks for a
+     * refused one in the list of connections without their own timeout (0.9.75). */
     if (MHD_add_connection(http->mhd, take_fd(&fd), (struct sockaddr *) &address, size) != MHD_YES)
         return fail_os(err, "serve a connection");
     if (http->settings.patience && http->connections)
@@ -162,7 +161,8 @@ static void stop_accepting(struct http *http)
             (void) uv_poll_stop(&http->listeners[i].poll);
 }
 
-/* No connection is refused by accept(): on_connection() or on_sweep() call listen_again(). */
+/* Stops accepting: connections wait in the backlog until on_connection() or on_sweep() call
+ * listen_again(). */
 static void wait_for_room(struct http *http)
 {
     make_room(http);
@@ -218,7 +218,8 @@ int http_listen(struct http *http, int socket, error *err)
     return 0;
 }
 
-/* --- the whole -------------------------------------------------------------------------------- */
+/* --- open and close
+ * -------------------------------------------------------------------------------- */
 
 PRINTF(2, 0) static void on_log(void *context, const char *format, va_list values)
 {
@@ -234,8 +235,8 @@ static int start_mhd(struct http *http, error *err)
     unsigned all = open_files_for_connections(open_files_raise());
     http->connections_max = all < BUSY_MAX ? all : BUSY_MAX;
     http->resting_max = all - http->connections_max;
-    /* Not MHD_OPTION_STRICT_FOR_CLIENT: it would answer a request without Host by itself, and with
-     * two heads (0.9.75); we look for it. */
+    /* Not MHD_OPTION_STRICT_FOR_CLIENT, which answers a request without Host itself, and with two
+     * heads (0.9.75); we check for Host. */
     http->mhd = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
             MHD_ALLOW_UPGRADE,
@@ -342,7 +343,7 @@ void http_close(struct http *http)
             exchange_wake(connection->exchange);
             exchange_close_upgraded(connection->exchange);
         }
-    (void) MHD_run(http->mhd); /* libmicrohttpd wants nothing suspended when it stops */
+    (void) MHD_run(http->mhd); /* no connection may be suspended when libmicrohttpd stops */
     uv_handle_t *handles[HANDLES] = { (uv_handle_t *) &http->poll,  (uv_handle_t *) &http->timer,
                                       (uv_handle_t *) &http->sweep, (uv_handle_t *) &http->prepare,
                                       (uv_handle_t *) &http->check, (uv_handle_t *) &http->idle,

@@ -1,4 +1,4 @@
-/* http_internal.h - what the files behind http.h share: http.c (connections), request.c (requests),
+/* http_internal.h - shared by the files behind http.h: http.c (connections), request.c (requests),
  * response.c and file_response.c (answers), upgrade.c. No other file includes it. */
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <microhttpd.h>
 #include <sys/types.h>
 
-enum { CONNECTION_BYTES = 32 * 1024 }; /* what libmicrohttpd keeps for one, the header included */
+enum { CONNECTION_BYTES = 32 * 1024 }; /* libmicrohttpd's memory for each, including the header */
 
 struct connection {
     struct http *http;
@@ -16,12 +16,12 @@ struct connection {
     int fd;
     bool is_remote;     /* not a Unix socket */
     bool is_owner;      /* root, or the owner of the daemon */
-    int64_t since_ms;   /* it waits for a header since then; 0: it does not */
-    int unread;         /* bytes that the kernel holds for the peer, at the last look */
-    int64_t stalled_ms; /* since when it has taken none of them; 0: it takes some, or all */
+    int64_t since_ms;   /* when it began to wait for a header; 0: it does not */
+    int unread;         /* bytes in the kernel's send queue at the last look */
+    int64_t stalled_ms; /* since when the peer has read none; 0: it reads */
     bool is_cut;
     bool is_odd;        /* the target of its request has blanks or control characters */
-    const char *target; /* where libmicrohttpd has read it to, in the first half of its memory */
+    const char *target; /* its copy in libmicrohttpd's memory */
     struct refused refused;
     struct exchange *exchange;
     struct connection *next, *before;
@@ -39,29 +39,29 @@ struct http {
     uv_loop_t *loop;
     struct MHD_Daemon *mhd;
     uv_poll_t poll;
-    uv_timer_t timer; /* when libmicrohttpd wants to be called */
+    uv_timer_t timer; /* for libmicrohttpd's timeouts */
     uv_timer_t sweep;
-    uv_timer_t alarm; /* the first of those that wait until a moment */
+    uv_timer_t alarm; /* for the earliest exchange_wait_until() */
     deadline alarm_at;
     uv_prepare_t prepare;
     uv_check_t check;
-    uv_idle_t idle; /* runs while there is more to do at once */
+    uv_idle_t idle; /* active while libmicrohttpd has more to do at once */
     bool is_woken;
     bool has_answered; /* in this call of libmicrohttpd */
     unsigned exchange_count;
     bool is_closing;
-    bool has_stopped; /* it accepts no connections any more */
-    bool is_full;     /* newcomers wait at the sockets */
+    bool has_stopped; /* it accepts no more connections */
+    bool is_full;     /* new connections wait in the backlog */
     unsigned handles;
     struct listener listeners[LISTENERS_MAX];
     size_t listener_count;
     struct connection *connections;
-    unsigned connection_count, connections_max; /* resting ones count below alone */
+    unsigned connection_count, connections_max; /* without resting ones */
     unsigned resting_count, resting_max;
-    int64_t used_ms;               /* when a connection ended the last time */
-    uint64_t bodies;               /* bytes in flight */
+    int64_t used_ms;               /* when a connection last ended */
+    uint64_t bodies;               /* bytes of bodies in memory */
     struct exchange *first_queued; /* request_turns.c */
-    int64_t turn_us;               /* that requests have taken of this turn of the loop */
+    int64_t turn_us;               /* time of requests in this turn of the loop */
     int64_t began_ms;
     unsigned sweeps;
     struct refusals refusals;
@@ -74,10 +74,10 @@ static inline struct connection *connection_of(struct MHD_Connection *connection
     return info ? info->socket_context : NULL;
 }
 
-/* upgrade.c: ends those whose key was revoked or has expired. */
+/* upgrade.c: closes those whose key was revoked or has expired. */
 void close_upgraded_without_key(struct http *http);
 
-/* resting.c: how many of its tenant rest, or are under way, this one included. */
+/* resting.c: how many exchanges of its tenant rest, or are under way, including this one. */
 unsigned exchanges_of_tenant(const struct exchange *exchange, bool are_resting);
 
 /* http.c */
@@ -107,13 +107,13 @@ void request_completed(void *context, struct MHD_Connection *mhd, void **request
 size_t unescape_url(void *context, struct MHD_Connection *mhd, char *text);
 void *look_at_target(void *context, const char *target, struct MHD_Connection *mhd);
 
-/* request_turns.c: may a request begin that was admitted? If not it waits, and is asked again. */
+/* request_turns.c: may a request begin that was admitted? If not it waits, and is tried again. */
 bool request_has_turn(struct exchange *exchange);
 void request_serve(struct exchange *exchange); /* calls its handler */
 void request_leave_queue(struct exchange *exchange);
 void requests_begin_turn(struct http *http); /* of the loop */
 
-/* response.c: puts what every answer has into it and sends it. Takes the response, which may be
+/* response.c: adds the common headers to an answer and sends it. Takes the response, which may be
  * NULL. */
 void exchange_queue(struct exchange *exchange, unsigned status, struct MHD_Response *response,
                     const char *mime);
@@ -121,10 +121,10 @@ void exchange_queue(struct exchange *exchange, unsigned status, struct MHD_Respo
 /* upgrade.c */
 void exchange_close_upgraded(struct exchange *exchange);
 
-/* response.c: answers while the body still comes in, at once: a client that sends a large one may
- * never come to its end. What is left of it is thrown away for half a minute, since an answer is
- * lost with a connection that is closed before it was read; then the connection ends. */
+/* response.c: answers at once while the body is still arriving, since a large one may never end.
+ * The rest is read and ignored for half a minute: a client loses an answer if the connection is
+ * closed while it sends. Then the connection is closed. */
 bool exchange_fail_early(struct exchange *exchange, const error *cause);
 
-/* trace_context.c: what the client says of its trace goes to caller.claim. */
+/* trace_context.c: reads the client's trace into caller.claim. */
 void read_trace_context(struct exchange *exchange);

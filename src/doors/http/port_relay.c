@@ -1,4 +1,4 @@
-/* port_relay.c - passes bytes on while there is room: neither side can make the daemon hold more
+/* port_relay.c - copies bytes while there is room: neither side can make the daemon buffer more
  * than a link's window. */
 #include "doors/http/port_relay.h"
 
@@ -70,8 +70,9 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     pass_on(relay);
 }
 
-/* Sends what has come, and watches for what can go on. A peer that only sends no more would be
- * reported again and again by UV_DISCONNECT; with UV_PRIORITIZED just its whole end is. */
+/* Sends the bytes that have come, and watches for what can be done next. UV_DISCONNECT would be
+ * reported again and again for a peer that has only stopped sending; UV_PRIORITIZED is reported
+ * only when it has closed the connection. */
 static void pass_on(struct port_relay *relay)
 {
     bool went_well = transmit(relay);

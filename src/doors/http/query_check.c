@@ -1,5 +1,5 @@
-/* query_check.c - what a route says of its query holds: the table that is printed as OpenAPI is
- * what requests are checked with. */
+/* query_check.c - checks a query with the table of its route, which the OpenAPI document is printed
+ * from. */
 #include "base/bytes.h"
 #include "doors/http/http.h"
 

@@ -1,7 +1,7 @@
-/* refusals.h - a connection that asks again at once, whatever is answered, hears refusals later:
- * beyond so many a second, those in a row, until something of it succeeds or it has been silent for
- * a second. A client that is refused now and then is answered at once. The clock is the caller's.
- */
+/* refusals.h - delays refusals to a client that tries again at once after each: beyond a number per
+ * second, refusals in a row on one connection are delayed, until a request there succeeds or it was
+ * silent for a second. A client that is refused now and then is answered at once. The caller reads
+ * the clock. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,18 +11,18 @@ enum { REFUSED_SECOND_MS = 1000, REFUSED_ALL = 500, REFUSED_IN_A_ROW = 4, REFUSA
 
 /* Of all connections. */
 struct refusals {
-    int64_t since_ms; /* a second has begun then */
-    unsigned count;   /* in it */
-    bool were_many;   /* in the one before */
+    int64_t since_ms; /* when the current second began */
+    unsigned count;   /* refusals in it */
+    bool were_many;   /* in the second before */
 };
 
-/* Of one, in a row. */
+/* Of one connection, in a row. */
 struct refused {
     int64_t last_ms;
     unsigned count;
 };
 
-/* It is refused now. Returns whether it hears of it later. */
+/* Counts a refusal. Returns whether to delay it. */
 static inline bool refusal_waits(struct refusals *all, struct refused *own, int64_t now_ms)
 {
     if (now_ms - all->since_ms >= REFUSED_SECOND_MS) {

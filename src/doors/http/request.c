@@ -1,5 +1,5 @@
-/* request.c - a request on its way in: from the header, which decides almost everything, through
- * the body to the handler. */
+/* request.c - reads a request: first the header, which decides almost everything, then the body;
+ * then calls the handler. */
 #include "base/clock.h"
 #include "base/table.h"
 #include "doors/http/http_internal.h"
@@ -14,15 +14,17 @@
 
 enum {
     HEADER_MAX = 16 * 1024,
-    THROWN_AWAY_MAX = 64 << 20, /* of a body after it was refused; then it is answered at once */
+    THROWN_AWAY_MAX =
+        64 << 20, /* bytes of a refused body to read before the connection is answered anyway */
     REQUEST_ID_MAX = REQUEST_ID_SIZE - 1,
     HOST_SIZE = 256,
 };
 
-/* Bodies of all requests together. */
+/* For the bodies of all requests together. */
 static const uint64_t bodies_max = UINT64_C(1) << 30;
 
-/* --- what is admitted ------------------------------------------------------------------------- */
+/* --- checks of the header
+ * ------------------------------------------------------------------------- */
 
 static int check_header_size(const struct exchange *exchange, error *err)
 {
@@ -61,8 +63,8 @@ static int check_headers(const struct exchange *exchange, error *err)
     return check.result;
 }
 
-/* Cuts "http://localhost:7070/healthz", as clients of a proxy ask: what it names is the host then,
- * whatever Host says (RFC 9112, 3.2.2). Gives  *ret_host, kept in `room` or the request's own. */
+/* Splits the target of a proxy's client, "http://localhost:7070/healthz": its host counts, whatever
+ * Host says (RFC 9112, 3.2.2). Gives  *ret_host, stored in `room` or in the request. */
 static const char *read_target(const struct exchange *exchange, const char *target,
                                char room[HOST_SIZE], const char **ret_host)
 {
@@ -79,7 +81,7 @@ static const char *read_target(const struct exchange *exchange, const char *targ
     return strcmp(exchange->method, "OPTIONS") == 0 ? "*" : "/"; /* RFC 9112, 3.2.4 */
 }
 
-/* What "OPTIONS *" asks: what the whole server is able to do (RFC 9110, 9.3.7). */
+/* "OPTIONS *" asks for the abilities of the whole server (RFC 9110, 9.3.7). */
 static bool is_about_all(const struct exchange *exchange, const char *path)
 {
     return strcmp(path, "*") == 0 && strcmp(exchange->method, "OPTIONS") == 0;
@@ -140,17 +142,17 @@ static int check_content(const struct exchange *exchange, error *err)
     const char *coding = exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_ENCODING);
     if (coding && strcasecmp(coding, "identity") != 0)
         return fail(err, ERR_MEDIA_TYPE,
-                    "Content-Encoding '%.40s' is not understood; send it plain", coding);
+                    "Content-Encoding '%.40s' is not supported; send the body unencoded", coding);
     if (exchange->route->body != BODY_JSON || !type)
         return 0;
     for_each(each, taken)
         if (has_type(type, *each))
             return 0;
-    return fail(err, ERR_MEDIA_TYPE,
-                "Content-Type '%.60s' is not understood; send application/json", type);
+    return fail(err, ERR_MEDIA_TYPE, "Content-Type '%.60s' is not supported; send application/json",
+                type);
 }
 
-/* Whether one of the types in an Accept header is what the route gives. */
+/* True if a type of the Accept header matches the route's. */
 static bool accepts(const char *accept, const char *mime)
 {
     size_t family = strcspn(mime, "/") + 1;
@@ -171,8 +173,9 @@ static int check_accept(const struct exchange *exchange, error *err)
     if (!accept || !*accept || strcmp(mime, "*/*") == 0 || accepts(accept, mime) ||
         (route->streams && accepts(accept, "text/event-stream")))
         return 0;
-    return fail(err, ERR_NOT_ACCEPTABLE, "Accept '%.60s' leaves out %s, which is what there is",
-                accept, mime);
+    return fail(err, ERR_NOT_ACCEPTABLE,
+                "Accept '%.60s' does not include %s, which is the type of this answer", accept,
+                mime);
 }
 
 static uint64_t body_max(const struct exchange *exchange)
@@ -184,8 +187,8 @@ static uint64_t body_max(const struct exchange *exchange)
 }
 
 /* A browser shows an answer to a page of another origin only if the answer names that origin;
- * before a request with a key it asks by OPTIONS (Fetch standard, 3.2). There are no cookies, so
- * the headers that allow credentials are not needed. */
+ * before a request with a key it sends OPTIONS (Fetch standard, 3.2). There are no cookies, so the
+ * headers that allow credentials are not needed. */
 static void allow_origin(struct exchange *exchange, const char *origin)
 {
     const struct guard_names *names = exchange->http->settings.names;
@@ -213,8 +216,8 @@ static int check_length(const struct exchange *exchange, error *err)
     return 0;
 }
 
-/* Everything that the header decides, in the order of the answers: whether the request can be
- * read, where it goes, whether it may, what comes with it. */
+/* All checks of the header, in the order of the answers: is the request well-formed, does its route
+ * exist, is the caller allowed, is its body acceptable? */
 static int admit(struct exchange *exchange, const char *target, error *err)
 {
     char room[HOST_SIZE];
@@ -244,7 +247,7 @@ static int admit(struct exchange *exchange, const char *target, error *err)
 
 /* --- from header to handler ------------------------------------------------------------------- */
 
-/* A client's own name for its request is kept if it is harmless in logs. */
+/* A client's id for its request is kept if it can be logged safely. */
 static void name_request(struct exchange *exchange)
 {
     static const char plain[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.";
@@ -260,8 +263,8 @@ static void name_request(struct exchange *exchange)
     (void) sodium_bin2hex(exchange->id + 4, sizeof exchange->id - 4, random, sizeof random);
 }
 
-/* The header has been admitted. Nothing of a request is done, and no more of it read, before its
- * time: libmicrohttpd comes back to the same place when it goes on. */
+/* The header was accepted. The request waits for its turn, and its body is not read before;
+ * afterwards libmicrohttpd calls here again. */
 static enum MHD_Result begin_when_due(struct exchange *exchange)
 {
     const struct route *route = exchange->route;
@@ -336,7 +339,7 @@ static enum MHD_Result throw_away(struct exchange *exchange, size_t *size)
 
 static enum MHD_Result stream_body(struct exchange *exchange, const char *data, size_t *size)
 {
-    /* What is left is offered again only when more comes, or when we have waited. */
+    /* libmicrohttpd gives the rest again only with new bytes, or after a wait. */
     while (*size > 0 && exchange->refusal.code == ERR_NONE) {
         ssize_t taken = exchange->route->take(exchange, data, *size, &exchange->refusal);
         if (taken < 0)

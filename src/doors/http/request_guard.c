@@ -1,4 +1,4 @@
-/* request_guard.c - names of this machine, and nothing else; headers that say one thing. */
+/* request_guard.c - the names of this machine, and headers that must have one meaning. */
 #include "doors/http/request_guard.h"
 
 #include "base/table.h"
@@ -48,11 +48,10 @@ int guard_origin(const char *host, const char *origin, bool is_remote,
 {
     static const char http[] = "http://";
     if (is_remote && (!host || (!is_local(host) && !is_public(names, host))))
-        return fail(
-            err, ERR_FORBIDDEN,
-            "Host '%.80s' is not this machine; call it localhost or 127.0.0.1, or name it in "
-            "the setting public_hosts",
-            host ? host : "");
+        return fail(err, ERR_FORBIDDEN,
+                    "Host '%.80s' is not this machine; use localhost or 127.0.0.1, or add it to "
+                    "the setting public_hosts",
+                    host ? host : "");
     if (!origin ||
         (strncmp(origin, http, sizeof http - 1) == 0 && is_local(origin + sizeof http - 1)) ||
         (names && guard_lists(names->origins, origin, strlen(origin))))
@@ -72,7 +71,7 @@ static bool is_token(const char *name)
     return at > name && *at == '\0';
 }
 
-/* RFC 9110, 5.5: what another reader may take for the end of the line. */
+/* RFC 9110, 5.5: another reader might take it for a line end. */
 static bool has_control(const char *value)
 {
     for (const char *at = value; *at; at++)
@@ -101,23 +100,23 @@ int guard_header(struct guard_headers *headers, const char *name, const char *va
                                         "X-API-Key",
                                         "Idempotency-Key" };
     if (!is_token(name))
-        return fail(err, ERR_BAD_REQUEST, "'%.40s' is no name of a header", name);
+        return fail(err, ERR_BAD_REQUEST, "'%.40s' is not a header name", name);
     if (value && has_control(value))
         return fail(err, ERR_BAD_REQUEST, "%.40s has a control character", name);
     for (unsigned i = 0; i <= CODING; i++) { /* libmicrohttpd adds a folded line to the name */
         size_t length = strlen(once[i]);
         if (strncasecmp(name, once[i], length) == 0 && name[length])
-            return fail(err, ERR_BAD_REQUEST, "%s goes on in another line", once[i]);
+            return fail(err, ERR_BAD_REQUEST, "%s is folded over two lines", once[i]);
     }
     for (unsigned i = 0; i < COUNT_OF(once); i++) {
         if (strcasecmp(name, once[i]) != 0)
             continue;
         if (headers->once & 1U << i)
-            return fail(err, ERR_BAD_REQUEST, "%s stands twice in the header", once[i]);
+            return fail(err, ERR_BAD_REQUEST, "%s is twice in the header", once[i]);
         headers->once |= 1U << i;
         if (i == CODING && strcasecmp(value ? value : "", "chunked") != 0)
             return fail(err, ERR_BAD_REQUEST,
-                        "Transfer-Encoding '%.40s' is not understood; send chunked, or plain with "
+                        "Transfer-Encoding '%.40s' is not supported; send chunked, or plain with "
                         "its Content-Length",
                         value ? value : "");
     }

@@ -1,8 +1,8 @@
 /* request_turns.c - when a request is served.
  *
- * Requests take so much of a turn of the loop; what comes after that waits for the next turns. Of
- * those that wait the request whose key has used least of the loop goes first, so that a client
- * that asks all the time does not hold up those of other keys. */
+ * Requests get a part of each turn of the loop; the others wait for the next turns. The request
+ * whose key has used the loop least is next, so that a client with many requests does not hold up
+ * those of other keys. */
 #include "base/clock.h"
 #include "base/list.h"
 #include "doors/http/http_internal.h"
@@ -45,7 +45,7 @@ void request_leave_queue(struct exchange *exchange)
     exchange->is_queued = false;
 }
 
-/* NULL: none waits. */
+/* NULL: none is waiting. */
 static struct exchange *find_next(const struct http *http)
 {
     struct exchange *next = http->first_queued;

@@ -1,5 +1,4 @@
-/* request_values.c - headers and query of a request, as handlers read them, and its target as it
- * came. */
+/* request_values.c - headers and query of a request for handlers, and its undecoded target. */
 #include "base/hex.h"
 #include "doors/http/http_internal.h"
 #include "doors/http/request_guard.h"
@@ -51,7 +50,7 @@ uint64_t exchange_query_count(const struct exchange *exchange, const char *name,
     return text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* As RFC 3986 says, but for %00, which would hide what follows it: that stays as it is. */
+/* Decodes as RFC 3986 says, except %00, which would end the text. */
 size_t unescape_url(void *context, struct MHD_Connection *mhd, char *text)
 {
     (void) context;
@@ -71,7 +70,7 @@ size_t unescape_url(void *context, struct MHD_Connection *mhd, char *text)
     return (size_t) (to - text);
 }
 
-/* The first that is known of a request: as it came, before any percent sign is resolved. */
+/* The first call for a request, with its target before percent-decoding. */
 void *look_at_target(void *context, const char *target, struct MHD_Connection *mhd)
 {
     struct connection *connection = connection_of(mhd);
@@ -80,5 +79,5 @@ void *look_at_target(void *context, const char *target, struct MHD_Connection *m
         return NULL;
     connection->is_odd = !guard_target(target);
     connection->target = target;
-    return NULL; /* the exchange is made when the header is here */
+    return NULL; /* the exchange is made when the header has come */
 }

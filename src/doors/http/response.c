@@ -1,5 +1,4 @@
-/* response.c - answers: JSON, failures by the error contract, streams. What every answer carries
- * stands in one table. */
+/* response.c - answers: JSON, errors, streams. One table has the headers of all answers. */
 #include "base/clock.h"
 #include "base/table.h"
 #include "doors/http/http_internal.h"
@@ -14,7 +13,8 @@
 
 enum { STREAM_BLOCK = 32 * 1024, EVENTS_BLOCK = 1024, HEARTBEAT_MS = 10000, LINGER_MS = 30000 };
 
-/* A browser that is led here renders nothing and runs nothing of what programs have made. */
+/* A browser that opens an answer must not render it or run scripts in it: programs may have made
+ * it. */
 static const struct {
     const char *name, *value;
 } always[] = {
@@ -56,7 +56,7 @@ static void add_headers(struct exchange *exchange, struct MHD_Response *response
             (void) MHD_add_response_header(response, header->name, header->value);
 }
 
-/* The answer is ready, and goes when the connection is resumed. */
+/* The answer is ready, and is sent when the connection is resumed. */
 static void hold_refusal(struct exchange *exchange, unsigned status)
 {
     struct connection *connection = connection_of(exchange->connection);
@@ -153,7 +153,7 @@ static const struct error_row *write_failure(const struct exchange *exchange, co
     return row;
 }
 
-/* The head as libmicrohttpd would write it: it takes no answer while a body comes in. */
+/* Writes a head as libmicrohttpd would, which accepts no answer while a body arrives. */
 static void write_head(struct exchange *exchange, unsigned status, size_t size, struct bytes *out)
 {
     bytes_print(out, "HTTP/1.1 %u %s\r\nConnection: close\r\nContent-Length: %zu\r\n", status,
@@ -200,11 +200,11 @@ struct stream {
     struct exchange *exchange;
     exchange_reader *read;
     bool is_events;
-    deadline heartbeat; /* of events: something is said by then */
-    deadline key_look;  /* then the key is looked at again */
+    deadline heartbeat; /* of events: when to send a comment */
+    deadline key_look;  /* when to check the key again */
 };
 
-/* So that no proxy takes silence for an end, and a peer that is gone is found out. */
+/* Keeps proxies from closing an idle connection, and finds out if the peer has gone. */
 static ssize_t say_heartbeat(struct stream *stream, char *bytes, size_t size)
 {
     static const char comment[] = ": nothing new\n\n";
@@ -253,8 +253,8 @@ static void stream_as(struct exchange *exchange, const struct stream *how, unsig
         return;
     *stream = *how;
     exchange->is_streaming = true;
-    /* Kept as long as the stream is open, and used only where HTTP/1.0 has no chunks: the many
-     * streams that are open for long have small ones. */
+    /* The block is allocated while the stream is open, and only needed for HTTP/1.0, which has no
+     * chunks: long streams, of which there may be many, have small ones. */
     size_t block = how->is_events ? EVENTS_BLOCK : STREAM_BLOCK;
     struct MHD_Response *response =
         MHD_create_response_from_callback(size, block, read_stream, stream, free);

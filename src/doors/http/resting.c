@@ -1,5 +1,5 @@
-/* resting.c - streams that are open for as long as their clients run, and have hardly anything to
- * say: a thousand of them take no connection from those that ask something, and little memory. */
+/* resting.c - streams that are open for as long as their clients run, and mostly idle: a thousand
+ * of them use little memory, and do not count against the bound on connections. */
 #include "doors/http/authenticate.h"
 #include "doors/http/http_internal.h"
 #include "engine/service/service_callers.h"
@@ -27,7 +27,7 @@ void exchange_rest(struct exchange *exchange)
     if (exchange->is_resting || http->resting_count >= http->resting_max ||
         (!service_is_owner(&exchange->caller) &&
          exchanges_of_tenant(exchange, true) >= OF_TENANT_MAX))
-        return; /* it counts as the others do */
+        return; /* it counts as a connection in use */
     exchange->is_resting = true;
     http->resting_count++;
     if (http->is_full)
@@ -41,10 +41,11 @@ void exchange_stop_resting(struct exchange *exchange)
     exchange->is_resting = false;
 }
 
-/* Does a block of CONNECTION_BYTES from malloc() begin here? Its size stands before it, with three
- * flags. Empty lines before a request move its beginning within the block: what stands before it
- * then are their line ends, and only what is certain to lie in the block may be given back. The
- * size is read where it lies in the same page, and by no sanitizer, whose blocks look otherwise. */
+/* True if a block of CONNECTION_BYTES from malloc() begins here: the size before it says so, in
+ * which three bits are flags. If empty lines came before the request, libmicrohttpd has moved its
+ * start within the block, and those line ends are before it; then nothing is given back, as it must
+ * be certain where the block ends. The size is read only if it is in the same page, and without
+ * sanitizers, whose blocks differ. */
 __attribute__((no_sanitize("address"))) static bool is_block(uintptr_t start)
 {
     if (start % PAGE < sizeof(size_t))
@@ -54,9 +55,9 @@ __attribute__((no_sanitize("address"))) static bool is_block(uintptr_t start)
     return start % sizeof(size_t) == 0 && (*size & ~(size_t) 7) == CONNECTION_BYTES + 16;
 }
 
-/* libmicrohttpd reads a request into the first half of CONNECTION_BYTES, and overwrites with zeros
- * what of it the request did not need: pages of memory that hold nothing. Zeros is what the kernel
- * gives when such a page is touched again, so that no difference can be seen. */
+/* libmicrohttpd reads a request into the first half of CONNECTION_BYTES, and clears what it does
+ * not need, so these pages contain zeros. The kernel frees them, and gives zero pages when they are
+ * used again, so nothing changes for libmicrohttpd. */
 void exchange_give_back(const struct exchange *exchange)
 {
     static const char zeros[PAGE];

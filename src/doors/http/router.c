@@ -1,4 +1,4 @@
-/* router.c - matches a path part by part, row by row: a few dozen rows, a microsecond. */
+/* router.c - compares a path part by part with each row: a few dozen rows, a microsecond. */
 #include "doors/http/router.h"
 
 #include "base/table.h"
@@ -18,7 +18,7 @@ static bool takes_the_rest(const char *pattern)
     return strcmp(pattern, "{path}") == 0;
 }
 
-/* Fills spans; cuts nothing, since the next row may fit better. */
+/* Fills spans and does not split the path, since the row may not match. */
 static bool path_matches(const char *pattern, const char *path, struct span *spans, size_t *count)
 {
     *count = 0;

@@ -1,4 +1,4 @@
-/* router.h - finds the row of the route tables that a method and a path mean. */
+/* router.h - finds the route for a method and a path. */
 #pragma once
 
 #include <stddef.h>
@@ -8,8 +8,8 @@ struct route_table;
 
 enum { ROUTE_PARAMETERS_MAX = 4, PATH_BYTES_MAX = 4096, PARAMETER_MAX = 128, ALLOW_SIZE = 96 };
 
-/* What stood for the parts in braces, in their order. The path is cut up in place: they point into
- * it. */
+/* The values of the parts in braces, in order. They point into the path, which is split in place.
+ */
 struct route_match {
     const struct route *route;
     const struct route_table *table;
@@ -19,17 +19,16 @@ struct route_match {
 
 enum { ROUTE_FOUND = 0, ROUTE_UNKNOWN = 1, ROUTE_OTHER_METHOD = 2 };
 
-/* Looks through `tables`, which end with NULL; the first row that fits is taken. A parameter is one
- * part of the path, at most PARAMETER_MAX bytes; a last one that is called {path} takes the whole
- * rest with its slashes, also if it is empty. HEAD is served by the row of GET, and a row of
- * "ANY" takes every method. */
+/* Searches `tables`, which end with NULL; the first row that matches wins. A parameter is one part
+ * of the path, at most PARAMETER_MAX bytes; a last one named {path} takes the whole rest with its
+ * slashes, also if it is empty. HEAD is served by the row for GET, and a row for "ANY" serves every
+ * method. */
 int route_find(const struct route_table *const *tables, const char *method, char *path,
                struct route_match *ret_match);
 
-/* Gives  the methods that are served at this path: "DELETE, GET, HEAD, OPTIONS"; "" if there are
- * none. */
+/* Gives  the methods of this path: "DELETE, GET, HEAD, OPTIONS"; "" if there are none. */
 void route_methods(const struct route_table *const *tables, const char *path,
                    char ret_allow[ALLOW_SIZE]);
 
-/* Gives  every method that a row may serve: the answer to "OPTIONS *". */
+/* All methods that rows may serve: the answer to "OPTIONS *". */
 const char *route_all_methods(void);

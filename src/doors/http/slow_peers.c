@@ -1,11 +1,10 @@
-/* slow_peers.c - peers who are slow, or silent on purpose: how long they may owe us a header or a
- * body, how long they may leave an answer untaken, and which is closed when another client
- * connects.
+/* slow_peers.c - peers that are slow or silent: how long a header or a body may take, how long an
+ * answer may stay unread, and which connection is closed to make room for another.
  *
  *     header, body    408, and the connection ends (on_sweep)
- *     silence         libmicrohttpd closes what has been idle (http_patience.idle_s)
- *     crowded         the connection that has been silent for the longest is closed; where none
- * is, newcomers wait at the socket until one is closed (make_room) */
+ *     silence         libmicrohttpd closes idle connections (http_patience.idle_s)
+ *     crowded         the connection that was silent for longest is closed; if none is silent,
+ *                     new ones wait in the backlog (make_room) */
 #include "doors/http/http_internal.h"
 #include "model/errors.h"
 
@@ -17,13 +16,13 @@
 
 enum {
     STREAM_BODY_MS = 3600000, /* for a body that is streamed */
-    CROWD = 16, /* with so few places left a silent connection makes room for each newcomer */
-    OLD_BODY_MS = 10000, /* a body that is not in by then may have to make room too */
+    CROWD = 16,               /* with so few places left each new connection closes a silent one */
+    OLD_BODY_MS = 10000,      /* a connection whose body takes longer may be closed too */
     SECOND_MS = 1000,
-    KEY_SWEEPS = 10, /* so often, in sweeps, the keys of upgraded connections are looked at */
+    KEY_SWEEPS = 10, /* sweeps between two checks of the keys of upgraded connections */
 };
 
-/* Since when a peer owes us bytes; 0: it does not. */
+/* Since when we wait for bytes of the peer; 0: we do not. */
 static int64_t owes_since(const struct connection *connection)
 {
     if (connection->since_ms != 0)
@@ -32,7 +31,7 @@ static int64_t owes_since(const struct connection *connection)
     return exchange && exchange->body_is_open && !exchange->is_waiting ? exchange->began_ms : 0;
 }
 
-/* 0: as long as it likes */
+/* How long we wait for them; 0: without limit. */
 static int64_t may_owe_ms(const struct connection *connection)
 {
     const struct http_patience *patience = connection->http->settings.patience;
@@ -54,13 +53,13 @@ static bool owes_too_long(const struct connection *connection, int64_t now)
 
 static void cut(struct connection *connection)
 {
-    connection->is_cut = true; /* once is enough */
+    connection->is_cut = true; /* do not close it again */
     connection->http->is_woken = true;
     (void) shutdown(connection->fd, SHUT_RDWR);
 }
 
-/* libmicrohttpd answers whole requests only, so this is written past it: nothing else is on its way
- * to a peer whose request we still wait for. */
+/* libmicrohttpd answers only complete requests, so this is written to the socket directly: no other
+ * answer is being sent on a connection whose request is incomplete. */
 static void say_too_slow(const struct connection *connection)
 {
     const struct exchange *exchange = connection->exchange;
@@ -69,8 +68,8 @@ static void say_too_slow(const struct connection *connection)
         return;
     int size = snprintf(
         body, sizeof body,
-        "{\"error\":{\"code\":\"%s\",\"message\":\"the %s was not whole after %lld s; "
-        "send it at once\",\"fault\":\"caller\",\"retryable\":true}}\n",
+        "{\"error\":{\"code\":\"%s\",\"message\":\"the %s was incomplete after %lld s; "
+        "send it faster\",\"fault\":\"caller\",\"retryable\":true}}\n",
         error_row_of(ERR_TIMEOUT)->json_code, connection->since_ms != 0 ? "header" : "body",
         (long long) (may_owe_ms(connection) / SECOND_MS));
     int length = snprintf(text, sizeof text,
@@ -80,7 +79,7 @@ static void say_too_slow(const struct connection *connection)
     (void) !send(connection->fd, text, (size_t) length, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* A peer that takes a byte now and then is slow; one that takes none has stalled. */
+/* A peer that reads slowly is not stalled; one that reads nothing is. */
 static void look_at_reader(struct connection *connection, int64_t now)
 {
     const struct exchange *exchange = connection->exchange;
@@ -95,7 +94,7 @@ static void look_at_reader(struct connection *connection, int64_t now)
     connection->unread = unread;
 }
 
-/* A peer that lets a header or a body drip in is cut off, although it is never idle. */
+/* Closes connections whose header or body takes too long, even if bytes still arrive. */
 void on_sweep(uv_timer_t *timer)
 {
     struct http *http = timer->data;
@@ -111,10 +110,10 @@ void on_sweep(uv_timer_t *timer)
     if (++http->sweeps % KEY_SWEEPS == 0)
         close_upgraded_without_key(http);
     if (http->is_full)
-        listen_again(http); /* a connection may have stalled by now */
+        listen_again(http); /* a connection may have become silent */
 }
 
-/* Since when nothing has come from it, or gone to it, that should have; 0: it is not so. */
+/* Since when bytes should have come or gone, and did not; 0: the connection is active. */
 static int64_t silent_since(const struct connection *connection, int64_t now)
 {
     int64_t since = owes_since(connection);
@@ -126,8 +125,7 @@ static int64_t silent_since(const struct connection *connection, int64_t now)
     return is_young_body ? 0 : since;
 }
 
-/* Peers who hold all connections and say nothing are no reason to turn others away: the one that
- * has been silent for the longest makes room. */
+/* Silent peers must not keep others out: the connection that was silent for longest is closed. */
 void make_room(struct http *http)
 {
     struct connection *longest = NULL;

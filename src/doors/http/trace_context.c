@@ -1,5 +1,5 @@
-/* trace_context.c - the headers traceparent and tracestate: https://www.w3.org/TR/trace-context/
- * What is none is no reason to refuse a request. */
+/* trace_context.c - the headers traceparent and tracestate: https://www.w3.org/TR/trace-context/ An
+ * invalid one is ignored. */
 #include "base/text.h"
 #include "doors/http/http_internal.h"
 #include "model/client_claim.h"

@@ -10,7 +10,7 @@ static void on_upgraded(void *context, struct MHD_Connection *mhd, void *request
     (void) context;
     struct exchange *exchange = request;
     exchange->upgraded = handle;
-    exchange_stop_watching(exchange); /* a descriptor has one watcher in the loop */
+    exchange_stop_watching(exchange); /* libuv allows one watcher per descriptor */
     exchange->upgrade->opened(exchange, socket, early, early_size);
 }
 

@@ -9,7 +9,7 @@
 
 _Static_assert((int) PASS_SIZE == 2 * crypto_auth_BYTES + 1, "a signature in hex");
 
-/* Lives as long as the daemon, and so do sessions. */
+/* The key lasts as long as the daemon, like the sessions. */
 static const unsigned char *signing_key(void)
 {
     static unsigned char key[crypto_auth_KEYBYTES];
@@ -20,7 +20,7 @@ static const unsigned char *signing_key(void)
     return key;
 }
 
-/* With its length before it, no text can be taken for two. */
+/* Each part follows its length, so that different parts never give the same text. */
 static void add_part(struct bytes *text, const void *part, size_t size)
 {
     bytes_print(text, "%zu:", size);
@@ -37,7 +37,7 @@ void pass_sign(const struct pass *pass, char ret_signature[PASS_SIZE])
     add_part(&text, pass->path ? pass->path->data : NULL, pass->path ? pass->path->size : 0);
     bytes_print(&text, "%" PRIu64, pass->expires);
     if (text.failed)
-        randombytes_buf(code, sizeof code); /* fits nothing */
+        randombytes_buf(code, sizeof code); /* matches no signature */
     else
         (void) crypto_auth(code, (const unsigned char *) text.data, text.size, signing_key());
     (void) sodium_bin2hex(ret_signature, PASS_SIZE, code, sizeof code);

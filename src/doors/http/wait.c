@@ -1,4 +1,4 @@
-/* wait.c - an exchange waits: until it is woken, a moment comes, or its peer hangs up. */
+/* wait.c - suspends an exchange until it is woken, its deadline, or its peer hangs up. */
 #include "base/clock.h"
 #include "doors/http/http_internal.h"
 
@@ -29,7 +29,7 @@ static void on_hang_up(uv_poll_t *poll, int status, int events)
     exchange_wake(exchange);
 }
 
-/* libmicrohttpd does not look at a suspended connection; we look for its end ourselves. */
+/* libmicrohttpd does not watch a suspended connection, so we watch for its end. */
 static void watch_peer(struct exchange *exchange)
 {
     const struct connection *connection = connection_of(exchange->connection);
@@ -82,7 +82,7 @@ static void on_alarm(uv_timer_t *timer)
 void exchange_wait_until(struct exchange *exchange, deadline end)
 {
     if (exchange->is_waiting || exchange->http->is_closing)
-        return; /* libmicrohttpd ends the process if it is stopped while something is suspended */
+        return; /* libmicrohttpd aborts if it is stopped with a suspended connection */
     exchange->is_waiting = true;
     exchange->wake_at = end;
     if (end.at_ms != 0)

@@ -1,7 +1,7 @@
-/* approval.c - a run that a person must approve first: the client's person is asked where the
- * client can ask. What comes back is the word of a program. It decides only where the policy takes
- * the word of the user who runs glovebox (by: terminal); elsewhere it says no more than that
- * it may be decided by now. */
+/* approval.c - a run that a person must approve first: the client's user is asked, if the client
+ * can ask. The answer comes from a program. It decides only if the policy accepts the decision of
+ * the user who runs glovebox (by: terminal); else it only means that the approval may be decided by
+ * now. */
 #include "doors/mcp/mcp.h"
 #include "engine/service/service_approvals.h"
 #include "engine/service/service_callers.h"
@@ -12,7 +12,7 @@
 
 static const char question_name[] = "approve";
 
-/* May the client's answer itself decide? */
+/* May the client's answer decide? */
 static bool answer_decides(const struct mcp_call *call, const char *id)
 {
     struct exchange *exchange = call->exchange;
@@ -52,7 +52,7 @@ static void ask(struct mcp_call *call, const char *id, bool decides)
     mcp_ask(call, &question, id);
 }
 
-/* The page has a login of its own: what the client says when its user is back decides nothing. */
+/* The page has its own login: the client's answer, that its user is back, decides nothing. */
 static void lead_to_page(struct mcp_call *call, const char *id, const char *url)
 {
     auto_bytes params = { 0 };
@@ -95,8 +95,8 @@ static void decide(struct mcp_call *call, const char *id, const char *word)
     auto_bytes json = { 0 };
     error err;
     if (service_decide_approval(exchange->service, &exchange->caller, &order, &json, &err) < 0)
-        (void) snprintf(call->work.note, sizeof call->work.note, "The decision was not taken: %s.",
-                        err.text);
+        (void) snprintf(call->work.note, sizeof call->work.note,
+                        "The decision was not accepted: %s.", err.text);
 }
 
 int mcp_approval_hear(struct mcp_call *call, const char *id)

@@ -1,5 +1,6 @@
-/* ask.c - questions to the person behind a client. A stateless call ends with them and comes again
- * with the answers; one of a handshake stays, asks on its stream, and is woken by the answer. */
+/* ask.c - questions to the user of a client. A call without a handshake is answered with them, and
+ * made again with the answers; one of a handshake asks on its stream, and is woken by the answer.
+ */
 #include "base/table.h"
 #include "doors/mcp/mcp.h"
 #include "json/writer.h"
@@ -26,7 +27,7 @@ unsigned mcp_capabilities_read(struct json_object *declared)
             bits |= row->bit;
     if (json_member(elicitation, "url")) {
         bits |= CAN_ELICIT_URL;
-        if (!json_member(elicitation, "form")) /* said alone it is all that the client can do */
+        if (!json_member(elicitation, "form")) /* if only another mode is given */
             bits &= ~(unsigned) CAN_ELICIT;
     }
     return bits;
@@ -48,7 +49,7 @@ bool mcp_may_ask(const struct mcp_call *call, const char *capability)
     return false;
 }
 
-/* Since 2025-11-25. */
+/* Since the revision 2025-11-25. */
 bool mcp_may_lead_to_page(const struct mcp_call *call)
 {
     return can(call, CAN_ELICIT_URL) &&
@@ -68,7 +69,7 @@ void mcp_ask_all(struct mcp_call *call, const char *requests, const char *state)
     mcp_result_close(call);
 }
 
-/* On the stream of a handshake's call; `proceed` goes on when the answer is there. */
+/* On the stream of a handshake's call; `proceed` is called when the answer has come. */
 static void ask_on_stream(struct mcp_call *call, const struct mcp_question *question)
 {
     mcp_stream(call);

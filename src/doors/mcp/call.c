@@ -1,4 +1,4 @@
-/* call.c - one message on its way: opened, woken, streamed, closed. */
+/* call.c - one message: opened, woken, streamed, closed. */
 #include "doors/mcp/mcp.h"
 #include "engine/service/service_artifacts.h"
 #include "engine/service/service_files.h"
@@ -30,7 +30,7 @@ void mcp_call_free(struct mcp_call *call)
     if (call->next)
         call->next->before = call->before;
     if (call->exchange->caller.claim == &call->claim)
-        call->exchange->caller.claim = NULL; /* a stream of python_sse.c lives on */
+        call->exchange->caller.claim = NULL; /* the exchange of python_sse.c may outlive the call */
     (void) json_object_put(call->client_answer);
     (void) json_object_put(call->root);
     bytes_done(&call->out);
@@ -102,7 +102,7 @@ static ssize_t read_call(struct exchange *exchange, char *bytes, size_t size)
     return (ssize_t) here;
 }
 
-/* When a call that nothing has woken is looked at again. */
+/* When to call `proceed` again if nothing wakes the call. */
 static deadline next_moment(const struct mcp_call *call)
 {
     deadline looks = call->exchange->look_at;
@@ -141,7 +141,7 @@ void mcp_call_wake(void *call)
     exchange_wake(((struct mcp_call *) call)->exchange);
 }
 
-/* Callers see their own calls: of their handshake, or without one those of their key. */
+/* Clients see their own calls: those of their handshake, or without one those of their key. */
 static bool is_of(const struct mcp_call *call, const struct mcp_call *asker)
 {
     return call->client == asker->client &&
@@ -169,7 +169,7 @@ void mcp_calls_forget_client(const struct mcp_client *client)
     for (struct mcp_call *call = calls; call; call = call->next) {
         if (call->client == client) {
             call->client = NULL;
-            if (call->server_request[0]) { /* no answer can come any more */
+            if (call->server_request[0]) { /* no answer is expected now */
                 call->is_cancelled = true;
                 mcp_call_wake(call);
             }

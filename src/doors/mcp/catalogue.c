@@ -1,4 +1,4 @@
-/* catalogue.c - what the product serves: its tools, a row each. */
+/* catalogue.c - the tools, a row each. */
 #include "base/table.h"
 #include "doors/mcp/mcp.h"
 

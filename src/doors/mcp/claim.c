@@ -1,11 +1,11 @@
-/* claim.c - what receipts name of a client: its own words, bounded and of one line. */
+/* claim.c - what a client says of itself, for receipts: bounded, and on one line. */
 #include "base/text.h"
 #include "doors/mcp/mcp.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Takes the beginning of a text that is fit for a log. */
+/* Copies the beginning of a text if it may be logged. */
 static void take(char *room, size_t size, const char *text)
 {
     if (text && text_find_unclean(text, strlen(text)) == strlen(text) && !strpbrk(text, "\t\n"))

@@ -1,5 +1,5 @@
-/* clients.c - who calls, beyond one message: handshakes, processes of `glovebox mcp`, and keys. All
- * that is kept of one is small, and there are at most CLIENTS_MAX of them. */
+/* clients.c - data that outlives a message: handshakes, processes of `glovebox mcp`, and keys. It
+ * is small for each, and there are at most CLIENTS_MAX of them. */
 #include "doors/mcp/mcp.h"
 
 #include "base/list.h"
@@ -15,10 +15,10 @@ enum {
     CLIENTS_OF_ACCOUNT_MAX = 1024,
     IDLE_MS = 3600 * 1000,
     RANDOM_SIZE = 16,
-    SESSIONS_BYTES = 1024 /* from here on those that have ended are looked for */
+    SESSIONS_BYTES = 1024 /* beyond that those that have ended are removed */
 };
 
-static struct mcp_client *clients; /* the one that was used last comes first */
+static struct mcp_client *clients; /* in the order of their last use, the newest first */
 static size_t client_count;
 
 static void unlink_client(const struct mcp_client *client)
@@ -45,8 +45,8 @@ static void use(struct mcp_client *client)
     clients = client;
 }
 
-/* Makes room for one more of `account`: the one goes that was used longest ago, of this account if
- * it has its share, else of all. Processes and their handshakes stay. */
+/* Makes room for one more of `account`: removes the one that was used longest ago, of this account
+ * if it has its share, else of all. Processes and their handshakes are never removed. */
 static void make_room(const struct account *account)
 {
     struct mcp_client *oldest = NULL, *own = NULL;
@@ -170,7 +170,7 @@ void mcp_client_end(struct mcp_client *client, const struct exchange *exchange)
     forget(client);
 }
 
-/* What a client answers to a question of ours; an unsolicited one is dropped. */
+/* Takes a client's answer to a request of ours; an unexpected one is dropped. */
 void mcp_client_answered(struct mcp_call *call)
 {
     struct mcp_call *asked =

@@ -1,7 +1,7 @@
-/* headers.c - what a stateless request repeats in its header, so that what stands between can route
- * it without reading the body: it must say the same there.
+/* headers.c - headers in which a request without a handshake repeats parts of its body, so that a
+ * proxy can route it without reading the body: both must be equal.
  *
- * `glovebox mcp` sends no such headers: nothing stands between it and us. */
+ * `glovebox mcp` sends no such headers: there is no proxy between it and us. */
 #include "doors/mcp/mcp.h"
 
 #include <microhttpd.h>
@@ -28,13 +28,13 @@ static void look(void *context, const char *name, const char *value)
     found->value = value ? value : "";
 }
 
-/* A value that HTTP cannot carry comes as =?base64?…?=. Gives  it as it is meant; NULL: it is
- * none. */
+/* A value that HTTP cannot carry is sent as =?base64?…?=. Gives  the decoded value; NULL: it is
+ * invalid. */
 static const char *decode(const char *value, char room[VALUE_MAX])
 {
     size_t size, begin = sizeof prefix - 1, length = strlen(value);
     while (length > 0 && (value[length - 1] == ' ' || value[length - 1] == '\t'))
-        length--; /* blanks around a value are none of it (RFC 9110, 5.5) */
+        length--; /* blanks around a value do not count (RFC 9110, 5.5) */
     if (length >= VALUE_MAX)
         return NULL;
     if (length < begin + 2 || strncmp(value, prefix, begin) != 0 ||
@@ -57,7 +57,7 @@ static int mismatch(struct mcp_call *call, const char *message)
     return -1;
 }
 
-/* `expected` NULL: the body has no such thing. */
+/* `expected` NULL: the body has no such value. */
 static int check(struct mcp_call *call, const char *name, const char *expected)
 {
     char message[320];
@@ -72,7 +72,7 @@ static int check(struct mcp_call *call, const char *name, const char *expected)
     else if (found.count > 1)
         (void) snprintf(message, sizeof message, "%s stands %u times", name, found.count);
     else if (!value)
-        (void) snprintf(message, sizeof message, "%s is no base64", name);
+        (void) snprintf(message, sizeof message, "%s is not base64", name);
     else if (!expected)
         (void) snprintf(message, sizeof message, "%s has no value in the body", name);
     else if (strcmp(value, expected) != 0)
@@ -103,7 +103,7 @@ int mcp_headers_check(struct mcp_call *call)
     return member ? check(call, "Mcp-Name", member_text(call->params, member)) : 0;
 }
 
-/* Arguments that the schema names x-mcp-header. A number or a truth stands there as in JSON. */
+/* Arguments with x-mcp-header in their schema. Numbers and booleans are written as in JSON. */
 static int check_argument(struct mcp_call *call, const char *argument, const char *header)
 {
     char name[96];
@@ -112,7 +112,7 @@ static int check_argument(struct mcp_call *call, const char *argument, const cha
     return check(call, name, value ? json_object_get_string(value) : NULL);
 }
 
-/* What proxies may route by. */
+/* Arguments that a proxy may use for routing. */
 const char *mcp_header_of(const char *argument)
 {
     return strcmp(argument, "session_id") == 0 ? "Session" : NULL;
@@ -132,7 +132,7 @@ static int check_schema(struct mcp_call *call, struct json_object *schema)
     return 0;
 }
 
-/* Of a tool whose schema is a text. */
+/* For a tool whose schema is JSON. */
 static int check_by_schema(struct mcp_call *call)
 {
     struct json_object *schema = NULL;

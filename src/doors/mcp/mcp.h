@@ -1,12 +1,12 @@
-/* mcp.h - the Model Context Protocol at /mcp: what the files of this door share.
+/* mcp.h - the Model Context Protocol at /mcp: shared by the files of this door.
  *
  * One message is one exchange and one `struct mcp_call`. A method or a tool answers at once
  * (mcp_result_open … mcp_result_close, mcp_fail), or sets `proceed` and returns: that is called
- * each time the exchange is woken. The answer is JSON; it becomes a stream of events when the call
- * takes longer than PATIENCE_MS, or sooner if mcp_stream() says so.
+ * each time the exchange is woken. The answer is JSON; it becomes a stream of events if the call
+ * takes longer than PATIENCE_MS, or when mcp_stream() is called.
  *
- * Two eras of the protocol are served side by side: the revision of 2026-07-28, where each request
- * says all about itself, and those before it, which begin with a handshake. */
+ * Two generations of the protocol are served: the revision of 2026-07-28, where each request is
+ * complete in itself, and the earlier ones, which begin with a handshake. */
 #pragma once
 
 #include "base/bytes.h"
@@ -30,7 +30,7 @@ struct mcp_client;
 
 enum mcp_era { ERA_HANDSHAKE = 1, ERA_STATELESS = 2, ERA_BOTH = 3 };
 
-/* What JSON-RPC and MCP number. */
+/* Error codes of JSON-RPC and MCP. */
 enum mcp_code {
     MCP_PARSE = -32700,
     MCP_INVALID_REQUEST = -32600,
@@ -45,33 +45,33 @@ enum mcp_code {
 struct mcp_method {
     const char *name;
     enum mcp_era era;
-    const char *named; /* member of params that Mcp-Name repeats; NULL: none */
+    const char *named; /* the member of params that the header Mcp-Name must equal; NULL: none */
     void (*serve)(struct mcp_call *call);
 };
 
 enum mcp_hints { READS_ONLY = 1, DESTROYS = 2, IS_IDEMPOTENT = 4, IS_OPEN_WORLD = 8 };
 
-/* The folder of the user that a `glovebox mcp` was given: it alone opens it. */
+/* Access to the user's folder that a `glovebox mcp` was given; only that process opens files. */
 enum mcp_files { FILES_NONE, FILES_READ, FILES_WRITE };
 
 struct mcp_tool {
     const char *name, *title;
-    const char *text; /* what it does; of a tool that runs code the policy's words follow */
+    const char *text; /* what it does; if it runs code, a text on the policy follows */
     enum right right;
     unsigned hints;
     bool tells_policy;
-    bool is_bare;                     /* its result is what was printed and nothing besides */
-    const struct property *arguments; /* as openapi.h writes types */
-    const char *schema;               /* instead of arguments, as JSON; not checked */
+    bool is_bare;                     /* the result is only what was printed */
+    const struct property *arguments; /* with the types of schema.h */
+    const char *schema;               /* in place of arguments, as JSON; not checked */
     const char *annotations;          /* JSON, in place of those of `hints` */
-    const char *gives;                /* a schema of openapi.h; NULL: text alone */
+    const char *gives;                /* a schema of schema.h; NULL: only text */
     void (*begin)(struct mcp_call *call);
-    enum mcp_files files; /* that the stdio process must have been given */
+    enum mcp_files files; /* that the `glovebox mcp` must have */
 };
 
 enum { MCP_CLIENT_ID_SIZE = 36, MCP_SESSION_SIZE = 48, MCP_NAME_SIZE = 64, MCP_NOTE_SIZE = 656 };
 
-/* A call that is answered before it is over. */
+/* A call that is answered before it has ended. */
 enum { MCP_TASK_ID_SIZE = 64, MCP_TASK_POLL_MS = 1000 };
 enum mcp_task_status {
     TASK_WORKING,
@@ -85,73 +85,72 @@ struct mcp_task {
     enum mcp_task_status status;
     char message[MCP_NOTE_SIZE];    /* "": none */
     int64_t created_ms, updated_ms; /* since 1970 */
-    int64_t ttl_ms;                 /* from its beginning; 0: endless */
+    int64_t ttl_ms;                 /* from its beginning; 0: no limit */
 };
 
 struct mcp_task_source {
-    /* -1: there is none that the caller may see. */
+    /* -1: no such task that the caller may see. */
     int (*find)(struct mcp_call *call, const char *id, struct mcp_task *ret_task);
-    /* Adds "inputRequests", "result" or "error", as the status wants. */
+    /* Adds "inputRequests", "result" or "error", depending on the status. */
     void (*tell)(struct mcp_call *call, const struct mcp_task *task, struct bytes *out);
-    /* Answers to its questions; NULL: it asks none. */
+    /* Takes answers to the questions of a task; NULL: tasks have none. */
     void (*update)(struct mcp_call *call, const struct mcp_task *task, struct json_object *answers);
     void (*cancel)(struct mcp_call *call, const struct mcp_task *task);
 };
 
-/* What is served, door.own: of the product catalogue.c, of the conformance tests a table of
- * fixtures. */
+/* What is served, door.own: catalogue.c; in the conformance tests a table of fixtures. */
 struct mcp_catalogue {
     const char *name, *title, *instructions;
     const struct mcp_tool *tools;
     size_t tool_count;
     bool tools_are_fixed;
-    const struct mcp_method *methods; /* besides those of methods.c */
+    const struct mcp_method *methods; /* in addition to those of methods.c */
     size_t method_count;
-    const char *capabilities;            /* JSON: the members of the object; after a handshake */
-    const char *stateless;               /* of server/discover; NULL: the same */
-    const struct mcp_task_source *tasks; /* NULL: calls are answered when they are over */
+    const char *capabilities;            /* JSON: members of the object, in a handshake */
+    const char *stateless;               /* in server/discover; NULL: the same */
+    const struct mcp_task_source *tasks; /* NULL: no tasks */
 };
 
 extern const struct route_table *const mcp_tables[];
 
-/* What a tool holds. */
+/* The data of a tool during a call. */
 struct mcp_work {
     struct session_wait *wait;
     struct watch *watch;
     struct artifact_check *check;
     bool is_damaged;
-    void (*then)(struct mcp_call *call); /* once the session stands */
-    char session[MCP_SESSION_SIZE];      /* "": a sandbox of its own */
+    void (*then)(struct mcp_call *call); /* called when the session runs */
+    char session[MCP_SESSION_SIZE];      /* "": none */
     char note[MCP_NOTE_SIZE];            /* a sentence about the session, for the answer */
     bool is_named, is_mine, is_new;
-    bool has_asked;    /* the client's person about an approval */
-    char approval[64]; /* which one */
-    bool is_told;      /* that it is cancelled */
+    bool has_asked;    /* the client was asked for an approval */
+    char approval[64]; /* its id */
+    bool is_told;      /* the call was cancelled */
     struct file_task *file;
-    struct payload content; /* that file_write writes */
-    uint64_t written;       /* of it; of file_read: where it begins */
+    struct payload content; /* to be written by file_write */
+    uint64_t written;       /* bytes of it; for file_read: the offset */
     struct bytes read;      /* by file_read */
     struct bytes encoded;   /* by file_export */
-    uint64_t seen;          /* by a subscription: the words of the tools */
+    uint64_t seen;          /* by a subscription: version of the tools' texts */
 };
 
 struct mcp_call {
     struct exchange *exchange;
     const struct mcp_catalogue *catalogue;
-    struct json_object *root; /* the message; the rest of these lies in it, or is NULL */
+    struct json_object *root; /* the message; the members below point into it, or are NULL */
     struct json_object *id, *params, *meta, *capabilities;
     const char *method_name;
     enum mcp_era era;
     const char *version;
-    struct mcp_client *client;  /* that the handshake made, or the process; NULL: none */
-    struct mcp_client *process; /* of `glovebox mcp` that the message came through; NULL: none */
+    struct mcp_client *client;  /* of the handshake, or of the process; NULL: none */
+    struct mcp_client *process; /* the `glovebox mcp` that sent the message; NULL: none */
     const struct mcp_method *method;
     const struct mcp_tool *tool;
     struct client_claim claim; /* of tools/call */
     struct json_object *arguments, *progress_token;
-    struct mcp_call *next, *before; /* all that are under way */
+    struct mcp_call *next, *before; /* list of all calls under way */
 
-    void (*proceed)(struct mcp_call *call); /* the exchange was woken */
+    void (*proceed)(struct mcp_call *call); /* when the exchange is woken */
     struct mcp_work work;
 
     struct bytes out;
@@ -161,8 +160,8 @@ struct mcp_call {
     bool is_cancelled;
     int64_t began_ms;
     deadline patience;
-    unsigned progress;       /* notifications so far */
-    char server_request[24]; /* id of a question to the client that waits for its answer; "" */
+    unsigned progress;                 /* notifications so far */
+    char server_request[24];           /* id of a pending request to the client; "": none */
     struct json_object *client_answer; /* to it */
 };
 
@@ -171,48 +170,49 @@ struct mcp_call {
 /* NULL: no memory. */
 struct mcp_call *mcp_call_new(struct exchange *exchange, const struct mcp_catalogue *catalogue);
 void mcp_call_free(struct mcp_call *call);
-/* The call of an exchange whose body is in; NULL: that has been answered. */
+/* The call of an exchange whose body has come; NULL: it was answered already. */
 struct mcp_call *mcp_call_open(struct exchange *exchange);
-/* Answers, streams or waits: what the call has come to. */
+/* Answers, streams or waits, depending on the call. */
 void mcp_call_settle(struct mcp_call *call);
 void mcp_call_wake(void *call);
-/* `proceed` is called then, if nothing wakes it before. */
+/* Calls `proceed` at that moment, if nothing wakes it before. */
 void mcp_call_look_at(struct mcp_call *call, deadline moment);
-/* From here on the answer is a stream of events, and what is written goes out at once. */
+/* From now on the answer is a stream of events, and all that is written is sent at once. */
 void mcp_stream(struct mcp_call *call);
 bool mcp_may_stream(const struct mcp_call *call);
-/* The call of this client with this id that is under way; NULL: none. */
+/* The call of this client with this id, if it is under way; NULL: none. */
 struct mcp_call *mcp_call_find(const struct mcp_call *asker, struct json_object *id);
 struct mcp_call *mcp_call_of_server_request(const struct mcp_call *asker, const char *id);
 void mcp_calls_forget_client(const struct mcp_client *client);
 
-/* --- message.c: is it a message, and of which era? Fails with what has been answered. --------- */
+/* --- message.c: checks a message, and its generation. Fails if it was answered. --------------- */
 
 int mcp_message_read(struct mcp_call *call, struct json_reader *body);
 
 /* --- headers.c -------------------------------------------------------------------------------- */
 
-/* Do the headers say what the body says? -1: that has been answered. */
+/* Compares the headers with the body. -1: they differ, which was answered. */
 int mcp_headers_check(struct mcp_call *call);
 int mcp_header_check_version(struct mcp_call *call, const char *version);
 int mcp_header_check_arguments(struct mcp_call *call);
-const char *mcp_header_of(const char *argument); /* what x-mcp-header says of it; NULL: nothing */
+const char *mcp_header_of(const char *argument); /* its x-mcp-header; NULL: none */
 
 /* --- reply.c ---------------------------------------------------------------------------------- */
 
-/* An object that the caller fills. */
+/* Opens an object that the caller fills. */
 struct bytes *mcp_result_open(struct mcp_call *call, const char *type);
 void mcp_result_close(struct mcp_call *call);
 void mcp_acknowledge(struct mcp_call *call); /* with an empty result */
 void mcp_fail(struct mcp_call *call, int code, const char *format, ...) PRINTF(3, 4);
-/* With `data`, JSON. */
+/* `data` is JSON. */
 void mcp_fail_with(struct mcp_call *call, int code, const char *data, const char *message);
-/* The call is over and nothing is said: of notifications. */
+/* Ends the call without a result: for notifications. */
 void mcp_accept(struct mcp_call *call);
-/* A message to the client on the call's stream: "method":…,"params":{ … the caller fills. */
+/* Opens a message to the client on the call's stream: the caller fills in the members of "params".
+ */
 struct bytes *mcp_notice_open(struct mcp_call *call, const char *method, const char *id);
 void mcp_notice_close(struct mcp_call *call);
-/* At most once a second, if the client has asked for it. */
+/* At most once a second, and only if the client wants it. */
 void mcp_progress(struct mcp_call *call, const char *message);
 void mcp_write_id(const struct mcp_call *call, struct bytes *out);
 void mcp_write_server(const struct mcp_call *call, struct bytes *out);
@@ -226,25 +226,26 @@ void mcp_subscriptions_listen(struct mcp_call *call); /* subscriptions.c */
 void mcp_tools_list(struct mcp_call *call);
 void mcp_tools_call(struct mcp_call *call);
 
-/* A result of a tool that is a failure: a text for the model. */
+/* The result of a tool that failed: a text for the model. */
 void mcp_tool_fail(struct mcp_call *call, const error *cause);
 void mcp_tool_text(struct mcp_call *call, const char *text, bool is_error);
 void mcp_content_text(struct bytes *out, const char *text, size_t size);
-/* The name of a file as one line: what ends lines, reorders text or is not shown is escaped. */
+/* Writes a file name as one line: escapes line ends, bidirectional controls and invisible
+ * characters. */
 void mcp_add_name(struct bytes *text, const char *name, size_t size);
 
 /* tool_schema.c */
 void mcp_input_schema_write(const struct mcp_tool *tool, struct bytes *out);
 void mcp_output_schema_write(const char *name, struct bytes *out);
-/* Fails with a sentence that names the argument. */
+/* Fails  with a sentence that names the argument. */
 int mcp_arguments_check(const struct mcp_tool *tool, struct json_object *arguments, error *err);
 
 /* --- clients.c -------------------------------------------------------------------------------- */
 
 enum mcp_client_kind {
     CLIENT_HANDSHAKE, /* known by Mcp-Session-Id */
-    CLIENT_PROCESS,   /* a `glovebox mcp`: lives as long as its stream */
-    CLIENT_KEY,       /* all stateless requests with one key */
+    CLIENT_PROCESS,   /* a `glovebox mcp`: exists while its stream does */
+    CLIENT_KEY,       /* all requests with one key and without a handshake */
 };
 
 struct mcp_client {
@@ -252,13 +253,13 @@ struct mcp_client {
     char id[MCP_CLIENT_ID_SIZE];
     const struct account *account;
     const char *version;              /* of the handshake; NULL: none */
-    struct client_claim claim;        /* of the handshake: who it is */
+    struct client_claim claim;        /* of the handshake: name and version */
     unsigned capabilities;            /* of the handshake: bits of mcp_capabilities */
-    char mine[MCP_SESSION_SIZE];      /* its own session; "": none yet */
+    char mine[MCP_SESSION_SIZE];      /* its default session; "": none yet */
     enum mcp_files files;             /* of a process */
-    struct bytes sessions;            /* of a process: all that it has begun, each ended by NUL */
-    const struct mcp_client *process; /* of a handshake: that it came through; NULL: none */
-    void (*ended)(const struct mcp_client *client); /* of a process that has tasks, or NULL */
+    struct bytes sessions;            /* of a process: those it has begun, each ended by NUL */
+    const struct mcp_client *process; /* of a handshake: the process that sent it; NULL: none */
+    void (*ended)(const struct mcp_client *client); /* of a process with tasks, or NULL */
     int64_t used_ms;
     struct mcp_client *next;
 };
@@ -268,37 +269,37 @@ struct mcp_client *mcp_client_new(enum mcp_client_kind kind, const char *id,
                                   const struct exchange *exchange);
 struct mcp_client *mcp_client_find(enum mcp_client_kind kind, const char *id,
                                    const struct exchange *exchange);
-/* The client of a handshake that begins; a process has one. NULL: as mcp_client_new(). */
+/* The client for a new handshake; a process has one already. NULL: as mcp_client_new(). */
 struct mcp_client *mcp_client_begin(const struct mcp_call *call);
-/* Who `mine` belongs to: the client of the call, or its key's. NULL: no memory. */
+/* The client that owns `mine`: that of the call, or of its key. NULL: no memory. */
 struct mcp_client *mcp_client_of(struct mcp_call *call);
 void mcp_client_end(struct mcp_client *client, const struct exchange *exchange);
-/* A session that ends with the process of the call. */
+/* A session that is ended with the process of the call. */
 void mcp_client_remember_session(const struct mcp_call *call, const char *session);
 void mcp_client_answered(struct mcp_call *call);
 
 /* --- claim.c ---------------------------------------------------------------------------------- */
 
-/* Puts what the client says of itself and its call into call->exchange->caller. */
+/* Copies what the client says of itself and its call to call->exchange->caller. */
 void mcp_claim(struct mcp_call *call);
 void mcp_claim_client(struct client_claim *claim, struct json_object *info);
 
 /* --- tool_session.c: the session of a call ---------------------------------------------------- */
 
-/* Finds or begins the session that the arguments name, work.session; `then` is called when it
- * stands. */
+/* Finds or begins the session that the arguments name, work.session; `then` is called when it runs.
+ */
 void mcp_session_use(struct mcp_call *call, void (*then)(struct mcp_call *call));
 
 /* --- request_state.c, ask.c, approval.c ------------------------------------------------------- */
 
 enum { MCP_STATE_SIZE = 128 };
 
-/* Adds a sealed text that the client brings back with its next round. */
+/* Adds a sealed text that the client returns with its next request. */
 void mcp_state_write(const struct mcp_call *call, const char *text, struct bytes *out);
-/* 1: it has brought one; 0: none; -1: one that is none, which has been answered. */
+/* 1: it was returned; 0: none; -1: an invalid one, which was answered. */
 int mcp_state_read(struct mcp_call *call, char ret_text[MCP_STATE_SIZE]);
 
-/* CAN_ELICIT: by a form; CAN_ELICIT_URL: by a page that the client leads its user to. */
+/* CAN_ELICIT: by a form; CAN_ELICIT_URL: by a page that the client opens for its user. */
 enum mcp_capabilities { CAN_ELICIT = 1, CAN_SAMPLE = 2, CAN_ROOTS = 4, CAN_ELICIT_URL = 8 };
 
 struct mcp_question {
@@ -307,18 +308,18 @@ struct mcp_question {
 };
 
 bool mcp_may_ask(const struct mcp_call *call, const char *capability);
-/* Bits of what a client has declared. */
+/* Bits of the capabilities that a client has declared. */
 unsigned mcp_capabilities_read(struct json_object *declared);
 bool mcp_may_lead_to_page(const struct mcp_call *call);
-/* `state` is sealed; NULL: none. After a handshake `proceed` goes on with client_answer. */
+/* `state` is sealed; NULL: none. After a handshake `proceed` continues with client_answer. */
 void mcp_ask(struct mcp_call *call, const struct mcp_question *question, const char *state);
-/* Several at once, as JSON; of stateless calls alone. */
+/* Several questions at once, as JSON; only for calls without a handshake. */
 void mcp_ask_all(struct mcp_call *call, const char *requests, const char *state);
 struct json_object *mcp_answer_to(const struct mcp_call *call, const char *name);
 
-/* Asks the client's person about a run that waits for approval; false: it cannot. */
+/* Asks the client's user about a run that waits for approval; false: the client cannot. */
 bool mcp_approval_ask(struct mcp_call *call, const char *id);
-/* 0: the call may be tried again; -1: it is answered. */
+/* Takes the answer. 0: the call may be tried again; -1: it was answered. */
 int mcp_approval_hear(struct mcp_call *call, const char *id);
 
 /* --- tasks.c, run_tasks.c --------------------------------------------------------------------- */
@@ -332,16 +333,16 @@ void mcp_tasks_update(struct mcp_call *call);
 void mcp_tasks_cancel(struct mcp_call *call);
 
 extern const struct mcp_task_source mcp_run_tasks;
-/* Answers the call with a task, its run; false: there is no room for one. */
+/* Answers the call with a task for its run; false: there are too many tasks. */
 bool mcp_run_becomes_task(struct mcp_call *call);
 
 /* --- run_content.c ---------------------------------------------------------------------------- */
 
-/* Writes the members of a tool's result that tells how a run ended. */
+/* Writes the members of a tool result with the end of a run. */
 void mcp_run_tell(struct mcp_call *call, const struct watch *watch);
-/* Its result alone: the members of the object. */
+/* Writes only the result: the members of the object. */
 void mcp_run_write(const struct mcp_call *call, const struct bytes *text, struct bytes *out);
-/* Where it stands, and what it has used so far: of tool_run.c. */
+/* For tool_run.c: prints the state of the run and what it has used so far. */
 void mcp_run_state_print(const struct watch *watch, char *text, size_t size);
 
 /* The tools of the product. */
@@ -363,7 +364,7 @@ void mcp_file_import(struct mcp_call *call);
 
 void mcp_python_code(struct mcp_call *call);
 
-/* python_sse.c: the older transport of two places, for model servers. */
+/* python_sse.c: the older transport with two URLs, for model servers. */
 void mcp_python_get(struct exchange *exchange);
 void mcp_python_post(struct exchange *exchange);
 

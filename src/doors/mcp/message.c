@@ -1,4 +1,5 @@
-/* message.c - reads one JSON-RPC message: what it is, which side sends it, in which era of MCP. */
+/* message.c - reads one JSON-RPC message: its kind, which side sends it, and its generation of MCP.
+ */
 #include "base/table.h"
 #include "doors/mcp/mcp.h"
 #include "json/writer.h"
@@ -8,7 +9,7 @@
 
 enum { METHOD_MAX = 128, ID_MAX = 256 };
 
-/* Whole numbers that a reader in JavaScript has exactly. */
+/* The whole numbers that JavaScript represents exactly. */
 static const int64_t id_number_max = INT64_C(1) << 53;
 
 static const char *const handshake_versions[] = { "2025-11-25", "2025-06-18", "2025-03-26" };
@@ -30,7 +31,7 @@ static bool id_is_good(struct json_object *id)
     return number >= -id_number_max && number <= id_number_max;
 }
 
-/* What JSON-RPC 2.0 says of every message. */
+/* Checks what JSON-RPC 2.0 demands of every message. */
 static int read_envelope(struct mcp_call *call)
 {
     struct json_object *id = NULL;
@@ -94,7 +95,7 @@ static const char *handshake_version(const char *asked)
     return NULL;
 }
 
-/* A request that says all about itself. */
+/* A request without a handshake, which is complete in itself. */
 static int read_stateless(struct mcp_call *call, const char *asked)
 {
     call->era = ERA_STATELESS;
@@ -114,7 +115,7 @@ static int read_stateless(struct mcp_call *call, const char *asked)
     return 0;
 }
 
-/* One that belongs to a handshake, or goes without. */
+/* A request of a handshake, or of an older client without one. */
 static int read_handshake(struct mcp_call *call)
 {
     const char *version = exchange_header(call->exchange, "MCP-Protocol-Version");
@@ -141,7 +142,7 @@ static int read_handshake(struct mcp_call *call)
     if (!call->client) {
         call->status = MHD_HTTP_NOT_FOUND;
         mcp_fail(call, MCP_INVALID_REQUEST,
-                 "this Mcp-Session-Id is not known any more; send initialize");
+                 "this Mcp-Session-Id is unknown or has ended; send initialize");
         return -1;
     }
     if (!version && call->client->version)

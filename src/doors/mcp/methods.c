@@ -1,4 +1,4 @@
-/* methods.c - the methods of the protocol, a row each, and what is answered without a tool. */
+/* methods.c - the methods of the protocol, a row each, and those that need no tool. */
 #include "base/table.h"
 #include "doors/mcp/mcp.h"
 #include "json/writer.h"
@@ -61,8 +61,8 @@ void mcp_acknowledge(struct mcp_call *call)
     mcp_result_close(call);
 }
 
-/* A stateless call over HTTP is cancelled by closing its connection: those that share a key count
- * their calls alike, and one's id may be another's. */
+/* Over HTTP, a call without a handshake is cancelled by closing its connection: clients that share
+ * a key may use the same ids for their calls. */
 static void cancelled(struct mcp_call *call)
 {
     struct json_object *id = json_member(call->params, "requestId");
@@ -113,7 +113,8 @@ const struct mcp_method *mcp_method_find(const struct mcp_call *call)
     return method ? method : find(methods, COUNT_OF(methods), call);
 }
 
-/* Something that a method of a notification is called, and the other way round, is not done. */
+/* A request with the name of a notification is not done, and a notification with that of a request
+ * neither. */
 static bool is_notification(const char *name)
 {
     return strncmp(name, "notifications/", 14) == 0;

@@ -1,7 +1,7 @@
 /* python_sse.c - /mcp/python: a server called `python` whose only tool is python(code), for model
- * servers that call their built-in interpreter so. They speak the older transport: messages come by
- * POST, and what is answered to them comes on a stream that was opened before. All streams with one
- * x-session-id share a session. */
+ * servers whose built-in interpreter has this name. They use the older transport: messages are sent
+ * by POST, and answers come on a stream that was opened before. All streams with one x-session-id
+ * share a session. */
 #include "base/list.h"
 #include "base/table.h"
 #include "doors/mcp/mcp.h"
@@ -45,7 +45,7 @@ static const struct mcp_catalogue python = {
     .capabilities = "\"tools\":{\"listChanged\":false}",
 };
 
-/* What the call has said goes to the stream; it is gone if it is over. */
+/* Moves what the call has written to the stream, and frees the call if it has ended. */
 static void take_out(struct python_stream *stream, struct mcp_call **call)
 {
     bytes_add(&stream->out, (*call)->out.data, (*call)->out.size);
@@ -136,7 +136,7 @@ static struct python_stream *find_stream(const struct exchange *exchange)
     return NULL;
 }
 
-/* Gives  a place for one more call; NULL: there is none. */
+/* Gives  a free entry for one more call; NULL: none. */
 static struct mcp_call **free_place(struct python_stream *stream)
 {
     for (size_t i = 0; i < CALLS_MAX; i++)

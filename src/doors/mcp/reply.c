@@ -1,4 +1,4 @@
-/* reply.c - what goes back: results, failures, notifications, each a JSON-RPC message. */
+/* reply.c - results, failures and notifications, each a JSON-RPC message. */
 #include "base/table.h"
 #include "base/utf8.h"
 #include "doors/mcp/mcp.h"
@@ -27,8 +27,8 @@ static size_t line_end_size(const struct bytes *out, size_t at)
     return 0;
 }
 
-/* U+0085, U+2028 and U+2029 end lines for some who read a stream or stdin line by line (Python's
- * str.splitlines()): there, what a program prints would begin a line of its own. */
+/* U+0085, U+2028 and U+2029 end lines for some readers of streams or stdin (Python's
+ * str.splitlines()): output of a program could begin a line there. */
 static void escape_line_ends(struct bytes *out)
 {
     auto_bytes escaped = { 0 };

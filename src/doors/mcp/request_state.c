@@ -1,5 +1,6 @@
-/* request_state.c - what a stateless client carries from one round of a call to the next: sealed by
- * us, good for this caller, this call with these arguments, for some minutes, and once. */
+/* request_state.c - state that a client without a handshake carries from one round of a call to the
+ * next: sealed by us, valid for this caller and this call with these arguments, for some minutes,
+ * and once. */
 #include "base/clock.h"
 #include "doors/mcp/mcp.h"
 #include "json/canonical_tree.h"
@@ -16,7 +17,7 @@ enum {
     BASE64_MAX = 512
 };
 
-/* Then the text. */
+/* Followed by the text. */
 struct head {
     unsigned char nonce[NONCE_SIZE];
     int64_t expires_ms;
@@ -31,7 +32,7 @@ struct sealed {
 static unsigned char key[crypto_auth_KEYBYTES];
 static bool has_key;
 
-/* Those that were used and have not expired. */
+/* Those that were used, until they expire. */
 static struct {
     struct head head;
     const struct account *account;
@@ -57,7 +58,7 @@ static void add_json(crypto_auth_hmacsha512256_state *mac, struct json_object *v
 static void seal(const struct mcp_call *call, struct sealed *state)
 {
     crypto_auth_hmacsha512256_state mac;
-    uintptr_t account = (uintptr_t) call->exchange->caller.account; /* stays as long as we do */
+    uintptr_t account = (uintptr_t) call->exchange->caller.account; /* accounts are never freed */
     if (!has_key)
         randombytes_buf(key, sizeof key);
     has_key = true;
@@ -85,7 +86,7 @@ void mcp_state_write(const struct mcp_call *call, const char *text, struct bytes
     bytes_print(out, "v1.%s", base64);
 }
 
-/* Fails if it was used before, or if too many were: no account takes the room of all. */
+/* Fails if it was used before, or if the account has used too many: none may use up the table. */
 static int spend(const struct head *head, const struct account *account)
 {
     size_t kept = 0, own = 0;

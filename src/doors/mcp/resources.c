@@ -1,5 +1,5 @@
-/* resources.c - files that runs have made, by their hash, as results link them. Nothing is listed:
- * a link is enough, and one tenant's files are no other's. */
+/* resources.c - files made by runs, by their hash, as results link them. There is no list: links
+ * are enough, and one tenant's files are not visible to others. */
 #include "base/cleanup.h"
 #include "doors/mcp/mcp.h"
 #include "engine/service/service_artifacts.h"
@@ -129,7 +129,7 @@ void mcp_resources_read(struct mcp_call *call)
     artifact_check_await(check, mcp_artifact_woken, call);
 }
 
-/* What a daemon before this one has kept was hashed first. */
+/* After an artifact of an earlier daemon was hashed. */
 void mcp_artifact_woken(void *user, const error *why)
 {
     struct mcp_call *call = user;

@@ -1,5 +1,4 @@
-/* routes.c - /mcp: messages come by POST; a stdio process holds a GET open for as long as it
- * lives. */
+/* routes.c - /mcp: messages are sent by POST; a stdio process keeps a GET open while it lives. */
 #include "base/table.h"
 #include "doors/mcp/mcp.h"
 #include "json/writer.h"
@@ -28,7 +27,7 @@ static void process_gone(struct exchange *exchange)
     mcp_client_end(exchange->user, exchange);
 }
 
-/* NOLINTNEXTLINE(readability-non-const-parameter): as streams are read */
+/* NOLINTNEXTLINE(readability-non-const-parameter): the type of stream readers */
 static ssize_t read_nothing(struct exchange *exchange, char *bytes, size_t size)
 {
     (void) exchange;
@@ -50,7 +49,7 @@ static int check_process(const char *id, const struct exchange *exchange, error 
     return 0;
 }
 
-/* Nothing is sent to clients that did not ask: without a process there is no stream. */
+/* Only processes have a stream: nothing is sent to clients that did not ask. */
 static void get_process(struct exchange *exchange)
 {
     const char *id = exchange_header(exchange, "Glovebox-Process");
@@ -80,7 +79,7 @@ static void get_process(struct exchange *exchange)
     exchange_stream(exchange, read_nothing);
 }
 
-/* Ends a handshake, and the session that is its own. */
+/* Ends a handshake, and its own session. */
 static void delete_client(struct exchange *exchange)
 {
     const char *id = exchange_header(exchange, "Mcp-Session-Id");
@@ -95,7 +94,7 @@ static void delete_client(struct exchange *exchange)
     exchange_answer_nothing(exchange, MHD_HTTP_NO_CONTENT);
 }
 
-/* `path` NULL: it was not asked for with one. */
+/* `path` NULL: the URL had none. */
 static bool is_path_of(const char *audience, const char *path)
 {
     const char *host = strstr(audience, "://");
@@ -112,7 +111,7 @@ static void get_metadata(struct exchange *exchange)
     error err;
     if (!service_takes_tokens(exchange->service, &issuer, &audience) ||
         !is_path_of(audience, exchange->parameters[0])) {
-        (void) fail(&err, ERR_NOT_FOUND, "no tokens are taken here, only API keys");
+        (void) fail(&err, ERR_NOT_FOUND, "tokens are not accepted here, only API keys");
         exchange_fail(exchange, &err);
         return;
     }

@@ -1,5 +1,5 @@
-/* run_content.c - how a run ended, for a model: few lines of text, figures as images, files as
- * links; and the native result beside it. What a program has printed is text inside one result,
+/* run_content.c - the end of a run, for a model: a few lines of text, figures as images, files as
+ * links; and the native result beside it. The output of a program is always text within one result,
  * whatever it looks like. */
 #include "base/table.h"
 #include "doors/mcp/mcp.h"
@@ -47,7 +47,7 @@ static void add_output(struct bytes *text, struct json_object *result, const cha
     add_line(text, line);
 }
 
-/* The plain text of each value that a cell showed. */
+/* The plain text of each value that a cell displayed. */
 static void add_values(struct bytes *text, struct json_object *result)
 {
     struct json_object *list = json_member(result, "results");
@@ -125,7 +125,7 @@ static void add_page(struct bytes *text, const struct mcp_call *call, const char
         bytes_print(text, ", or at %s", bytes_text(&url));
 }
 
-/* Where it ran, what is kept, what to do next. */
+/* Which session it ran in, what is kept, and what to do next. */
 static void add_place(struct bytes *text, const struct mcp_call *call, struct json_object *result)
 {
     const struct mcp_work *work = &call->work;
@@ -135,7 +135,7 @@ static void add_place(struct bytes *text, const struct mcp_call *call, struct js
     const char *session = member_text(json_member(result, "cell"), "session");
     bool is_pending = status && strcmp(status, "pending_approval") == 0;
     if (!session && work->session[0])
-        session = work->session; /* nothing of it has run there */
+        session = work->session; /* nothing has run there */
     add_line(text, "[");
     bytes_print(text, "%s", status ? status : "?");
     if (exit_code && json_object_get_int64(exit_code) != 0)
@@ -224,7 +224,8 @@ static void write_links(struct json_object *result, struct bytes *out)
     }
 }
 
-/* A failure is something that the model can do about: the program's own, a limit, a refusal. */
+/* True if the model can do something about the failure: it is the program's own, a limit, or a
+ * refusal. */
 static bool is_failure(struct json_object *result)
 {
     const char *status = member_text(result, "status");
@@ -233,7 +234,7 @@ static bool is_failure(struct json_object *result)
            (exit_code && json_object_get_int64(exit_code) != 0);
 }
 
-/* Our own document, however much of a program's JSON stands in it. */
+/* Reads our own document: it may contain much JSON of a program. */
 static struct json_object *read_result(const struct bytes *text)
 {
     struct json_tokener *reader = json_tokener_new_ex(DEPTH_MAX);

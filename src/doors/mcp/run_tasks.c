@@ -1,7 +1,7 @@
-/* run_tasks.c - the tasks of the product: runs that were not over when their call lost patience.
- * The id is that of the run, and a key that may see the run may see the task. Its result is copied
- * at its end: the memory of ended runs is that of all clients, and what is in it goes sooner. What
- * was under way when a daemon died is told as lost by the next one. */
+/* run_tasks.c - tasks: runs that took longer than their call waited. The task has the run's id, and
+ * a key that may see the run may see the task. The result is copied at its end, since all clients
+ * share the memory of ended runs, where it may be dropped earlier. A run that was under way when a
+ * daemon died is reported as lost by the next one. */
 #include "base/clock.h"
 #include "base/list.h"
 #include "doors/mcp/mcp.h"
@@ -14,7 +14,7 @@
 enum {
     TASKS_MAX = 1024,
     TASKS_OF_ACCOUNT_MAX = 256,
-    TASK_BYTES_MAX = 64 << 20, /* of results; the oldest go */
+    TASK_BYTES_MAX = 64 << 20, /* of results; the oldest are dropped */
     TASK_BYTES_OF_ACCOUNT_MAX = 16 << 20,
     KEPT_MS = 15 * 60 * 1000 /* after its end */
 };
@@ -23,12 +23,12 @@ struct run_task {
     struct watch *watch; /* until its end */
     char id[MCP_TASK_ID_SIZE];
     struct account *account;
-    const struct mcp_client *process; /* ends with it; NULL: with none */
+    const struct mcp_client *process; /* whose end cancels it; NULL: none */
     int64_t created_ms, updated_ms;   /* since 1970 */
-    int64_t began_ms, ended_ms;       /* on the clock of now_ms(); 0: it has not */
-    enum run_status status;           /* how */
+    int64_t began_ms, ended_ms;       /* by now_ms(); 0: not ended */
+    enum run_status status;           /* how it ended */
     struct bytes result;
-    bool is_mine; /* the session that it ran in */
+    bool is_mine; /* it ran in the client's own session */
     struct run_task *next;
 };
 
@@ -57,7 +57,7 @@ static void drop_expired(void)
     }
 }
 
-/* NULL: of all. `ret_oldest`: the one that ended and was made first, besides `but`. */
+/* Sums up tasks; `account` NULL: of all. `ret_oldest`: the oldest that has ended, except `but`. */
 static size_t measure(const struct account *account, const struct run_task *but, size_t *ret_count,
                       struct run_task **ret_oldest)
 {
@@ -83,7 +83,7 @@ static void bound_bytes(const struct account *account, const struct run_task *bu
         drop(oldest);
 }
 
-/* May be called by the run while it tells all who listen: the watch of this task alone goes. */
+/* May be called by the run while it calls its listeners: closes only the watch of this task. */
 static void on_woken(void *context)
 {
     struct run_task *task = context;
@@ -102,10 +102,10 @@ static void on_woken(void *context)
 
 static void on_cut(void *context)
 {
-    (void) context; /* of those that are over alone */
+    (void) context; /* only ended tasks are removed */
 }
 
-/* Is there a place for one more? The oldest that has ended makes room. */
+/* Is there room for one more? The oldest that has ended is removed if needed. */
 static bool make_room(const struct account *account)
 {
     size_t own, all;
@@ -144,8 +144,8 @@ static struct run_task *of_process(const struct mcp_client *process)
     return task;
 }
 
-/* Cancels those that it has begun. A run that was queued ends at once: then on_woken() is called
- * while the task is out of the list and still there, and may drop others that have ended. */
+/* Cancels those that the process has begun. A queued run ends at once: then on_woken() is called
+ * while the task is not in the list but still exists, and it may drop other tasks. */
 static void end_with(const struct mcp_client *process)
 {
     struct run_task *task;
@@ -186,7 +186,7 @@ bool mcp_run_becomes_task(struct mcp_call *call)
     watch_close(work->watch);
     work->watch = NULL;
     describe(task, &told);
-    if (work->note[0]) /* told once: the session that the call wanted is gone */
+    if (work->note[0]) /* given once: the session that the call wanted has ended */
         (void) snprintf(told.message, sizeof told.message, "%s", work->note);
     mcp_task_answer(call, &told);
     return true;
@@ -208,7 +208,7 @@ static void leave_alone(void *context)
     (void) context;
 }
 
-/* One that a daemon before this one has begun: a watch of it is in call->work. */
+/* A task of an earlier daemon: its watch is in call->work. */
 static int find_lost(struct mcp_call *call, const char *id, struct mcp_task *task)
 {
     const struct watcher watcher = { call, leave_alone, leave_alone, HANGUP_LEAVES };

@@ -1,6 +1,6 @@
-/* subscriptions.c - subscriptions/listen: acknowledged at once, then silent but for comments that
- * keep it alive, until the tools change: their descriptions name what templates and policies have.
- * That is looked at with each comment, every 10 s. */
+/* subscriptions.c - subscriptions/listen: acknowledged at once, then only comments that keep it
+ * alive, until the tools change: their descriptions depend on templates and policies, which are
+ * checked with each comment, every 10 s. */
 #include "doors/mcp/mcp.h"
 #include "engine/service/service_tools.h"
 #include "json/writer.h"
@@ -38,7 +38,7 @@ static void listen_to_nothing(struct mcp_call *call)
     (void) call;
 }
 
-/* Of the message no more is needed; many are open for as long as their hosts run. */
+/* The message is not needed any more; there may be many such streams, open for long. */
 static void drop_message(struct mcp_call *call)
 {
     struct json_object *id = json_object_get(call->id);

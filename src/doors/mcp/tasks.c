@@ -1,6 +1,6 @@
 /* tasks.c - the extension io.modelcontextprotocol/tasks: a call that takes long is answered with a
- * task, which the client asks after (tasks/get), gives what it wants to know (tasks/update) and
- * ends (tasks/cancel). What a task is says the source of the catalogue: run_tasks.c. */
+ * task, which the client polls (tasks/get), answers questions of (tasks/update) and cancels
+ * (tasks/cancel). The catalogue says what is a task: run_tasks.c. */
 #include "doors/mcp/mcp.h"
 #include "json/writer.h"
 
@@ -53,8 +53,8 @@ void mcp_task_answer(struct mcp_call *call, const struct mcp_task *task)
     mcp_result_close(call);
 }
 
-/* The task that the message names. -1: there is none, or the client knows of no tasks, which has
- * been answered. */
+/* Finds the task that the message names. -1: there is none, or the client does not support tasks;
+ * that was answered. */
 static int find(struct mcp_call *call, struct mcp_task *task)
 {
     const char *id = member_text(call->params, "taskId");
@@ -65,7 +65,7 @@ static int find(struct mcp_call *call, struct mcp_task *task)
     }
     if (id && strlen(id) < sizeof task->id && call->catalogue->tasks->find(call, id, task) == 0)
         return 0;
-    mcp_fail(call, MCP_INVALID_PARAMS, "no task of yours is '%.80s', or no longer", id ? id : "");
+    mcp_fail(call, MCP_INVALID_PARAMS, "you have no task '%.80s', or it was dropped", id ? id : "");
     return -1;
 }
 
@@ -80,7 +80,7 @@ void mcp_tasks_get(struct mcp_call *call)
     mcp_result_close(call);
 }
 
-/* Answers to what is not asked (any more) are thrown away. */
+/* Drops answers to questions that are not pending. */
 void mcp_tasks_update(struct mcp_call *call)
 {
     struct mcp_task task;
@@ -96,7 +96,7 @@ void mcp_tasks_update(struct mcp_call *call)
     mcp_acknowledge(call);
 }
 
-/* One that has ended stays as it is. */
+/* A task that has ended does not change. */
 void mcp_tasks_cancel(struct mcp_call *call)
 {
     struct mcp_task task;

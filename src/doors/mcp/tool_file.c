@@ -1,6 +1,6 @@
 /* tool_file.c - file_write, file_read and file_list: small files of a session as text. Large ones
- * go by the native interface; file_import and file_export copy between a session and the user's
- * folder, which `glovebox mcp --files` opens: the bytes come and go beside the arguments. */
+ * are for the native interface. file_import and file_export copy between a session and the user's
+ * folder, which `glovebox mcp --files` opens: the bytes are beside the arguments. */
 #include "base/base64.h"
 #include "base/text.h"
 #include "base/utf8.h"
@@ -69,12 +69,12 @@ static int need_session(struct mcp_call *call)
     if (json_member(call->arguments, "session_id") || json_member(call->arguments, "session"))
         return 0;
     (void) fail(&err, ERR_BAD_REQUEST,
-                "files are of a session: give session_id, or session: \"mine\"");
+                "files belong to a session: give session_id, or session: \"mine\"");
     mcp_tool_fail(call, &err);
     return -1;
 }
 
-/* Begins a task on the path of the arguments. -1: the error was answered. */
+/* Begins a task for the path in the arguments. -1: the error was answered. */
 static int begin_task(struct mcp_call *call, const struct file_order *wanted)
 {
     struct file_order order = *wanted;
@@ -97,7 +97,7 @@ static int begin_task(struct mcp_call *call, const struct file_order *wanted)
     return result;
 }
 
-/* Whether the task is ready; answers with the error if it has failed. */
+/* True if the task is ready; answers with the error if it has failed. */
 static bool is_ready(struct mcp_call *call)
 {
     error err;
@@ -131,7 +131,7 @@ static int read_content(struct mcp_call *call, error *err)
     struct json_object *base64 = json_member(call->arguments, "content_base64");
     struct json_object *given = text ? text : base64;
     if (!given || (text && base64))
-        return fail(err, ERR_BAD_REQUEST, "give content or content_base64, one of them");
+        return fail(err, ERR_BAD_REQUEST, "give either content or content_base64");
     size_t size = (size_t) json_object_get_string_len(given);
     if (base64)
         return payload_from_base64(&call->work.content, json_object_get_string(given), size, err);
@@ -210,7 +210,8 @@ void mcp_file_import(struct mcp_call *call)
     if (failure) {
         mcp_tool_text(call, failure, true);
     } else if (!json_object_is_type(content, json_type_string)) {
-        (void) fail(&err, ERR_BAD_REQUEST, "the file is missing; is glovebox of one version?");
+        (void) fail(&err, ERR_BAD_REQUEST,
+                    "the file is missing; glovebox mcp and gloveboxd must have the same version");
         mcp_tool_fail(call, &err);
     } else if (payload_from_base64(&call->work.content, json_object_get_string(content),
                                    (size_t) json_object_get_string_len(content), &err) < 0) {
@@ -220,8 +221,7 @@ void mcp_file_import(struct mcp_call *call)
     }
 }
 
-/* --- file_read and file_export
- * ---------------------------------------------------------------------------------- */
+/* --- file_read and file_export ---------------------------------------------------------------- */
 
 static void write_blob(struct bytes *out, const char *mime, const struct bytes *bytes)
 {
@@ -267,8 +267,8 @@ static void tell_read(struct mcp_call *call)
     mcp_result_close(call);
 }
 
-/* Encodes what has come, so that no turn of the loop has all of it to do: whole groups of three
- * bytes, and at the end the rest. */
+/* Encodes bytes as they arrive, so that no turn of the loop encodes all: whole groups of three
+ * bytes, and the rest at the end. */
 static void encode(struct mcp_work *work, bool is_end)
 {
     size_t size = is_end ? work->read.size : work->read.size / 3 * 3;
@@ -281,7 +281,8 @@ static void encode(struct mcp_work *work, bool is_end)
     bytes_drop(&work->read, size);
 }
 
-/* The file goes beside the content: `glovebox mcp` takes it out, and says so if it cannot. */
+/* The file is sent beside the content: `glovebox mcp` removes it there, and reports if it cannot
+ * write it. */
 static void tell_export(struct mcp_call *call)
 {
     struct mcp_work *work = &call->work;

@@ -1,4 +1,4 @@
-/* tool_policy.c - policy_explain: what a policy grants, in words. */
+/* tool_policy.c - policy_explain: describes what a policy allows. */
 #include "doors/mcp/mcp.h"
 #include "engine/service/service_tools.h"
 

@@ -1,5 +1,4 @@
-/* tool_run.c - run_code, execute_python and run_command, and what became of a run: run_status,
- * run_cancel. */
+/* tool_run.c - run_code, execute_python and run_command; run_status and run_cancel. */
 #include "doors/mcp/mcp.h"
 #include "engine/service/service_contexts.h"
 #include "json/writer.h"
@@ -55,7 +54,7 @@ const struct property mcp_run_status_arguments[] = {
 
 static void begin(struct mcp_call *call);
 
-/* --- following one ---------------------------------------------------------------------------- */
+/* --- follow a run ---------------------------------------------------------------------------- */
 
 static void on_woken(void *context)
 {
@@ -70,8 +69,8 @@ static void on_cut(void *context)
     exchange_cut(((struct mcp_call *) context)->exchange);
 }
 
-/* A stateless call, and all of a stdio process, ends with its connection; what a handshake has
- * begun goes on. */
+/* A call without a handshake, and any call of a stdio process, ends with its connection; what a
+ * handshake has begun goes on. */
 static struct watcher watcher_of(struct mcp_call *call, bool begins)
 {
     bool stays = call->era == ERA_HANDSHAKE && !call->process;
@@ -83,7 +82,7 @@ static struct watcher watcher_of(struct mcp_call *call, bool begins)
                                                : HANGUP_CANCELS };
 }
 
-/* The client's person has answered on the stream of the call. */
+/* The client's user has answered on the stream of the call. */
 static void answered(struct mcp_call *call)
 {
     struct mcp_work *work = &call->work;
@@ -174,12 +173,12 @@ static void followed(struct mcp_call *call, struct watch *watch, const error *er
     follow(call);
 }
 
-/* --- beginning one ---------------------------------------------------------------------------- */
+/* --- begin a run ---------------------------------------------------------------------------- */
 
 struct cell_starter {
     struct run_starter starter;
     const char *session, *context;
-    struct json_object *json; /* NULL: it was taken */
+    struct json_object *json; /* NULL: already taken */
 };
 
 static int start_cell(struct run_starter *starter, const char *id, struct run **ret_run, error *err)
@@ -243,7 +242,7 @@ static struct json_object *shell_of(const char *command)
     return list;
 }
 
-/* Python runs as a cell does, so that figures and the last value come back. */
+/* Python code runs as a cell, so that figures and the last value are returned. */
 static bool is_cell(const struct mcp_call *call)
 {
     const char *language = member_text(call->arguments, "language");
@@ -291,7 +290,7 @@ static void run(struct mcp_call *call)
     if (is_in_session &&
         (json_member(call->arguments, "stdin") || json_member(call->arguments, "files"))) {
         (void) fail(&err, ERR_BAD_REQUEST,
-                    "stdin and files are of runs without a session; use file_write");
+                    "stdin and files are only for runs without a session; use file_write");
         mcp_tool_fail(call, &err);
     } else if (call->work.is_named && json_member(call->arguments, "policy")) {
         (void) fail(&err, ERR_BAD_REQUEST,
@@ -311,14 +310,14 @@ void mcp_run_code(struct mcp_call *call)
     mcp_session_use(call, run);
 }
 
-/* As an interpreter that a model types into. */
+/* Runs code as in an interactive interpreter. */
 void mcp_python_code(struct mcp_call *call)
 {
     (void) json_object_object_add(call->arguments, "session", json_object_new_string("mine"));
     mcp_session_use(call, run);
 }
 
-/* --- one that there is ------------------------------------------------------------------------ */
+/* --- an existing run ------------------------------------------------------------------------ */
 
 static struct watch *find(struct mcp_call *call, error *err)
 {
@@ -349,7 +348,7 @@ static void tell_state(struct mcp_call *call)
     mcp_result_close(call);
 }
 
-/* Waits for its end as long as it was asked to. */
+/* Waits for the end as long as the call wants. */
 static void look(struct mcp_call *call)
 {
     struct json_object *seconds = json_member(call->arguments, "wait_seconds");

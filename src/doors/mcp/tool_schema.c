@@ -1,5 +1,5 @@
-/* tool_schema.c - the JSON Schemas of a tool: of its arguments, which are checked by the same rows,
- * and of its result, which is a schema of the OpenAPI document with all that it refers to. */
+/* tool_schema.c - the JSON Schemas of a tool: of its arguments, which the same rows check, and of
+ * its result, which is a schema of the OpenAPI document with all schemas that it refers to. */
 #include "doors/mcp/mcp.h"
 #include "engine/service/schema/schema_write.h"
 #include "json/writer.h"
@@ -13,7 +13,7 @@ enum { DEFINITIONS_MAX = 64, SCHEMAS_MAX = 16 };
 
 static const char reference[] = "#/components/schemas/";
 
-/* What a text refers to, each once, and what that refers to. */
+/* The schemas that a text refers to, directly or not, each once. */
 struct definitions {
     const struct schema *list[DEFINITIONS_MAX];
     size_t count;
@@ -36,7 +36,7 @@ static void add_references(struct definitions *found, const char *text)
     }
 }
 
-/* "#/components/schemas/Name" is "#/$defs/Name" where it stands alone. */
+/* Replaces "#/components/schemas/Name" by "#/$defs/Name", since the schema stands alone. */
 static void add_moved(struct bytes *out, const char *text)
 {
     for (const char *at; (at = strstr(text, reference)); text = at + sizeof reference - 1) {
@@ -72,7 +72,8 @@ static void write_definitions(const char *text, struct bytes *out)
     bytes_add_text(out, "}");
 }
 
-/* --- of arguments ----------------------------------------------------------------------------- */
+/* --- schemas of arguments
+ * ----------------------------------------------------------------------------- */
 
 static void write_arguments(const struct mcp_tool *tool, struct bytes *out)
 {
@@ -82,7 +83,7 @@ static void write_arguments(const struct mcp_tool *tool, struct bytes *out)
         json_key(out, row->name);
         schema_type_write(out, row->type, row->text);
         if (header && out->size > 0) {
-            out->size--; /* its brace */
+            out->size--; /* removes its brace */
             json_string_field(out, "x-mcp-header", header);
             json_close(out, '}');
         }
@@ -112,7 +113,8 @@ void mcp_input_schema_write(const struct mcp_tool *tool, struct bytes *out)
     out->failed |= text.failed;
 }
 
-/* --- of results ------------------------------------------------------------------------------- */
+/* --- schemas of results
+ * ------------------------------------------------------------------------------- */
 
 static void write_output_schema(const char *name, struct bytes *out)
 {
@@ -130,7 +132,7 @@ static void write_output_schema(const char *name, struct bytes *out)
     auto_bytes moved = { 0 };
     add_moved(&moved, body + 1);
     if (moved.size > 0)
-        moved.size--; /* the brace at its end */
+        moved.size--; /* removes the closing brace */
     bytes_add(out, moved.data, moved.size);
     write_definitions(body, out);
     bytes_add_text(out, "}");
@@ -158,9 +160,9 @@ void mcp_output_schema_write(const char *name, struct bytes *out)
     out->failed |= written[i].text.failed;
 }
 
-/* --- arguments against their rows ------------------------------------------------------------- */
+/* --- checks of arguments ------------------------------------------------------------- */
 
-/* " 1..255": -1 where there is none. */
+/* Reads " 1..255"; -1: no bound. */
 static void read_bounds(const char *type, int64_t *min, int64_t *max)
 {
     const char *blank = strchr(type, ' ');
@@ -177,12 +179,12 @@ static int check_text(const struct property *row, struct json_object *value, err
 {
     int64_t min, max;
     if (!json_object_is_type(value, json_type_string))
-        return fail(err, ERR_BAD_REQUEST, "'%s' is a text", row->name);
+        return fail(err, ERR_BAD_REQUEST, "'%s' must be a text", row->name);
     int64_t size = json_object_get_string_len(value);
     read_bounds(row->type, &min, &max);
     if (size < min || size > max)
-        return fail(err, ERR_BAD_REQUEST, "'%s' has %" PRId64 " to %" PRId64 " bytes", row->name,
-                    min, max);
+        return fail(err, ERR_BAD_REQUEST, "'%s' must have %" PRId64 " to %" PRId64 " bytes",
+                    row->name, min, max);
     if (max < INT64_MAX && memchr(json_object_get_string(value), 0, (size_t) size))
         return fail(err, ERR_BAD_REQUEST, "'%s' has a NUL character", row->name);
     return 0;
@@ -197,7 +199,7 @@ static int check_word(const struct property *row, struct json_object *value, err
     for (const char *at = words; *at; at += strcspn(at, ","), at += *at == ',')
         if (size == strcspn(at, ",") && memcmp(at, text, size) == 0)
             return 0;
-    return fail(err, ERR_BAD_REQUEST, "'%s' is one of %s", row->name, words);
+    return fail(err, ERR_BAD_REQUEST, "'%s' must be one of %s", row->name, words);
 }
 
 static int check_number(const struct property *row, struct json_object *value, error *err)
@@ -209,12 +211,12 @@ static int check_number(const struct property *row, struct json_object *value, e
                      (!is_whole && json_object_is_type(value, json_type_double));
     double number = is_number ? json_object_get_double(value) : -1;
     if (!is_number || number < (double) min || number > (double) max)
-        return fail(err, ERR_BAD_REQUEST, "'%s' is a %snumber from %" PRId64 " to %" PRId64,
+        return fail(err, ERR_BAD_REQUEST, "'%s' must be a %snumber from %" PRId64 " to %" PRId64,
                     row->name, is_whole ? "whole " : "", min, max);
     return 0;
 }
 
-/* What is in a list or an object is checked by whom it is for. */
+/* The members of lists and objects are checked by the code that reads them. */
 static int check_argument(const struct property *row, struct json_object *value, error *err)
 {
     switch (row->type[0]) {
@@ -230,11 +232,11 @@ static int check_argument(const struct property *row, struct json_object *value,
             return check_text(row, value, err);
         return json_object_is_type(value, json_type_boolean)
                    ? 0
-                   : fail(err, ERR_BAD_REQUEST, "'%s' is true or false", row->name);
+                   : fail(err, ERR_BAD_REQUEST, "'%s' must be true or false", row->name);
     case '[':
         return json_object_is_type(value, json_type_array)
                    ? 0
-                   : fail(err, ERR_BAD_REQUEST, "'%s' is a list", row->name);
+                   : fail(err, ERR_BAD_REQUEST, "'%s' must be a list", row->name);
     default:
         return 0;
     }

@@ -1,5 +1,5 @@
-/* tool_session.c - session_open and session_close, and the session that any other tool runs in: one
- * that is named, or `mine`, which is begun when it is first used. */
+/* tool_session.c - session_open and session_close, and the session that other tools run in: a named
+ * one, or `mine`, which is begun at its first use. */
 #include "base/table.h"
 #include "doors/mcp/mcp.h"
 #include "engine/service/service_sessions.h"
@@ -20,7 +20,8 @@ const struct property mcp_session_id_arguments[] = {
 };
 /* clang-format on */
 
-/* --- a new one -------------------------------------------------------------------------------- */
+/* --- a new session
+ * -------------------------------------------------------------------------------- */
 
 static void on_made(struct mcp_call *call)
 {
@@ -39,7 +40,7 @@ static void on_made(struct mcp_call *call)
         work->then(call);
 }
 
-/* Takes the request. `then` is called once it is made. */
+/* Takes the request. `then` is called when the session was made. */
 static void begin(struct mcp_call *call, struct json_object *request)
 {
     struct order once = { 0 };
@@ -81,7 +82,8 @@ static struct json_object *request_of(const struct mcp_call *call)
     return request;
 }
 
-/* --- one that there is ------------------------------------------------------------------------ */
+/* --- an existing session ------------------------------------------------------------------------
+ */
 
 static void await_standing(struct mcp_call *call)
 {
@@ -97,7 +99,8 @@ static void await_standing(struct mcp_call *call)
         work->then(call);
 }
 
-/* The client's own session, NULL: there is none. The call that finds it gone tells why, once. */
+/* The client's own session, NULL: none. If it has ended, the first call that finds this out reports
+ * why. */
 static struct session *own_session(struct mcp_call *call, struct mcp_client *client)
 {
     struct exchange *exchange = call->exchange;
@@ -109,13 +112,13 @@ static struct session *own_session(struct mcp_call *call, struct mcp_client *cli
         0)
         return session;
     (void) snprintf(call->work.note, sizeof call->work.note,
-                    "Your session before this one is gone, with its variables and files: %s.",
+                    "Your previous session has ended, and its variables and files are lost: %s.",
                     err.text);
     client->mine[0] = '\0';
     return NULL;
 }
 
-/* Another call has begun it, and it is not made yet. */
+/* Waits for a session that another call has begun. */
 static void await_begun(struct mcp_call *call, struct session *session)
 {
     const struct waker waker = { mcp_call_wake, call };
@@ -225,7 +228,7 @@ static void await_copies(struct mcp_call *call)
         return;
     }
     service_session_delete(session);
-    tell(call, "has ended; its variables and files are gone");
+    tell(call, "has ended; its variables and files are deleted");
 }
 
 void mcp_session_close(struct mcp_call *call)

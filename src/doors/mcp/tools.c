@@ -117,7 +117,7 @@ void mcp_tools_list(struct mcp_call *call)
         return;
     }
     if (service_tool_words(exchange->service, &exchange->caller, &words, &err) < 0)
-        words.text.size = 0; /* a policy file that is wrong: a run says what is */
+        words.text.size = 0; /* a faulty policy file: a run reports the error */
     struct bytes *out = mcp_result_open(call, NULL);
     json_open_field(out, "tools", '[');
     for (size_t i = 0; i < catalogue->tool_count; i++)

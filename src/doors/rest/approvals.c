@@ -1,5 +1,5 @@
-/* approvals.c - /v1/approvals: what waits for a person's decision, and what was decided. Who waits
- * for a decision asks with ?wait= and is answered when it has come. */
+/* approvals.c - /v1/approvals: requests that wait for a person's decision, and decisions. With
+ * ?wait= the answer comes after the decision. */
 #include "engine/service/service_approvals.h"
 
 #include "base/table.h"
@@ -15,7 +15,7 @@ static void on_closed(struct exchange *exchange)
     approval_wait_done(exchange->user);
 }
 
-/* Is there time left? Then the handler is called again when something has changed. */
+/* Returns whether there is time left: then a change calls the handler again. */
 static bool waits(struct exchange *exchange)
 {
     int64_t seconds = (int64_t) exchange_query_count(exchange, "wait", 0);

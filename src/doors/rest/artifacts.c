@@ -1,5 +1,5 @@
-/* artifacts.c - /v1/artifacts and artifacts.zip: files that programs made. They are hostile bytes:
- * always a download, never a page. */
+/* artifacts.c - /v1/artifacts and artifacts.zip: files that programs made. Their bytes may be
+ * hostile: they are always sent as a download, never shown as a page. */
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "doors/rest/rest.h"
@@ -19,10 +19,10 @@
 
 enum { BLOCK = 32 * 1024 };
 
-/* A request for what an earlier daemon has kept, until that is hashed. */
+/* A request for a file that an earlier daemon stored, until it is hashed. */
 struct look {
     struct exchange *exchange;
-    struct artifact_check *check; /* NULL: it is over */
+    struct artifact_check *check; /* NULL: it has ended */
     error failure;
 };
 
@@ -43,7 +43,7 @@ static void look_away(struct exchange *exchange)
     free(look);
 }
 
-/* Returns 1 if it is waited for. */
+/* Returns 1 if the request waits for it. */
 static int check_first(struct exchange *exchange, const char *name, error *err)
 {
     struct look *look = exchange->user;
@@ -90,15 +90,15 @@ static void get_artifact(struct exchange *exchange)
     exchange_file(exchange, view.fd, view.size, view.mime, name);
 }
 
-/* An archive on its way out. The list is the result's own. */
+/* An archive that is being sent. The list is that of the result. */
 struct packing {
     struct json_object *result, *list;
-    size_t count, next; /* of the files; `next` is the one that is open, or begins now */
-    int fd;             /* of the open one */
+    size_t count, next; /* files; `next` is the current one */
+    int fd;             /* the open file */
     uint64_t left;      /* of its bytes */
     bool has_ended;
     struct zip zip;
-    struct bytes pending; /* records between the files' bytes */
+    struct bytes pending; /* zip records between the files' bytes */
     size_t sent;          /* of them */
 };
 
@@ -140,7 +140,7 @@ static int open_next(struct exchange *exchange, struct packing *packing, error *
     return 0;
 }
 
-/* The record that comes next; it stands between the files' bytes. */
+/* Writes the next zip record, which is between the bytes of two files. */
 static int next_record(struct exchange *exchange, struct packing *packing, error *err)
 {
     packing->pending.size = packing->sent = 0;
@@ -228,7 +228,8 @@ static int measure(const struct packing *packing, uint64_t *ret_size, error *err
         const char *name = text_of(packing, i, "path");
         if (!zip_name_is_safe(name))
             return fail(err, ERR_CONFLICT,
-                        "'%.80s' is no name for an archive; fetch the artifacts one by one", name);
+                        "'%.80s' is not a safe name in an archive; fetch the artifacts one by one",
+                        name);
         zip_size_add(&size, name, size_of(packing, i));
     }
     *ret_size = zip_size_end(&size);
@@ -238,7 +239,7 @@ static int measure(const struct packing *packing, uint64_t *ret_size, error *err
 static int check_archive(const struct watch *watch, error *err)
 {
     if (watch_is_lost(watch))
-        return fail(err, ERR_NOT_FOUND, "%.60s was lost, and what it made with it",
+        return fail(err, ERR_NOT_FOUND, "%.60s was lost, and its artifacts with it",
                     watch_id(watch));
     if (watch_is_over(watch))
         return 0;

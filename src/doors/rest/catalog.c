@@ -1,4 +1,4 @@
-/* catalog.c - what there is: policies, templates, limits, and whether the daemon is well. */
+/* catalog.c - policies, templates, limits, and whether the daemon works. */
 #include "base/table.h"
 #include "doors/rest/openapi.h"
 #include "doors/rest/rest.h"

@@ -13,7 +13,7 @@ static void on_closed(struct exchange *exchange)
     checkpoint_wait_done(exchange->user);
 }
 
-/* Answers with what came of it, now or when the handler is called again. */
+/* Answers with the result, now or when the handler is called again. */
 static void follow(struct exchange *exchange, int begun, struct checkpoint_wait *wait, error *err)
 {
     struct bytes json = { 0 };

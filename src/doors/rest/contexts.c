@@ -71,7 +71,7 @@ static void delete_context(struct exchange *exchange)
 struct cell_starter {
     struct run_starter starter;
     const struct exchange *exchange;
-    struct json_object *json; /* NULL: it was taken */
+    struct json_object *json; /* NULL: already taken */
 };
 
 static int begin_cell(struct run_starter *starter, const char *id, struct run **ret_run, error *err)

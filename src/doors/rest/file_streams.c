@@ -1,5 +1,5 @@
 /* file_streams.c - the bytes of files, through a window: GET and PUT files/{path}, files:tar,
- * files:watch. An upload that is not whole leaves what was there. */
+ * files:watch. An incomplete upload does not change the file. */
 #include "doors/rest/file_request.h"
 
 #include "json/writer.h"
@@ -26,7 +26,7 @@ static int begin_read(struct exchange *exchange, uint64_t from, uint64_t size, b
     return file_visit_begin_at(exchange, exchange->parameters[1], order, err);
 }
 
-/* The size is known now: the part that was asked for is ordered anew. */
+/* Called when the size is known: orders the part that the client wants. */
 static int begin_part(struct exchange *exchange, uint64_t size, error *err)
 {
     struct file_visit *visit = exchange->user;
@@ -35,7 +35,8 @@ static int begin_part(struct exchange *exchange, uint64_t size, error *err)
     if (part == RANGE_BEYOND) {
         (void) snprintf(text, sizeof text, "bytes */%" PRIu64, size);
         exchange_add_header(exchange, MHD_HTTP_HEADER_CONTENT_RANGE, text);
-        return fail(err, ERR_RANGE, "the file has %" PRIu64 " bytes; the range lies beyond", size);
+        return fail(err, ERR_RANGE, "the file has %" PRIu64 " bytes; the range is beyond its end",
+                    size);
     }
     visit->knows_size = true;
     if (part == RANGE_WHOLE)
@@ -78,7 +79,7 @@ static void send_file(struct exchange *exchange, const struct file_entry *file)
                        read_flow);
 }
 
-/* True once something flows; else it was answered, or is waited for. */
+/* True if bytes can be sent; else an error was answered, or the exchange waits. */
 static bool flow_is_ready(struct exchange *exchange)
 {
     const struct file_visit *visit = exchange->user;
@@ -111,7 +112,7 @@ void file_get(struct exchange *exchange)
     else if (begin_part(exchange, file.size, &err) < 0)
         exchange_fail(exchange, &err);
     else
-        (void) flow_is_ready(exchange); /* it takes another turn */
+        (void) flow_is_ready(exchange); /* waits for the next turn */
 }
 
 static bool flow_out(struct exchange *exchange, const struct file_order *order)

@@ -1,5 +1,5 @@
 /* files.c - /v1/sessions/{id}/files: translates HTTP into the tasks of service_files.h. A client
- * that hangs up ends its task. Here are the routes, and what is answered in one piece. */
+ * that hangs up ends its task. This file has the routes, and answers of one piece. */
 #include "doors/rest/file_request.h"
 
 #include "base/table.h"
@@ -19,8 +19,7 @@ static void leave(struct exchange *exchange)
     free(visit);
 }
 
-/* Begins the task of an exchange, which is woken for it; the order's session is that of the
- * address. */
+/* Begins the task of an exchange, which the task wakes. The session is that of the URL. */
 static int file_visit_begin(struct exchange *exchange, const struct file_order *wanted, error *err)
 {
     struct file_visit *visit = exchange->user;
@@ -52,7 +51,7 @@ static ssize_t read_listing(struct exchange *exchange, char *bytes, size_t size)
     return got > 0 ? got : got == 0 ? STREAM_END : STREAM_BROKEN;
 }
 
-/* A short one is an answer with a length. */
+/* A short listing is sent with its length. */
 static void answer_listing(struct exchange *exchange)
 {
     struct file_visit *visit = exchange->user;
@@ -113,7 +112,7 @@ static void answer_question(struct exchange *exchange, enum file_action action)
         answer_path(exchange, action == FILE_MAKE_FOLDER ? MHD_HTTP_CREATED : MHD_HTTP_OK);
 }
 
-/* `order` has its paths, and gets what else the body says. */
+/* Reads the body into `order`, which has its paths already. */
 static int read_question(struct exchange *exchange, struct file_order *order, struct bytes *path,
                          struct bytes *to, error *err)
 {
@@ -130,14 +129,14 @@ static int read_question(struct exchange *exchange, struct file_order *order, st
         { "to", FIELD_TEXT, to, FILE_PATH_MAX },
         { "to_base64", FIELD_BASE64, to, FILE_PATH_MAX },
     };
-    /* The others have the path alone, which stands first. */
+    /* The others have only a path, the first row. */
     size_t count = is_move || order->action == FILE_LIST ? COUNT_OF(of_list) : 2;
     if (exchange_fields(exchange, is_move ? of_move : of_list, count, err) < 0)
         return -1;
     if (is_move && (path->size == 0 || to->size == 0))
-        return fail(err, ERR_BAD_REQUEST, "a move has 'from' and 'to'");
+        return fail(err, ERR_BAD_REQUEST, "a move needs 'from' and 'to'");
     if (order->action == FILE_MAKE_FOLDER && path->size == 0)
-        return fail(err, ERR_BAD_REQUEST, "a new folder has a 'path'");
+        return fail(err, ERR_BAD_REQUEST, "a new folder needs a 'path'");
     return 0;
 }
 

@@ -1,11 +1,11 @@
-/* idempotency_key.c - see idempotency_key.h. The key is noted before what it names can begin:
- * whatever ends the daemon, nothing runs twice. */
+/* idempotency_key.c - see idempotency_key.h. The key is stored before the run, session or process
+ * begins, so that it begins only once even if the daemon dies. */
 #include "doors/rest/idempotency_key.h"
 
 #include <sodium.h>
 #include <string.h>
 
-/* The same JSON at the same place is the same request, however it is spaced. */
+/* Equal JSON for the same path is the same request, whatever its blanks. */
 static void digest_request(const struct exchange *exchange, struct json_object *json,
                            unsigned char digest[ORDER_DIGEST_SIZE])
 {

@@ -1,5 +1,5 @@
-/* idempotency_key.h - Idempotency-Key: what a request has begun is begun once, however often it is
- * sent. */
+/* idempotency_key.h - the header Idempotency-Key: a request begins something only once, however
+ * often it is sent. */
 #pragma once
 
 #include "doors/rest/rest.h"
@@ -7,9 +7,9 @@
 
 #include <json.h>
 
-/* The order that a request is; `json` is its body, borrowed; NULL: it has none. */
+/* The order for a request; `json` is its body, borrowed; NULL: none. */
 void exchange_order(const struct exchange *exchange, struct json_object *json,
                     struct order *ret_order);
 
-/* Says in the header of the answer that it is that of the request before, or when to ask again. */
+/* Adds a header if the answer is that of an earlier request, or says when to try again. */
 void exchange_answer_order(struct exchange *exchange, const struct order *order);

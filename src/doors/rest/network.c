@@ -1,5 +1,5 @@
-/* network.c - /v1/network: how often the rules of policies are used, and connections out of
- * sandboxes as they come, for those who may see the runs that they belong to. */
+/* network.c - /v1/network: how often the rules of policies are used, and connections of sandboxes
+ * as they happen, for callers that may see the runs. */
 #include "engine/service/service_network.h"
 
 #include "base/clock.h"
@@ -74,7 +74,7 @@ static void write_event(const struct connection_event *event, struct bytes *text
     }
     bytes_print(text, "event: %s\nid: %" PRIu64 "\ndata: {\"number\":%" PRIu64 ",", event->kind,
                 event->number, event->number);
-    bytes_add(text, event->json + 1, event->json_size - 1); /* behind its bracket */
+    bytes_add(text, event->json + 1, event->json_size - 1); /* after its bracket */
     bytes_add_text(text, "\n\n");
 }
 

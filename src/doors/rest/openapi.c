@@ -1,5 +1,5 @@
 /* openapi.c - prints the OpenAPI 3.1 document from the route tables, the schemas, limits.def and
- * errors.def: what is served is what is described. */
+ * errors.def, so that it always describes what is served. */
 #include "doors/rest/openapi.h"
 
 #include "base/table.h"
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Ends the list of those that have the same path: the first of them writes them all. */
+/* A list of all rows with the same path: the first of them writes all. */
 struct place_in_tables {
     const struct route_table *const *table;
     size_t row;
@@ -38,7 +38,7 @@ static bool came_before(const struct route_table *const *tables, const struct ro
     return false;
 }
 
-/* What stands in braces in a path, by what comes before it. */
+/* The text for a path parameter, by the part of the path before it. */
 static const char *path_parameter_text(const char *path, const char *brace)
 {
     static const struct {
@@ -96,8 +96,8 @@ static void write_parameters(struct bytes *out, const struct route *route)
     json_close(out, ']');
 }
 
-/* JSON has a schema. Events are text, one by one: docs/api.md has them. Anything else is bytes,
- * which generators know by this format. */
+/* JSON has a schema. Events are text: docs/api.md describes them. All else is bytes, for which
+ * generators know this format. */
 static void write_content(struct bytes *out, const char *mime, const char *schema)
 {
     json_open_field(out, mime, '{');
@@ -115,7 +115,7 @@ static void write_content(struct bytes *out, const char *mime, const char *schem
     json_close(out, '}');
 }
 
-/* Generators take bytes by the one name that every one of them knows. */
+/* Generators know bytes by this type. */
 static void write_bytes_content(struct bytes *out, const char *mime)
 {
     bool is_text = strncmp(mime, "text/", 5) == 0;
@@ -165,7 +165,7 @@ static bool reads_header(const struct route *route, const char *name)
     return false;
 }
 
-/* The first code of errors.def with this status: the others are listed with it. */
+/* The first code of errors.def with this status: it lists all others. */
 static bool is_first_of_status(enum error_code code)
 {
     for (int other = ERR_NONE + 1; other < (int) code; other++)
@@ -181,7 +181,7 @@ static void write_failures(struct bytes *out, const struct route *route)
         if (!is_first_of_status(code) || (code == ERR_RANGE && !reads_header(route, "Range")))
             continue;
         if (route->or_503 && status == MHD_HTTP_SERVICE_UNAVAILABLE) {
-            open_answer(out, status, "What it lacks");
+            open_answer(out, status, "What is missing");
             write_content(out, "application/json", route->or_503);
             close_answer(out);
             continue;
@@ -195,7 +195,7 @@ static void write_failures(struct bytes *out, const struct route *route)
     }
 }
 
-/* Each status of errors.def once, with what it may mean. */
+/* Writes each status of errors.def once, with all that it may mean. */
 static void write_errors(struct bytes *out)
 {
     json_open_field(out, "responses", '{');
@@ -208,7 +208,7 @@ static void write_errors(struct bytes *out)
         for (int other = code; other < ERR_COUNT; other++) {
             const struct error_row *same = error_row_of(other);
             if (same->http_status != row->http_status || other == ERR_INTERNAL + 1)
-                continue; /* that one has no code of its own */
+                continue; /* a 304 has no error code */
             bytes_print(&text, "%s%s: %s", text.size > 0 ? "; " : "", same->json_code, same->text);
         }
         (void) snprintf(name, sizeof name, "Error%u", (unsigned) row->http_status);
@@ -246,7 +246,8 @@ static void write_answers(struct bytes *out, const struct route *route)
     json_close(out, '}');
 }
 
-/* "createRun": what generated clients call it. "Port" of every method is "getPort", "putPort" … */
+/* "createRun": the method's name in generated clients. For a path with every method, "Port" becomes
+ * "getPort", "putPort" … */
 static void write_operation_id(struct bytes *out, const struct route *route, const char *method)
 {
     char name[64];
@@ -255,7 +256,8 @@ static void write_operation_id(struct bytes *out, const struct route *route, con
     json_string_field(out, "operationId", name);
 }
 
-/* The sentence of the route, up to a semicolon as a headline; and whole, with the key it needs. */
+/* The sentence of the route: up to a semicolon as the summary; whole, with the scope it needs, as
+ * the description. */
 static void write_text(struct bytes *out, const struct route *route, enum right right)
 {
     auto_bytes text = { 0 };
@@ -354,7 +356,7 @@ static void write_info(struct bytes *out)
     json_close_all(out, "}}");
 }
 
-/* Where this document came from: a generated client is given the address of its daemon. */
+/* The URL of the daemon that serves this document. */
 static void write_servers(struct bytes *out)
 {
     json_open_field(out, "servers", '[');

@@ -1,10 +1,9 @@
-/* ports.c - /v1/sessions/{id}/ports/{port}/…: hands HTTP, WebSocket and, with `Upgrade: raw`, any
- * bytes to a server that listens inside a session. The sandbox has no network for it: its own init
+/* ports.c - /v1/sessions/{id}/ports/{port}/…: connects HTTP, WebSocket and, with `Upgrade: raw`,
+ * any bytes to a server inside a session. The sandbox needs no network for this: its own init
  * connects.
  *
- * The server sees a request for localhost, without the keys and cookies that were meant for
- * glovebox; what it answers is served as a page that may do nothing at glovebox's own place
- * (Content-Security-Policy). */
+ * The server gets a request for localhost, without the keys and cookies for glovebox. Its answer is
+ * served with a Content-Security-Policy, so that a page cannot act in glovebox's own origin. */
 #include "base/table.h"
 #include "doors/http/port_relay.h"
 #include "doors/http/url_signature.h"
@@ -23,16 +22,16 @@
 static const char token_header[] = "X-Glovebox-Port-Token";
 
 struct call {
-    struct port_relay relay; /* once it has left HTTP */
+    struct port_relay relay; /* after it has left HTTP */
     struct port_link *link;
     struct exchange *exchange;
     struct port_answer answer;
     bool is_raw, is_chunked, body_ended;
 };
 
-/* --- who may ---------------------------------------------------------------------------------- */
+/* --- access ---------------------------------------------------------------------------------- */
 
-/* One token for all ports of a session: the id of the key that asked for it, and its signature. */
+/* A token for all ports of a session: the id of the key that requested it, and its signature. */
 static void write_token(const char *key, const char *session, struct bytes *out)
 {
     const struct pass pass = { .key = key, .session = session, .transfer = "ports", .mode = "" };
@@ -41,7 +40,7 @@ static void write_token(const char *key, const char *session, struct bytes *out)
     bytes_print(out, "%s.%s", key, signature);
 }
 
-/* A good token stands for the key that has asked for it. */
+/* A valid token stands for the key that requested it. */
 static int use_token(struct exchange *exchange, const char *token, error *err)
 {
     const char *dot = strchr(token, '.');
@@ -51,7 +50,7 @@ static int use_token(struct exchange *exchange, const char *token, error *err)
         .key = bytes_text(&key), .session = exchange->parameters[0], .transfer = "ports", .mode = ""
     };
     if (!pass_fits(&pass, dot ? dot + 1 : NULL))
-        return fail(err, ERR_UNAUTHORIZED, "%s does not fit this session", token_header);
+        return fail(err, ERR_UNAUTHORIZED, "%s is not valid for this session", token_header);
     return pass_use(exchange, &pass, err);
 }
 
@@ -66,7 +65,7 @@ static int enter_by_key(const struct exchange *exchange, struct session **ret_se
                                        exchange->parameters[0], ret_session, err);
 }
 
-/* By the caller's own key, or by the token of the session's ports. */
+/* Finds the session by the caller's own key, or by the token for its ports. */
 static struct session *find_session(struct exchange *exchange, error *err)
 {
     struct session *session = NULL;
@@ -171,7 +170,7 @@ static int begin(struct exchange *exchange, error *err)
     if (!session)
         return -1;
     if (*exchange->parameters[1] < '1' || *exchange->parameters[1] > '9' || *end || port > 65535)
-        return fail(err, ERR_BAD_REQUEST, "a port is a number from 1 to 65535");
+        return fail(err, ERR_BAD_REQUEST, "a port must be a number from 1 to 65535");
     struct call *call = calloc(1, sizeof *call);
     if (!call)
         return fail(err, ERR_SYSTEM, "no memory for a connection");
@@ -262,7 +261,7 @@ static void pass_on(struct exchange *exchange)
                        answer->has_size ? answer->left : STREAM_OF_ANY_SIZE, read_answer);
 }
 
-/* True once the head is there; answers that are none (100 Continue) are passed over. */
+/* True if the final head has come; interim answers (100 Continue) are skipped. */
 static int read_head(struct call *call, error *err)
 {
     for (;;) {

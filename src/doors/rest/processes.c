@@ -1,6 +1,6 @@
 /* processes.c - /v1/sessions/{id}/processes: translates HTTP into the calls of service_processes.h.
- * Events have ids, which are offsets: a client that reconnects with Last-Event-ID, or ?offset=,
- * misses nothing that is still kept. */
+ * The ids of events are offsets: a client that reconnects with Last-Event-ID, or ?offset=, misses
+ * nothing that is still kept. */
 #include "engine/service/service_processes.h"
 
 #include "base/table.h"
@@ -17,12 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an exchange holds while it waits for, or reads from, a process. */
+/* The data of an exchange that waits for a process, or reads from it. */
 struct view {
     struct process_watch *watch;
     bool wants_events, wants_end;
-    deadline patience;         /* for its end */
-    struct chunked_text event; /* on its way */
+    deadline patience;         /* how long to wait for its end */
+    struct chunked_text event; /* being sent */
 };
 
 static void leave(struct exchange *exchange)
@@ -114,7 +114,8 @@ static ssize_t read_events(struct exchange *exchange, char *bytes, size_t size)
     return (ssize_t) chunked_text_take(&view->event, bytes, size);
 }
 
-/* --- starting --------------------------------------------------------------------------------- */
+/* --- start a process
+ * --------------------------------------------------------------------------------- */
 
 static void answer_process(struct exchange *exchange, const struct process *process,
                            unsigned status)
@@ -124,7 +125,7 @@ static void answer_process(struct exchange *exchange, const struct process *proc
     exchange_answer(exchange, status, &json);
 }
 
-/* What it prints meanwhile is passed over, so that it is not held up; the last of it is kept. */
+/* Skips the output meanwhile, so that the program need not wait for us; the last part is kept. */
 static bool has_ended(const struct view *view)
 {
     struct process_event event;
@@ -206,7 +207,8 @@ static void post_process(struct exchange *exchange)
     answer_started(exchange);
 }
 
-/* --- one that runs ---------------------------------------------------------------------------- */
+/* --- an existing process
+ * ---------------------------------------------------------------------------- */
 
 static struct process *exchange_process(struct exchange *exchange)
 {

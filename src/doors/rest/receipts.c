@@ -1,4 +1,4 @@
-/* receipts.c - /v1/receipts and /v1/log: what proves what was run, to be kept elsewhere. */
+/* receipts.c - /v1/receipts and /v1/log: proofs of what was run, which clients may store. */
 #include "base/table.h"
 #include "doors/rest/rest.h"
 #include "engine/service/service_receipts.h"
@@ -17,7 +17,7 @@ static void write_hashes(struct bytes *out, const char *key, const struct log_pr
     json_close(out, ']');
 }
 
-/* The receipt with what proves that it stands in the log: a file that verifies on its own. */
+/* The receipt, and the proof that it is in the log: a file that can be verified by itself. */
 static int write_bundle(const struct exchange *exchange, const struct bytes *envelope,
                         struct bytes *out, error *err)
 {
@@ -106,7 +106,7 @@ static void get_key(struct exchange *exchange)
     exchange_end_json(exchange, &json, "}");
 }
 
-/* Both proofs are asked with a first number and a size, the log's if none is given. */
+/* Both proofs need a first number and a size, by default that of the log. */
 struct proof_words {
     const char *from, *to, *first, *second, *hashes;
 };

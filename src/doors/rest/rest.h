@@ -1,4 +1,4 @@
-/* rest.h - the native door, /v1: what its handlers share. */
+/* rest.h - the native door, /v1: shared by its handlers. */
 #pragma once
 
 #include "doors/http/http.h"
@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* Every table of routes, NULL at the end; each stands at the end of the file that its name says. */
+/* All tables of routes, ended by NULL; each is at the end of the file of its name. */
 extern const struct route_table *const route_tables[];
 extern const struct route_table run_routes;
 extern const struct route_table artifact_routes;
@@ -29,12 +29,11 @@ void metrics_request_ended(const struct exchange *exchange);
 /* sessions.c */
 /* The body as JSON; NULL: it is empty. */
 int exchange_take_json(struct exchange *exchange, struct json_object **ret_json, error *err);
-/* The same, read by a table (field_table.h); an empty one says nothing. */
+/* The same, read by a table (field_table.h); an empty body has no keys. */
 int exchange_fields(struct exchange *exchange, const struct field *fields, size_t count,
                     error *err);
-/* Both give NULL when that was answered. Every route of a session goes through one of them, or
- * through sessions_enter() itself; only what is answered for ended sessions, too, goes through the
- * second. */
+/* Both give NULL after they have answered. Every route of a session calls the first one or
+ * sessions_enter(); routes that also serve ended sessions call the second. */
 struct session *exchange_session(struct exchange *exchange);
 struct session *exchange_tombstone(struct exchange *exchange);
 void session_answer(struct exchange *exchange, struct session *session, unsigned status);

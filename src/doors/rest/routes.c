@@ -1,5 +1,4 @@
-/* routes.c - everything that the native door serves: one table for each area, each in the file of
- * its handlers. */
+/* routes.c - the tables of the native door: one for each area, in the file of its handlers. */
 #include "doors/rest/rest.h"
 
 #include "doors/rest/session_ready.h"

@@ -16,7 +16,7 @@ void events_done(struct event_stream *stream)
     bytes_done(&stream->pending);
 }
 
-/* However many read it and however slowly, there is one of it. */
+/* The bytes are not copied, so the number and speed of readers does not matter. */
 static void lend(struct event_stream *stream, const struct run_event *event)
 {
     stream->borrowed.in = event->in;
@@ -40,7 +40,7 @@ static void write_output(struct event_stream *stream, const struct run_event *ev
     bytes_add(&stream->pending, json.data, json.size);
 }
 
-/* Returns false if there is nothing new. */
+/* Returns false if there is no new event. */
 static bool write_next(struct event_stream *stream)
 {
     char position[WATCH_POSITION_SIZE];
@@ -59,7 +59,8 @@ static bool write_next(struct event_stream *stream)
     return true;
 }
 
-/* What comes next of the event: its beginning, what it lends, its end. Gives  how many bytes. */
+/* The next piece of the event: its beginning, the bytes that were lent, its end. Returns how many
+ * bytes. */
 static size_t next_piece(const struct event_stream *stream, const char **ret_data)
 {
     size_t borrowed_end = stream->borrowed.at + stream->borrowed.size;

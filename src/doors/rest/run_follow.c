@@ -12,15 +12,15 @@
 
 enum {
     WAIT_MAX_S = 300,
-    COPIED_MAX = 64 * 1024, /* what is larger is read from the run, at the client's own pace */
+    COPIED_MAX = 64 * 1024, /* larger results are sent from the run, as fast as the client reads */
 };
 
 struct visit {
     struct watch *watch;
     bool is_bounded;
     deadline patience;
-    unsigned status; /* of the answer when patience has gone */
-    size_t told;     /* of the result */
+    unsigned status; /* of the answer if the client waits no longer */
+    size_t told;     /* bytes of the result that were sent */
     struct event_stream events;
 };
 
@@ -59,7 +59,7 @@ static int begin_visit(struct exchange *exchange, const struct visit *how, error
     return 0;
 }
 
-/* One word of a list such as "respond-async, wait=10". Gives  what follows it. */
+/* Finds a word in a list such as "respond-async, wait=10". Gives  what follows it. */
 static const char *find_preference(const char *list, const char *word)
 {
     size_t length = strlen(word);
@@ -124,7 +124,7 @@ int exchange_join_until(struct exchange *exchange, struct watch *watch, deadline
     return begin_visit(exchange, &visit, err);
 }
 
-/* The result and the end of its line. */
+/* Copies the result and a newline. */
 static ssize_t read_result(struct exchange *exchange, char *bytes, size_t size)
 {
     struct visit *visit = exchange->user;
@@ -171,7 +171,7 @@ static void answer_state(struct exchange *exchange, const struct watch *watch, u
     exchange_answer(exchange, status, &json);
 }
 
-/* Of a run that was lost the one event that is left. */
+/* Sends the only event of a run that was lost. */
 static void answer_lost_event(struct exchange *exchange, const struct watch *watch)
 {
     const struct bytes *result = watch_result(watch);

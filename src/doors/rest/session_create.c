@@ -1,5 +1,5 @@
-/* session_create.c - POST /v1/sessions and …/branch: a session is begun once for an
- * Idempotency-Key, and answered when it is made. */
+/* session_create.c - POST /v1/sessions and …/branch: a session begins once for an Idempotency-Key,
+ * and is answered when it was made. */
 #include "doors/rest/idempotency_key.h"
 #include "doors/rest/rest.h"
 #include "engine/service/service_session_wait.h"
@@ -40,8 +40,8 @@ static void await_session(struct exchange *exchange, struct session *session)
     exchange_wait(exchange);
 }
 
-/* Gives  *ret_session; NULL: this very request has begun one before that has ended, and is answered
- * with its tombstone. */
+/* Gives  *ret_session; NULL: this request began a session before that has ended, and its tombstone
+ * was answered. */
 static int begin(struct exchange *exchange, const char *parent, struct json_object *json,
                  struct session **ret_session, error *err)
 {
@@ -58,7 +58,7 @@ static int begin(struct exchange *exchange, const char *parent, struct json_obje
     return begun;
 }
 
-/* `parent` NULL: it begins empty. */
+/* `parent` NULL: a new session, not a branch. */
 static void post_new(struct exchange *exchange, const char *parent)
 {
     error err;

@@ -13,7 +13,7 @@ bool session_is_early(struct exchange *exchange)
     const struct waker waker = { .woken = exchange_wake, .context = exchange };
     enum awaits awaits = exchange->route->awaits;
     if (!exchange->caller.account || awaits == AWAITS_NOTHING)
-        return false; /* a caller without a key comes by a token, which its route looks at */
+        return false; /* a caller without a key has a token, which its route checks */
     if (exchange->user)
         forget(exchange);
     exchange->user = service_session_await(exchange->service, &exchange->caller,

@@ -1,5 +1,5 @@
-/* session_ready.h - requests about a session that come too early: what a route waits for stands in
- * its row (enum awaits). */
+/* session_ready.h - requests about a session that come too early: the row of a route says what it
+ * must wait for (enum awaits). */
 #pragma once
 
 #include "doors/http/http.h"

@@ -1,4 +1,4 @@
-/* signed_urls.c - a URL that needs no key: for one path and one method, until a moment. */
+/* signed_urls.c - URLs that need no key: for one path and one method, until a time. */
 #include "doors/rest/file_request.h"
 
 #include "base/clock.h"
@@ -28,7 +28,7 @@ static void write_url(struct bytes *out, const struct pass *pass)
     bytes_print(out, "&signature=%s", signature);
 }
 
-/* What a URL is to be for. */
+/* A request for a signed URL. */
 struct wish {
     struct bytes path, method, mode;
     uint64_t seconds;
@@ -52,8 +52,8 @@ static int read_wish(struct exchange *exchange, struct wish *wish, error *err)
     if ((!is_put && *method && strcmp(method, "GET") != 0) || wish->path.size == 0 ||
         wish->seconds == 0 || (wish->mode.size > 0 && !is_put))
         return fail(err, ERR_BAD_REQUEST,
-                    "a signed URL is for one 'path', for the 'method' GET or PUT (with the 'mode' "
-                    "of the file), and for some seconds");
+                    "a signed URL needs one 'path', the 'method' GET or PUT (with the 'mode' "
+                    "of the file), and its seconds");
     return wish->mode.size > 0 ? file_mode_read(bytes_text(&wish->mode), &mode, err) : 0;
 }
 
@@ -99,7 +99,7 @@ static const char *query_or_nothing(const struct exchange *exchange, const char 
     return value ? value : "";
 }
 
-/* Says the same of everything that is wrong with a signature. */
+/* Gives the same error for everything that is wrong with a signature. */
 int file_check_permit(struct exchange *exchange, error *err)
 {
     uint64_t expires = exchange_query_count(exchange, "expires", 0);
@@ -112,7 +112,7 @@ int file_check_permit(struct exchange *exchange, error *err)
                                .path = &path,
                                .expires = expires };
     if (!pass_fits(&pass, exchange_query(exchange, "signature")))
-        return fail(err, ERR_UNAUTHORIZED, "the signature does not fit this URL and method");
+        return fail(err, ERR_UNAUTHORIZED, "the signature is not valid for this URL and method");
     if ((uint64_t) wall_clock_ms() / 1000 >= expires)
         return fail(err, ERR_UNAUTHORIZED, "the signature has expired; ask for a new one");
     return pass_use(exchange, &pass, err);

@@ -1,5 +1,5 @@
-/* status.c - GET /v1/status: how the whole daemon is used, by pool and by key, for `glovebox top`
- * and for operators. It names keys and tenants, so it is for admins. */
+/* status.c - GET /v1/status: the use of the whole daemon, by pool and by key, for `glovebox top`
+ * and for operators. It names keys and tenants, so it needs the scope admin. */
 #include "base/table.h"
 #include "doors/rest/rest.h"
 #include "engine/service/service_status.h"

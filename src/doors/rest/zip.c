@@ -13,8 +13,8 @@ enum {
     END64_SIZE = 56 + 20, /* and its locator */
     VERSION64 = 45,
     BY_UNIX = 3 << 8,
-    FLAGS = 1 << 3 | 1 << 11, /* sums follow; names are UTF-8 */
-    DATE_1980 = 1 << 5 | 1,   /* of no meaning, and the same every time */
+    FLAGS = 1 << 3 | 1 << 11, /* checksums follow; names are UTF-8 */
+    DATE_1980 = 1 << 5 | 1,   /* a fixed date */
 };
 
 static const uint32_t file_mode = UINT32_C(0100644) << 16;
@@ -33,8 +33,8 @@ static uint64_t or_max_32(uint64_t value)
     return value < max_32 ? value : max_32;
 }
 
-/* Whether a row of the directory needs the long fields. A local header always has them: it is
- * written before the size is counted. */
+/* True if a row of the directory needs the 64-bit fields. A local header always has them, since it
+ * is written before the size is known. */
 static bool is_long(uint64_t size, uint64_t offset)
 {
     return size >= max_32 || offset >= max_32;
@@ -153,7 +153,7 @@ void zip_file_end(struct zip *zip, const char *name, struct bytes *out)
     zip->files++;
 }
 
-/* Whether the end needs the long fields. */
+/* True if the end needs the 64-bit fields. */
 static bool end_is_long(uint64_t offset, uint64_t directory, uint64_t files)
 {
     return offset >= max_32 || directory >= max_32 || files >= UINT16_MAX;

@@ -1,10 +1,10 @@
 /* zip.h - writes a zip archive of stored (uncompressed) files as a stream, in constant memory.
  *
- * The sender of the archive asks for the pieces in order: for each file zip_file_begin(), its bytes
- * (each given to zip_count() too), zip_file_end(); last zip_end(). The size of the whole is known
- * before the first byte: zip_size_add() for each file, zip_size_end(). Sums of the contents are not
- * known before they have passed, so they stand behind each file (data descriptors); from 4 GiB or
- * 65,535 files on the fields are those of ZIP64. */
+ * The caller asks for the pieces in order: for each file zip_file_begin(), its bytes (each given to
+ * zip_count() too), zip_file_end(); last zip_end(). The size of the archive is known before the
+ * first byte: zip_size_add() for each file, zip_size_end(). The checksum of a file is not known
+ * before its bytes have passed, so it is written after them (data descriptors). From 4 GiB or
+ * 65,535 files on the fields of ZIP64 are used. */
 #pragma once
 
 #include "base/bytes.h"
@@ -16,12 +16,12 @@
 struct zip {
     uint64_t offset; /* bytes of the archive so far */
     uint64_t files;
-    struct bytes directory; /* grows by one row a file */
+    struct bytes directory; /* one row for each file */
     uint64_t file_from, file_size;
     uint32_t sum; /* CRC-32 of the file so far */
 };
 
-/* True for a name that stays beneath the folder where the archive is unpacked, on every system. */
+/* True for a name that stays below the folder where the archive is unpacked, on every system. */
 bool zip_name_is_safe(const char *name);
 
 void zip_file_begin(struct zip *zip, const char *name, struct bytes *out);
