@@ -88,7 +88,7 @@ def test_it_runs_once_when_it_was_approved(service):
     # It is spent: named or not, nothing runs by it again.
     assert state(service, approval) == "used"
     named = service.run("print(1)", policy="asked", key=service.asker, approval=approval)
-    assert named.status == 409 and "is spent" in named.json["error"]["message"]
+    assert named.status == 409 and "was used already" in named.json["error"]["message"]
     assert ask(service) != approval
 
 
@@ -116,7 +116,7 @@ def test_requesters_do_not_decide_on_their_own_requests(service):
     both = service.key("--tenant", service.tenant, "--scope", "run,approve")
     approval = ask(service, key=both)
     refused = decide(service, approval, key=both)
-    assert refused.status == 403 and "has asked for this itself" in refused.json["error"]["message"]
+    assert refused.status == 403 and "has requested this itself" in refused.json["error"]["message"]
     assert decide(service, approval, key=service.asker).status == 403, "it lacks the scope"
     stranger = service.key("--tenant", "b", "--scope", "run,approve")
     assert decide(service, approval, key=stranger).status == 404
@@ -193,7 +193,7 @@ def test_an_expired_approval_denies(service):
     late = decide(service, approval)
     assert late.status == 409 and "is expired already" in late.json["error"]["message"]
     ended = service.run("print(1)", policy="shortly", key=service.asker, approval=approval).json
-    assert ended["status"] == "denied" and "it was not decided in time" in ended["error"]["value"]
+    assert ended["status"] == "denied" and "there was no decision in time" in ended["error"]["value"]
 
 
 def test_an_approval_ends_with_its_time(service):
@@ -503,7 +503,7 @@ def test_a_run_waits_for_its_decision(service):
     assert said.splitlines()[-1] == (f"glovebox: cancelled; {ids['interrupted']} waits on and can still be decided on: once "
                                      f"approved, the same call runs; glovebox deny {ids['interrupted']} ends it"), said
     out, said = calls["expired"].communicate(timeout=30)
-    assert calls["expired"].returncode == 126 and "not decided in time" in said and out == ""
+    assert calls["expired"].returncode == 126 and "no decision in time" in said and out == ""
     kill_daemon(service)
     done = service.glovebox("deny", "--daemon", service.socket, "--reason", "not today", ids["denied"])
     assert done.returncode == 0, done.stderr
@@ -606,7 +606,7 @@ def test_an_approval_is_taken_back_until_it_was_used(service):
     taken = decide(service, approval, "revoke", reason="not any more")
     assert taken.status == 200 and taken.json["state"] == "revoked" and taken.json["reason"] == "not any more"
     named = service.run("print(1)", policy="asked", key=service.asker, approval=approval)
-    assert named.status == 409 and "was taken back: not any more" in named.json["error"]["message"]
+    assert named.status == 409 and "was revoked: not any more" in named.json["error"]["message"]
     again = ask(service)
     assert again != approval and decide(service, approval, "revoke").status == 409
     told = [event for event in events(service) if event["facts"].get("approval") == approval]
@@ -642,7 +642,7 @@ def test_an_approval_ends_with_the_key_that_gave_it(service, scope):
     rows = service.call("GET", "/v1/approvals?state=all&limit=1000", key=service.decider).json["approvals"]
     assert {row["id"]: row["state"] for row in rows}[approval] == "revoked"
     named = service.run("print(1)", policy="timed", key=service.asker, approval=approval)
-    assert named.status == 409 and "was taken back: the key that gave it" in named.json["error"]["message"]
+    assert named.status == 409 and "was revoked: the approver's key" in named.json["error"]["message"]
     assert ask(service, policy="timed") != approval
     told = [event["event"] for event in events(service) if event["facts"].get("approval") == approval]
     assert told == ["approval.requested", "approval.approved", "approval.revoked"]

@@ -732,7 +732,7 @@ class TestMarks:
         assert session.call("POST", "/checkpoints", {"what": 1})[0] == 400
         for wish in ({"checkpoint": "m1\0x"}, {"context": "python\0x"}, {"checkpoint": None}, {"checkpoint": ""}):
             status, answer = session.call("POST", "/branch", wish)
-            assert status == 400 and f"'{[*wish][0]}' is an id" in answer["error"]["message"], answer
+            assert status == 400 and f"'{[*wish][0]}' must be an id" in answer["error"]["message"], answer
 
     def test_all_of_them_have_a_bound_also_while_they_are_made(self, tmp_path):
         import session_rig

@@ -189,7 +189,7 @@ class TestInterrupt:
         session.call("POST", "/contexts/python/interrupt")
         end = events.until("end")
         assert (end["status"], end["cell"]["context_state"]) == ("error", "lost")
-        assert "did not heed" in end["cell"]["context_end"] and end["error"]["name"] == "ContextEnded"
+        assert "did not stop when it was interrupted" in end["cell"]["context_end"] and end["error"]["name"] == "ContextEnded"
         assert session.value("1") == "1"
 
     def test_wall_time_is_an_interrupt(self, session):

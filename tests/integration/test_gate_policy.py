@@ -231,8 +231,8 @@ def in_copy(is_restored):
     return is_restored
 """
     # Of the parent's failure the copy, which gets no image, may tell first.
-    for body, why in (("in_parent()", ("it holds what cannot be carried", "ended it with status 125")),
-                      ("in_copy(image(*a))", ("ended it with status 1",))):
+    for body, why in (("in_parent()", ("it has something that cannot be copied", "ended with status 125")),
+                      ("in_copy(image(*a))", ("ended with status 1",))):
         session = daemon.session(policy="holds")
         try:
             session.call("POST", "/contexts/python/run", {"code": says + HOSTILE["no image at all"].replace(

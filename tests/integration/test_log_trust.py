@@ -234,7 +234,7 @@ def test_a_witness_is_read_as_it_is(glovebox, witnessed):
         witness.write_text(said)
         assert not verify(glovebox, log, "--witness", witness)["verified"], what
     witness.write_text(text.replace(f"\n{size}\n", f"\n{size}9\n"))
-    with pytest.raises(AssertionError, match="knows better"):
+    with pytest.raises(AssertionError, match="contradicts the log"):
         Serving(glovebox, "--log-witness", witness, tcp=False)
     note = text[text.rindex("glovebox/", 0, text.rindex("\n\n")):]
     for cut in (3, len(note) // 2, *(at for at, letter in enumerate(note) if letter == "\n"), len(note)):

@@ -140,7 +140,7 @@ def test_what_cannot_be_recorded_is_not_handed_out(serving, glovebox, times):
         fcntl.flock(lock, fcntl.LOCK_UN)
     assert result["status"] == "lost" and result["receipt"] is None and result["exit_code"] is None
     assert result["stdout"] == result["stderr"] == "" and result["artifacts"] == [] and result["results"] == []
-    assert "nothing of this run is handed out" in result["error"]["value"], result["error"]
+    assert "no output of this run is handed out" in result["error"]["value"], result["error"]
     assert serving.call("GET", f"/v1/artifacts/sha256:{sha256(b'kept')}").status == 404
     assert counted(serving, "glovebox_receipts_failed_total") == 1
     assert run(serving, code="print(2)")["stdout"] == "2\n"

@@ -121,10 +121,10 @@ class TestFiles:
     def test_the_folder_of_the_session_is_no_file(self, files):
         assert files.put("a", b"1")[0] == 200
         for status, body in (files.get(".")[:2], files.put(".", b"1"), files.delete(".")[:2]):
-            assert status == 400 and b"names nothing" in body, body
+            assert status == 400 and b"the path is empty" in body, body
         for what, request in (("mkdir", {"path": "."}), ("move", {"from": "a", "to": "."}), ("move", {"from": ".", "to": "b"})):
             status, answer = files.ask(what, **request)
-            assert status == 400 and "names nothing" in answer["error"]["message"], answer
+            assert status == 400 and "the path is empty" in answer["error"]["message"], answer
         assert files.get("a")[1] == b"1"
 
     def test_what_is_no_question(self, files):

@@ -1,5 +1,5 @@
-/* approval_card.c - see approval_card.h. Nothing on the card is the asker's word about itself: it
- * is the request, and what the policy makes of it. */
+/* approval_card.c - see approval_card.h. The card has the request and its effect under the policy,
+ * and no description by the asker. */
 #include "engine/approval/approval_card.h"
 
 #include "base/table.h"
@@ -15,7 +15,7 @@
 
 enum { DISPLAY_DATA_MAX = 256 * 1024, INPUTS_SHOWN_MAX = 256 * 1024, HIDDEN_MAX = 20 };
 
-/* --- characters that show as something else, or not at all ------------------------------------ */
+/* --- characters that are invisible or misleading ------------------------------------ */
 
 /* Lists them by line, so that hidden characters are visible. */
 static void write_hidden(const struct bytes *text, struct bytes *out)
@@ -42,7 +42,7 @@ static void write_hidden(const struct bytes *text, struct bytes *out)
     json_close(out, ']');
 }
 
-/* --- what goes in ----------------------------------------------------------------------------- */
+/* --- inputs ----------------------------------------------------------------------------- */
 
 static void read_whole(const struct payload *content, struct bytes *out)
 {
@@ -56,8 +56,7 @@ static void read_whole(const struct payload *content, struct bytes *out)
     }
 }
 
-/* Its size and hash, and its text as long as there is room: `text` null is to be read as "not
- * shown". */
+/* Its size and hash, and its text while there is room: `text` null means "not shown". */
 static void write_content(const struct payload *content, size_t *room, struct bytes *out)
 {
     char sha256[SHA256_TEXT_SIZE];
@@ -129,7 +128,7 @@ static void write_inputs(const struct run_request *request, size_t *room, struct
     json_close(out, ']');
 }
 
-/* --- what is asked for, and what can leave ---------------------------------------------------- */
+/* --- what is requested, and what can leave ---------------------------------------------------- */
 
 static void write_reasons(uint32_t reasons, struct bytes *out)
 {
@@ -160,7 +159,7 @@ static void write_limits(const struct run *run, struct bytes *out)
     json_close(out, ']');
 }
 
-/* An endpoint comes before the first rule for it: where that leads, and as whom. */
+/* An endpoint comes before its first rule: its URL, and its credentials. */
 static void write_network(const struct run_spec *plan, struct bytes *out)
 {
     const struct network_endpoint *told = NULL;
@@ -254,7 +253,7 @@ static int by_name(const void *left, const void *right)
     return strcmp(*(const char *const *) left, *(const char *const *) right);
 }
 
-/* Keys in their order: the same request is the same, in whatever order it was written. */
+/* Keys are sorted, so that the order in which a request was written does not matter. */
 static int add_request(crypto_generichash_state *state, struct json_object *object, error *err)
 {
     size_t count = 0, size = (size_t) json_object_object_length(object);

@@ -1,4 +1,4 @@
-/* approval_decision.c - who may decide on what, and take it back. */
+/* approval_decision.c - who may decide on an approval, and who may withdraw it. */
 #include "engine/approval/approvals_internal.h"
 
 #include "base/clock.h"
@@ -44,20 +44,19 @@ int approvals_find(struct approvals *approvals, const struct account *account, c
     return 0;
 }
 
-/* Requesters do not decide on their own requests. The owner of the daemon has no key, and may be
- * both a program that asks and a person at a terminal: a policy can shut that out (by:
- * out_of_band). */
+/* A key must not decide on its own request. The owner of the daemon has no key, and may be both a
+ * program that requests and a person at a terminal: a policy can forbid that (by: out_of_band). */
 static int check_decider(const struct account *account, const struct approval *approval, error *err)
 {
     const char *id = account->key.id;
     bool is_asker = strcmp(id, approval->asker) == 0;
     if (is_asker && id[0] != '\0')
         return fail(err, ERR_FORBIDDEN,
-                    "key %s has asked for this itself; another key with scope approve decides", id);
+                    "key %s has requested this itself; use another key with scope approve", id);
     if (is_asker && approval->is_out_of_band)
         return fail(
             err, ERR_FORBIDDEN,
-            "policy %s wants another's decision (by: out_of_band): call with a key that has "
+            "policy %s does not accept the owner's decision (by: out_of_band): use a key that has "
             "the scopes approve and admin",
             approval->policy);
     return 0;
@@ -79,9 +78,9 @@ static int fill_decision(const struct approval_decision *decision, struct approv
         return fail(err, ERR_FORBIDDEN, "policy %s allows no approval of scope %s",
                     approval->policy, approval_scope_name(approval->reach));
     if (approval->reach == REACH_SESSION && !approval->session[0])
-        return fail(err, ERR_BAD_REQUEST, "this was not asked for in a session");
+        return fail(err, ERR_BAD_REQUEST, "this was not requested in a session");
     if (approval->until_ms <= now || approval->until_ms - now > UNTIL_MAX_DAYS * day_ms)
-        return fail(err, ERR_BAD_REQUEST, "an approval ends within %d days from now",
+        return fail(err, ERR_BAD_REQUEST, "an approval must end within %d days from now",
                     UNTIL_MAX_DAYS);
     return 0;
 }
@@ -115,7 +114,8 @@ int approvals_decide(struct approvals *approvals, const struct approval_decision
     return 0;
 }
 
-/* A key that may see it may end it, the asker's too: that gives less, never more. */
+/* Any key that may see an approval may withdraw it, also the asker's: that can only remove rights.
+ */
 int approvals_revoke(struct approvals *approvals, const struct approval_decision *decision,
                      struct approval *ret_approval, error *err)
 {

@@ -1,4 +1,4 @@
-/* approval_document.c - an approval as callers read it, and the names of its states. */
+/* approval_document.c - an approval as JSON, and the names of its states. */
 #include "engine/approval/approvals_internal.h"
 
 #include "base/clock.h"
@@ -96,7 +96,7 @@ static void write_if_any(struct bytes *out, const char *key, const char *text)
         json_string_field(out, key, text);
 }
 
-/* The fields of the webhook event: never code, never the reason that a person gave. */
+/* The fields of the webhook event, without code and without the approver's reason. */
 static void write_event(struct bytes *out, const char *word, const struct approval *approval)
 {
     char type[32];

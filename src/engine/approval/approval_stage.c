@@ -1,4 +1,5 @@
-/* approval_stage.c - asks for the approval that a run needs, and lets it end where it gets none. */
+/* approval_stage.c - requests the approval that a run needs, and ends the run if it does not get
+ * one. */
 #include "engine/approval/approval_card.h"
 #include "engine/approval/approvals.h"
 #include "engine/run/run.h"
@@ -42,7 +43,7 @@ static void tell(struct run *run, int answer, const struct approval *approval)
     if (answer == APPROVAL_PENDING && !approvals_can_wait(run->runs->approvals))
         (void) fail(
             &run->fault, ERR_POLICY,
-            "policy %s asks a person first, and no decision is there; a run without a daemon "
+            "policy %s asks a person first, and there is no decision; a run without a daemon "
             "cannot wait: start glovebox serve, and run it again",
             approval->policy);
     else if (answer == APPROVAL_PENDING)
@@ -52,7 +53,7 @@ static void tell(struct run *run, int answer, const struct approval *approval)
                     approval->policy, approval->id);
     else if (answer == APPROVAL_DENIED)
         (void) fail(&run->fault, ERR_POLICY, "approval %s was not given: %.150s", approval->id,
-                    approval->reason[0] ? approval->reason : "no reason was said");
+                    approval->reason[0] ? approval->reason : "no reason was given");
 }
 
 static int ask_if(struct run *run, const struct run_request *request, uint32_t reasons, error *err)
@@ -90,7 +91,7 @@ bool run_ask_checked(struct run *run, const struct run_request *request)
     };
     enum check_decision decision = check_decision_of(run);
     if (decision == CHECK_DENY)
-        return false; /* no approval is needed for that */
+        return false; /* its findings need no approval */
     error err;
     if (ask_if(run, request, reasons_of(run, found[decision]), &err) < 0) {
         run->fault = err;

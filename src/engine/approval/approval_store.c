@@ -1,6 +1,5 @@
-/* approval_store.c - one table in SQLite. Every statement is in the list below; nothing else is
- * ever asked. What an approver was shown holds code: it is overwritten when it goes
- * (secure_delete), and a rollback journal keeps no copy of it. */
+/* approval_store.c - one table in SQLite, used only by the statements below. Cards contain code: a
+ * deleted one is overwritten (secure_delete), and the rollback journal keeps no copy of it. */
 #include "engine/approval/approval_store.h"
 
 #include "keys/database.h"
@@ -53,8 +52,7 @@ static const char schema[] =
     "CREATE INDEX IF NOT EXISTS of_asker ON approvals (asker, asked, id);"
     "CREATE INDEX IF NOT EXISTS of_asker_state ON approvals (asker, state, asked, id);";
 
-/* Each has an index that gives its rows in their order: no more of them are walked than are asked
- * for. */
+/* Each has an index in the order of its rows, so that only the rows of a page are read. */
 #define PAGE_OF(which)                                                                       \
     "SELECT " COLUMNS " FROM approvals WHERE " which " AND (asked, id) > (?1, ?2) ORDER BY " \
     "asked, id LIMIT ?3"
@@ -130,7 +128,7 @@ static void bind_text(sqlite3_stmt *statement, int at, const char *text)
     (void) sqlite3_bind_text(statement, at, text, -1, SQLITE_TRANSIENT);
 }
 
-/* In the order of COLUMNS; a statement that has no such parameter is not given it. */
+/* In the order of COLUMNS; parameters that a statement does not have are left out. */
 static void bind_row(sqlite3_stmt *statement, const struct approval *row)
 {
     const char *const words[] = { NULL,

@@ -1,5 +1,5 @@
-/* approvals.c - who may decide on what, when it is too late, and that every step stands in the log
- * of receipts before it counts. */
+/* approvals.c - requests for approvals, their expiry, and that each step is in the log of receipts
+ * before it takes effect. */
 #include "engine/approval/approvals_internal.h"
 
 #include "base/clock.h"
@@ -16,11 +16,12 @@
 enum { PENDING_MAX = 64, FORGET_AFTER_DAYS = 30 };
 enum {
     LOOK_MS = 500,        /* while something is pending */
-    LOOK_IDLE_MS = 30000, /* while nothing is: another instance may have asked, before its end */
+    LOOK_IDLE_MS = 30000, /* while nothing is: an earlier daemon may have left some */
 };
 static const int64_t day_ms = INT64_C(24) * 3600 * 1000;
 
-/* --- telling ---------------------------------------------------------------------------------- */
+/* --- notifications
+ * ---------------------------------------------------------------------------------- */
 
 void approvals_listen(struct approvals *approvals, struct approval_listener *listener)
 {
@@ -76,7 +77,7 @@ int approval_audit(struct approvals *approvals, const char *event, const struct 
 
 static void on_timer(uv_timer_t *timer);
 
-/* An approval that is not answered in time is denied. Returns 1 if one was due. */
+/* An approval without a decision in time is denied. Returns 1 if one was due. */
 static int expire_one(struct approvals *approvals, int64_t now, error *err)
 {
     struct approval due;
@@ -85,7 +86,7 @@ static int expire_one(struct approvals *approvals, int64_t now, error *err)
     if (found != 1)
         return found;
     due.state = APPROVAL_EXPIRED;
-    (void) snprintf(due.reason, sizeof due.reason, "it was not decided in time");
+    (void) snprintf(due.reason, sizeof due.reason, "there was no decision in time");
     if (approval_audit(approvals, "approval.expired", &due, err) < 0)
         return -1;
     if (approval_store_change(approvals->store, &due, APPROVAL_PENDING, err) < 0)
@@ -106,7 +107,7 @@ int approvals_expire_due(struct approvals *approvals, error *err)
     return result;
 }
 
-/* Without a state folder no approval outlives its run, and nothing is to be looked at. */
+/* Without a state folder no approval outlives its run, and none needs the timer. */
 static void look_in(struct approvals *approvals, uint64_t ms)
 {
     if (approvals->outlive_runs && !uv_is_closing((const uv_handle_t *) &approvals->timer))
@@ -177,7 +178,8 @@ void approvals_close(struct approvals *approvals)
     free(approvals);
 }
 
-/* --- whose word it is ------------------------------------------------------------------------- */
+/* --- keys of approvers -------------------------------------------------------------------------
+ */
 
 void approvals_key_name(const struct approvals *approvals, const char *id,
                         char ret_name[API_KEY_NAME_SIZE])
@@ -187,10 +189,10 @@ void approvals_key_name(const struct approvals *approvals, const char *id,
     error unused;
     if (id[0] && accounts && accounts->store)
         (void) key_store_find(accounts->store, id, &key, &unused);
-    memcpy(ret_name, key.name, sizeof key.name); /* of one that is good no more, too */
+    memcpy(ret_name, key.name, sizeof key.name); /* also if it is no longer valid */
 }
 
-/* An approval is as good as the key that gave it. */
+/* An approval is valid only while the approver's key is. */
 static bool has_lapsed(const struct approvals *approvals, const struct approval *approval)
 {
     const struct accounts *accounts = approvals->accounts;
@@ -205,7 +207,7 @@ static void lapse(struct approval *approval)
 {
     approval->state = APPROVAL_REVOKED;
     (void) snprintf(approval->reason, sizeof approval->reason,
-                    "the key that gave it was revoked or has expired");
+                    "the approver's key was revoked or has expired");
 }
 
 void approval_show_lapsed(const struct approvals *approvals, struct approval *approval)
@@ -214,7 +216,7 @@ void approval_show_lapsed(const struct approvals *approvals, struct approval *ap
         lapse(approval);
 }
 
-/* Once it is noticed the log tells of it. Returns 1 if it has lapsed. */
+/* When this is noticed, it is written to the log. Returns 1 if the approval has lapsed. */
 static int check_lapsed(struct approvals *approvals, struct approval *approval, error *err)
 {
     if (!has_lapsed(approvals, approval))
@@ -228,13 +230,13 @@ static int check_lapsed(struct approvals *approvals, struct approval *approval, 
 
 /* --- asking ----------------------------------------------------------------------------------- */
 
-/* Is it good for what is asked now? */
+/* Is the approval for this request? */
 static int check_fits(const struct approval *approval, const struct approval *asked, error *err)
 {
     if (strcmp(approval->tenant, asked->tenant) != 0)
         return fail(err, ERR_NOT_FOUND, "no approval has the id '%s'", approval->id);
     if (strcmp(approval->asker, asked->asker) != 0)
-        return fail(err, ERR_FORBIDDEN, "approval %s was asked for by another key", approval->id);
+        return fail(err, ERR_FORBIDDEN, "approval %s was requested by another key", approval->id);
     bool is_wide = approval->reach == REACH_TIME || approval->reach == REACH_SESSION;
     bool fits = is_wide
                     ? strcmp(approval->policy_digest, asked->policy_digest) == 0 &&
@@ -244,7 +246,7 @@ static int check_fits(const struct approval *approval, const struct approval *as
     if (!fits)
         return fail(err, ERR_CONFLICT,
                     "approval %s is for another request: code, inputs, limits and policy must be "
-                    "what they were when it was asked for",
+                    "what they were when it was requested",
                     approval->id);
     return 0;
 }
@@ -264,20 +266,21 @@ static int find_named(struct approvals *approvals, const struct approval_questio
     if (check_fits(ret_approval, &question->approval, err) < 0)
         return -1;
     if (ret_approval->state == APPROVAL_USED)
-        return fail(err, ERR_CONFLICT, "approval %s is spent: %s has used it", ret_approval->id,
+        return fail(err, ERR_CONFLICT, "approval %s was used already, by %s", ret_approval->id,
                     ret_approval->run);
     if (check_lapsed(approvals, ret_approval, err) < 0)
         return -1;
     if (ret_approval->state == APPROVAL_REVOKED)
-        return fail(err, ERR_CONFLICT, "approval %s was taken back: %.150s; ask again",
+        return fail(err, ERR_CONFLICT, "approval %s was revoked: %.150s; request a new one",
                     ret_approval->id,
-                    ret_approval->reason[0] ? ret_approval->reason : "no reason was said");
+                    ret_approval->reason[0] ? ret_approval->reason : "no reason was given");
     if (ret_approval->state == APPROVAL_APPROVED && ret_approval->until_ms <= wall_clock_ms())
-        return fail(err, ERR_CONFLICT, "approval %s has expired; ask again", ret_approval->id);
+        return fail(err, ERR_CONFLICT, "approval %s has expired; request a new one",
+                    ret_approval->id);
     return 1;
 }
 
-/* Approved further than for one request, by a key that is still good. Returns 1, or 0. */
+/* Finds an approval for a session or a time, by a key that is still valid. Returns 1, or 0. */
 static int find_reach(struct approvals *approvals, const struct approval *asked,
                       struct approval *ret_approval, error *err)
 {
@@ -291,7 +294,7 @@ static int find_reach(struct approvals *approvals, const struct approval *asked,
     }
 }
 
-/* The newest that says something of this request now. Returns 1, or 0: it has to be asked for. */
+/* Finds the newest one that applies to this request now. Returns 1, or 0: it must be requested. */
 static int find_valid(struct approvals *approvals, const struct approval *asked,
                       struct approval *ret_approval, error *err)
 {
@@ -308,7 +311,8 @@ static int find_valid(struct approvals *approvals, const struct approval *asked,
     return find_reach(approvals, asked, ret_approval, err);
 }
 
-/* No key has more that wait than places are left for others: the next request finds one. */
+/* A key may have no more waiting requests than places are left for others, so that another key
+ * always finds one. */
 static int find_room(struct approvals *approvals, const struct approval *asked, error *err)
 {
     uint64_t tenants = 0, askers = 0;
@@ -334,7 +338,7 @@ static int ask_anew(struct approvals *approvals, const struct approval_question 
         return -1;
     if (question->card->failed || question->card->size > APPROVAL_CARD_MAX)
         return fail(err, ERR_POLICY,
-                    "this needs approval, and is too large to be shown to an approver whole (%zu "
+                    "this needs approval, and is too large to be shown whole to an approver (%zu "
                     "bytes, %d are shown); make code and inputs smaller",
                     question->card->size, APPROVAL_CARD_MAX);
     randombytes_buf(chance, sizeof chance);
@@ -353,7 +357,7 @@ static int ask_anew(struct approvals *approvals, const struct approval_question 
     return APPROVAL_PENDING;
 }
 
-/* What was approved for once is spent before anything begins. */
+/* An approval for one request is marked as used before the run begins. */
 static int use(struct approvals *approvals, const char *run, struct approval *approval, error *err)
 {
     if (approval->reach != REACH_ONCE)
@@ -364,7 +368,7 @@ static int use(struct approvals *approvals, const char *run, struct approval *ap
         return -1;
     int changed = approval_store_change(approvals->store, approval, APPROVAL_APPROVED, err);
     if (changed == 0)
-        return fail(err, ERR_CONFLICT, "approval %s is spent", approval->id);
+        return fail(err, ERR_CONFLICT, "approval %s was used already", approval->id);
     return changed < 0 ? -1 : APPROVAL_USED;
 }
 
@@ -402,7 +406,7 @@ struct seen_listing {
     const struct approval_listing *listing;
 };
 
-/* The page is of those that the account may see; this is asked all the same. */
+/* The page should only have approvals that the account may see; this checks again. */
 static void list_if_seen(void *context, const struct approval *approval)
 {
     const struct seen_listing *seen = context;

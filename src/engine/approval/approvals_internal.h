@@ -1,5 +1,5 @@
-/* approvals_internal.h - what the files of approvals share, and no other file needs: approvals.c
- * asks and shows, approval_decision.c says who may decide, and takes the decision. */
+/* approvals_internal.h - shared by approvals.c, which stores and shows approvals, and
+ * approval_decision.c, which checks who may decide and decides. */
 #pragma once
 
 #include "engine/approval/approval_store.h"
@@ -12,24 +12,24 @@ struct approvals {
     struct notify_client *notify_client;
     struct approval_listener *listeners;
     uv_timer_t timer;
-    int64_t forget_ms; /* when old ones are forgotten next */
+    int64_t forget_ms; /* when old ones are deleted next */
     bool outlive_runs;
 };
 
-/* What has happened, for good: hashes and names, never what was asked. */
+/* Writes an audit event: hashes and names, never what was requested. */
 int approval_audit(struct approvals *approvals, const char *event, const struct approval *approval,
                    error *err);
 
-/* Every call looks at the clock first: what is due has expired, whenever the timer comes. */
+/* Expires what is due. Each call begins with it and does not rely on the timer. */
 int approvals_expire_due(struct approvals *approvals, error *err);
 
-/* The key that gave it is good no more: then it is shown as revoked. */
+/* True if the approver's key is no longer valid: the approval is shown as revoked. */
 void approval_show_lapsed(const struct approvals *approvals, struct approval *approval);
 
-/* May this key decide on what the owner of the daemon asks, who is of no tenant? */
+/* May this key decide on requests of the daemon's owner, who has no tenant? */
 bool approval_decides_for_owner(const struct api_key *key);
 bool approval_is_seen(const struct account *account, const struct approval *approval);
 
-/* It was "requested", "decided" or has "expired": told to the webhook, if there is one. */
+/* Sends "requested", "decided" or "expired" to the webhook, if there is one. */
 void approval_notify(const struct approvals *approvals, const char *word,
                      const struct approval *approval);

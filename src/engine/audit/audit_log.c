@@ -1,5 +1,5 @@
-/* audit_log.c - the log of this daemon: opened with a look at what the last one left, and brought
- * to disk in groups while runs go on. */
+/* audit_log.c - the log of this daemon: completes what the last daemon left open, and writes to
+ * disk in groups while runs go on. */
 #include "engine/audit/audit_log_internal.h"
 
 #include "base/cleanup.h"
@@ -23,7 +23,8 @@ void fact_hash(const void *data, size_t size, char ret_sha256[SHA256_TEXT_SIZE])
     sha256_text_of(data, size, ret_sha256);
 }
 
-/* --- what stays the same ---------------------------------------------------------------------- */
+/* --- facts that do not change
+ * ---------------------------------------------------------------------- */
 
 static int hash_filter(struct receipts *receipts, const struct receipts_settings *settings,
                        size_t index, error *err)
@@ -40,7 +41,7 @@ static int hash_filter(struct receipts *receipts, const struct receipts_settings
     return receipts->names[index] ? 0 : fail(err, ERR_SYSTEM, "no memory for receipts");
 }
 
-/* `glovebox doctor` leaves its last report beside the log: what was tried, and what failed. */
+/* `glovebox doctor` stores its last report beside the log: what was tested, and what failed. */
 static void read_self_test(struct receipts *receipts, const char *state)
 {
     auto_bytes text = { 0 };
@@ -99,14 +100,14 @@ static void retire_old(struct receipts *receipts)
         log_event(RECEIPTS_NOT_TRIMMED, TEXT("cause", err.text));
 }
 
-/* Nothing new is run until it is over. */
+/* Until the trouble is over nothing new is run. */
 static void note_trouble(struct receipts *receipts, const error *why)
 {
     receipts->trouble = *why;
     log_event(RECEIPTS_NOT_ON_DISK, TEXT("cause", why->text));
 }
 
-/* On libuv's thread: the disk may take its time, and the loop shall not wait for it. */
+/* On a thread of libuv: the loop must not wait for the disk. */
 static void sync_group(uv_work_t *work)
 {
     struct receipts *receipts = work->data;
@@ -127,7 +128,7 @@ static void group_is_synced(uv_work_t *work, int status)
         is_on_disk && ledger_group_end(receipts->ledger, &receipts->in_flight, &err) == 0;
     if (has_ended)
         receipts->trouble = (error){ 0 };
-    else if (!is_on_disk || err.code != ERR_BUSY) /* another writer has the lock: a little later */
+    else if (!is_on_disk || err.code != ERR_BUSY) /* another writer has the lock: try later */
         note_trouble(receipts, &err);
     ledger_group_done(&receipts->in_flight);
     if (has_ended)
@@ -156,7 +157,7 @@ static void on_group(uv_timer_t *timer)
 
 void receipts_sync_soon(struct receipts *receipts)
 {
-    if (!ledger_is_dirty(receipts->ledger)) /* another writer's checkpoint, or a sync of our own */
+    if (!ledger_is_dirty(receipts->ledger)) /* by another writer's checkpoint, or our own sync */
         receipts->trouble = (error){ 0 };
     if (ledger_is_dirty(receipts->ledger) && !receipts->is_working &&
         !uv_is_active((const uv_handle_t *) &receipts->group) &&
@@ -178,8 +179,9 @@ static void thread_is_there(uv_work_t *work, int status)
     receipts_sync_soon(receipts);
 }
 
-/* libuv begins its threads with the first work: now, since the daemon's filter lets none begin
- * later. One is the log's and one that of keys, whatever disk_worker.h does on the third. */
+/* libuv starts its threads with the first work item; that must be now, since the daemon's filter
+ * forbids it later. One thread is for the log and one for idempotency keys, the third for
+ * disk_worker.h. */
 static int start_thread(struct receipts *receipts, uv_loop_t *loop, error *err)
 {
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): there is no other thread yet */
@@ -209,7 +211,7 @@ bool receipts_sync_each(const struct receipts *receipts)
     return receipts->is_durable;
 }
 
-/* The log is looked at as it is now: another daemon may have written its last receipts since. */
+/* Reads the log again: another daemon may have written its last receipts since. */
 int receipts_recover(struct receipts *receipts, error *err)
 {
     unsigned lost;
@@ -224,7 +226,7 @@ int receipts_recover(struct receipts *receipts, error *err)
     return 0;
 }
 
-/* Beside the folder of the log, so that a copy of that does not have it. */
+/* Beside the folder of the log, so that a copy of the folder does not contain it. */
 static int read_secret(const char *state, struct opening_key *ret_secret, error *err)
 {
     auto_fd folder = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -232,7 +234,7 @@ static int read_secret(const char *state, struct opening_key *ret_secret, error 
                       : opening_secret_read(folder, ret_secret, err);
 }
 
-/* What the last daemon's death has left: a torn record, executions without an end. */
+/* Repairs what a dead daemon left: a torn record, executions without an end. */
 static int settle(struct receipts *receipts, error *err)
 {
     uint64_t torn = ledger_truncate_tail(receipts->ledger);
@@ -307,7 +309,7 @@ int receipts_have_room(struct receipts *receipts, error *err)
     if (receipts->trouble.code != ERR_NONE) {
         *err = receipts->trouble;
         err->code = ERR_UNAVAILABLE;
-        return under(err, "what was written to the log of receipts is not on the disk, and nothing "
+        return under(err, "records of the log of receipts are not on the disk yet, and nothing "
                           "new is run until it is");
     }
     if (ledger_probe(receipts->ledger, err) < 0)

@@ -1,5 +1,5 @@
-/* audit_log_internal.h - the log of this daemon, for audit_log.c (the log), receipts.c (what is
- * written to it) and receipt_read.c. */
+/* audit_log_internal.h - shared by audit_log.c (the log), receipts.c (writes to it) and
+ * receipt_read.c. */
 #pragma once
 
 #include "engine/audit/audit_log.h"
@@ -12,21 +12,21 @@ struct receipts {
     int folder;
     bool is_durable;
     uv_timer_t group;
-    uv_work_t work; /* brings `in_flight` to disk */
+    uv_work_t work; /* writes `in_flight` to disk */
     struct ledger_group in_flight;
     bool is_working;
     error work_failure;
-    error trouble; /* why what was written is not on disk; ERR_NONE: it is, or on its way */
+    error trouble; /* why records are not on disk; ERR_NONE: they are, or soon will be */
     struct witness_output witness;
     struct fact_place machine;
     struct opening_key secret;
     struct statement_memory memory;
-    struct statement_place foreseen; /* receipt_presign(); id "": none is */
+    struct statement_place foreseen; /* of receipt_presign(); id "": none */
     char kernel[160];
     char self_test[SHA256_TEXT_SIZE];
     char digests[FILTERS_MAX][SHA256_TEXT_SIZE + 8];
     char *names[FILTERS_MAX];
 };
 
-/* Brings what was written to disk with the next group. */
+/* Writes new records to disk with the next group. */
 void receipts_sync_soon(struct receipts *receipts);

@@ -40,7 +40,7 @@ static void write_list(struct bytes *out, const struct opening_key *nonce, const
     }
 }
 
-/* Of everything that this says, or that was noted when it began. */
+/* Writes the items of the receipt, or those that were noted at the beginning. */
 static void write_items(struct bytes *out, const char *field, const struct opening_key *nonce,
                         struct json_object *predicate)
 {
@@ -76,7 +76,7 @@ static int write_sealed(struct bytes *out, const struct opening_key *nonce, cons
     return 0;
 }
 
-/* A client that was answered with the content has it; an auditor may have it. */
+/* A client that got the content may open it; an auditor may open anything. */
 static int check_right(const struct account *account, struct json_object *predicate, error *err)
 {
     const struct api_key *key = &account->key;
@@ -85,11 +85,11 @@ static int check_right(const struct account *account, struct json_object *predic
     bool is_withheld = *text(json_member(predicate, "sealed"));
     if (key->id[0] == '\0' || (key->scopes & SCOPE_AUDIT) || (is_asker && !is_withheld))
         return 0;
-    return is_asker ? fail(err, ERR_FORBIDDEN,
-                           "its output was withheld from key %s: a key with scope audit opens it",
-                           key->id)
-                    : fail(err, ERR_FORBIDDEN,
-                           "it is opened by the key that was answered, or by one with scope audit");
+    return is_asker
+               ? fail(err, ERR_FORBIDDEN,
+                      "its output was withheld from key %s; use a key with scope audit", key->id)
+               : fail(err, ERR_FORBIDDEN,
+                      "only the key that got the answer, or one with scope audit, may open it");
 }
 
 static int write_opening(const struct receipts *receipts, const struct account *account,
@@ -100,7 +100,8 @@ static int write_opening(const struct receipts *receipts, const struct account *
         text(json_member(json_member(opened ? opened : predicate, "execution"), "id"));
     struct opening_key nonce;
     if (!*execution)
-        return fail(err, ERR_BAD_REQUEST, "it is no receipt of an execution: nothing is committed");
+        return fail(err, ERR_BAD_REQUEST,
+                    "it is not a receipt of an execution, and has no commitments");
     if (check_right(account, predicate, err) < 0)
         return -1;
     receipts_nonce(receipts, execution, &nonce);
@@ -114,7 +115,7 @@ static int write_opening(const struct receipts *receipts, const struct account *
     return out->failed ? fail(err, ERR_SYSTEM, "no memory to open a receipt") : 0;
 }
 
-/* What an event of an approval commits to: an auditor can compare it with the request. */
+/* An approval event's commitments: an auditor can compare them with the request. */
 static int write_approval(const struct receipts *receipts, const struct account *account,
                           struct json_object *event, struct bytes *out, error *err)
 {

@@ -1,4 +1,5 @@
-/* receipt_read.c - the records of the log for those that may see them: one by its id, or a page. */
+/* receipt_read.c - reads records of the log for those that may see them: one by its id, or a page.
+ */
 #include "engine/audit/audit_log_internal.h"
 
 #include "ledger/envelope.h"
@@ -8,11 +9,11 @@
 
 #include <string.h>
 
-/* What one request may make the event loop read. */
+/* How much one request may make the event loop read. */
 enum { LOOKED_MAX = 100, LOOKED_BYTES_MAX = 64 * 1024 };
 
-/* Canonical JSON has one spelling, and texts in it have their quotes escaped: so a member with this
- * value stands there, or it does not. */
+/* Canonical JSON has one spelling, and quotes in its texts are escaped: the payload has this member
+ * if and only if it contains this text. */
 static bool has_member(const struct bytes *payload, const char *name, const char *value)
 {
     struct jcs json = { 0 };
@@ -31,7 +32,7 @@ static bool is_of(const struct envelope *envelope, const char *tenant)
     return !tenant || has_member(&envelope->payload, "tenant", tenant);
 }
 
-/* The index in the id leads to a record; the whole id must be in what was signed there. */
+/* The id contains the index of the record; the signed payload there must have the whole id. */
 int receipt_read(struct receipts *receipts, const char *id, const char *tenant, struct bytes *out,
                  error *err)
 {

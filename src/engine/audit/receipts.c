@@ -1,4 +1,5 @@
-/* receipts.c - the records of the log: receipts of executions, signed and sealed, and events. */
+/* receipts.c - the records of the log: receipts of executions, signed and sealed, and audit events.
+ */
 #include "engine/audit/audit_log_internal.h"
 
 #include "base/clock.h"
@@ -28,7 +29,7 @@ void receipts_commit(const struct receipts *receipts, const char *id, const char
     opening_mask(&key, sha256, ret_commitment);
 }
 
-/* Set here, so that no caller has to. */
+/* Set here and not by each caller. */
 static void set_nonce(const struct receipts *receipts, struct receipt_facts *facts,
                       struct opening_key *nonce)
 {
@@ -57,7 +58,7 @@ void receipt_strike(struct receipts *receipts, unsigned note)
         intents_strike(receipts->intents, note);
 }
 
-/* What becomes a record: `write` makes its payload of `what`. */
+/* The source of a record: `write` makes its payload from `what`. */
 struct matter {
     const char *type;
     int (*write)(const void *what, const struct receipts *receipts,
@@ -65,7 +66,7 @@ struct matter {
     const void *what;
 };
 
-/* A record between the two steps of the ledger. */
+/* Begins a record; the ledger writes in two steps. */
 static int begin_record(struct receipts *receipts, const struct matter *matter,
                         struct statement_place *place, struct bytes *payload, error *err)
 {
@@ -83,7 +84,7 @@ static int begin_record(struct receipts *receipts, const struct matter *matter,
     } else {
         receipt_make_id(place->before.size, place->id);
     }
-    receipts->foreseen.id[0] = '\0'; /* an id is used once */
+    receipts->foreseen.id[0] = '\0'; /* each id is used only once */
     if (matter->write(matter->what, receipts, place, payload, err) == 0)
         return 0;
     ledger_abandon(receipts->ledger);
@@ -113,9 +114,8 @@ static int write_facts(const void *what, const struct receipts *receipts,
     return statement_write(&facts, &receipts->machine, place, out, err);
 }
 
-/* Whatever is wrong with the whole one may not be wrong with one that says little. A record that
- * was added and could not be brought to disk is not added again; a lock that another writer holds
- * was waited for. */
+/* If the whole receipt cannot be written, a minimal one may be. A record that was added but not
+ * synced is not added again, and neither is one after a wait for the lock. */
 static int add_receipt(struct receipts *receipts, const struct receipt_facts *facts,
                        struct statement_place *place, error *err)
 {
@@ -165,7 +165,7 @@ void receipt_presign(struct receipts *receipts, const struct receipt_facts *fact
     receipts->foreseen = place;
 }
 
-/* A receipt that does not fit is reduced to a minimal one. */
+/* A receipt that does not fit is replaced by a minimal one. */
 int receipt_seal(struct receipts *receipts, const struct receipt_facts *facts, struct bytes *out,
                  error *err)
 {

@@ -19,7 +19,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Read at the start: the end of the file, which holds the newest checkpoints. */
+/* At the start only the end of the file is read, which has the newest checkpoints. */
 static const off_t read_max = (off_t) 64 << 20;
 
 static int open_file(struct witness_output *link, error *err)
@@ -30,7 +30,7 @@ static int open_file(struct witness_output *link, error *err)
     if (link->file < 0)
         return fail(err, errno == ENOSPC || errno == EDQUOT ? ERR_SYSTEM : ERR_BAD_REQUEST,
                     "log_witness: the file '%s' cannot be opened to read and to add to it: %s; "
-                    "its folder must be there, and open to gloveboxd",
+                    "its folder must exist and be accessible to gloveboxd",
                     link->place, strerrordesc_np(errno));
     link->is_file = fstat(link->file, &status) == 0 && S_ISREG(status.st_mode);
     return 0;
@@ -77,8 +77,8 @@ static int compare(const struct witness_output *link, int folder, struct ledger 
     if (result < 0) {
         error cause = *err;
         return fail(err, ERR_UNAVAILABLE,
-                    "the witness '%s' knows better: %s; put the newer log back, or look into it "
-                    "and then go on with another witness (log_witness)",
+                    "the witness '%s' contradicts the log: %s; restore the newer log, or find the "
+                    "cause and then set another witness (log_witness)",
                     link->place, cause.text);
     }
     if (count == 0)
@@ -93,7 +93,7 @@ int witness_output_check(const struct witness_output *link, int folder, struct l
     if (!link->is_file)
         return 0;
     if (fstat(link->file, &status) < 0)
-        return fail_os(err, "look at the witness '%s'", link->place);
+        return fail_os(err, "get the size of the witness '%s'", link->place);
     if (status.st_size == 0)
         return 0;
     off_t from = status.st_size > read_max ? status.st_size - read_max : 0;
@@ -105,12 +105,13 @@ int witness_output_check(const struct witness_output *link, int folder, struct l
     int result = compare(link, folder, ledger, &(struct iovec){ text, size }, err);
     if (result == 0 && !witness_is_whole(text, size) &&
         write(link->file, WITNESS_TORN, sizeof WITNESS_TORN - 1) < 0)
-        result = fail_os(err, "add to the witness '%s'", link->place);
+        result = fail_os(err, "append to the witness '%s'", link->place);
     (void) munmap(text, size);
     return result;
 }
 
-/* A line to syslog says it all: the note's lines are joined by tabs, which it does not contain. */
+/* Syslog gets one line: the lines of the note are joined by tabs, which the note does not contain.
+ */
 void witness_output_tell(void *context, const char *text, size_t size)
 {
     const struct witness_output *link = context;

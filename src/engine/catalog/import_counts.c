@@ -19,7 +19,7 @@ enum { LIBRARIES_MAX = 1024, NAME_SIZE = 64 };
 
 struct library {
     char name[NAME_SIZE];
-    uint64_t programs;     /* that import it */
+    uint64_t programs;     /* how many import it */
     uint64_t last_program; /* the number of the last of them */
 };
 
@@ -41,8 +41,8 @@ static int compare(const void *left, const void *right)
     return strcmp(((const struct library *) left)->name, ((const struct library *) right)->name);
 }
 
-/* The name that `import` knows an entry of dist-packages by: "six.py", "lxml", "x.cpython-311.so".
- * None for what is private or describes a package. */
+/* The name for `import` of an entry of dist-packages: "six.py", "lxml", "x.cpython-311.so". None
+ * for private entries and for metadata of packages. */
 static size_t name_of_entry(const char *entry)
 {
     size_t length =
@@ -54,7 +54,7 @@ static size_t name_of_entry(const char *entry)
     return is_module && *entry != '_' && length < NAME_SIZE ? length : 0;
 }
 
-/* A folder of the template: no link leads out of it. */
+/* Opens a folder of the template; links cannot lead out of it. */
 static DIR *open_folder(int template, const char *path)
 {
     struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
@@ -81,7 +81,7 @@ static void read_folder(struct import_counts *counts, int template, const char *
         (void) closedir(folder);
 }
 
-/* "usr/local/lib/python3.11/dist-packages", of each version that is there. */
+/* "usr/local/lib/python3.11/dist-packages", for each installed version. */
 static void read_versions(struct import_counts *counts, int template)
 {
     DIR *folder = open_folder(template, "root/usr/local/lib");

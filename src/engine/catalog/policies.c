@@ -1,4 +1,5 @@
-/* policies.c - loaded once, before the daemon's walls close: no file is opened for a request. */
+/* policies.c - policies are loaded at the start, before the daemon's own filter, and on reload: no
+ * file is opened for a request. */
 #include "engine/catalog/policies.h"
 
 #include "base/timestamp.h"
@@ -12,9 +13,9 @@
 
 struct policy_row {
     char name[POLICY_NAME_SIZE];
-    error failure; /* ERR_NONE: `policy` is sound */
+    error failure; /* ERR_NONE: `policy` is valid */
     struct policy policy;
-    struct policy_row *next; /* of those that were replaced */
+    struct policy_row *next; /* in the list of replaced ones */
 };
 
 static void rows_free(struct policy_row **rows, size_t count)
@@ -37,8 +38,8 @@ static bool is_passing(int os)
     return os != 0 && os != ENOENT && os != ELOOP;
 }
 
-/* What the machine lacks it may have in a moment, and who has just written a file may give others
- * the right to read it; what is wrong with a file stays. */
+/* A lack of memory or descriptors may be over in a moment, and a file that was just written may
+ * become readable; a mistake in a file remains. */
 static void read_row_again(const char *path, struct policy_row *row, unsigned *tries)
 {
     enum { PAUSE_MS = 50 };
@@ -77,7 +78,7 @@ int policies_load(struct policies *policies, const char *path, error *err)
 {
     if (read_rows(path, &policies->rows, &policies->count, err) < 0)
         return -1;
-    unsigned tries = 30; /* of all together: gloveboxd does not serve meanwhile */
+    unsigned tries = 30; /* for all policies: gloveboxd does not serve meanwhile */
     for (size_t i = 0; i < policies->count; i++) {
         struct policy_row *row = policies->rows[i];
         read_row_again(path, row, &tries);
@@ -128,7 +129,7 @@ int policies_reload(struct policies *policies, const char *path, char *text, siz
         } else if ((*old)->failure.code == ERR_NONE &&
                    strcmp((*old)->policy.digest, fresh.rows[i]->policy.digest) == 0) {
             struct policy_row *same = *old;
-            *old = fresh.rows[i]; /* freed with the array below */
+            *old = fresh.rows[i]; /* the old one is freed with the array below */
             fresh.rows[i] = same;
         } else {
             note(text, size, fresh.rows[i]->name, "changed");
@@ -147,7 +148,7 @@ int policies_reload(struct policies *policies, const char *path, char *text, siz
     rows_free(policies->rows, policies->count);
     policies->rows = fresh.rows;
     policies->count = fresh.count;
-    policies->reloads++; /* also what no request names: the default, for one */
+    policies->reloads++; /* also for other changes, such as the default policy */
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* policies.h - the policies that this daemon was started with. */
+/* policies.h - the policies of this daemon. */
 #pragma once
 
 #include "base/error.h"
@@ -8,36 +8,35 @@
 
 struct policies {
     size_t count;
-    struct policy_row **rows; /* each its own object, kept for good: granted ones are pointed to */
+    struct policy_row **rows; /* never freed, since runs and sessions point to granted policies */
     struct policy_row *retired;
-    uint64_t reloads;             /* that changed something, or may have */
-    char usual[POLICY_NAME_SIZE]; /* of requests that name none: run_plan_default_policy(); "":
-                                     none was given */
+    uint64_t reloads;             /* reloads that changed something, or may have */
+    char usual[POLICY_NAME_SIZE]; /* for requests that name none; "": not set */
     struct {
-        int64_t at_ms; /* since 1970; 0: it was taken, or there was none */
+        int64_t at_ms; /* since 1970; 0: it was accepted, or there was none */
         error cause;
-    } refused; /* the last reload, for its settings or for a policy */
+    } refused; /* the last reload, because of its settings or a policy */
 };
 
-/* Loads every policy of a search path. One that is wrong does not stop the others: it is logged,
- * and a request that names it gets that error. */
+/* Loads every policy of a search path. A faulty one does not stop the others: it is logged, and a
+ * request that names it gets its error. */
 int policies_load(struct policies *policies, const char *path, error *err);
-/* Reads the files again. A policy that has not changed stays the object that it is; one that has
- * changed takes the place of the old one, which stays for runs and sessions that were granted it.
- * Gives  in `text` what changed: "data changed, mine added". Fails  if any file is wrong: then
- * nothing is changed. */
+/* Reads the files again. A policy that has not changed remains the same object; one that has
+ * changed is replaced, and the old object remains for runs and sessions that were granted it. Gives
+ * in `text` what changed: "data changed, mine added". Fails  if any file is faulty: then nothing is
+ * changed. */
 int policies_reload(struct policies *policies, const char *path, char *text, size_t size,
                     error *err);
 void policies_done(struct policies *policies);
 
-/* What an operator should mend: the last reload, if it was refused, and each policy whose file is
- * wrong. One line each. */
+/* What an operator should repair: the last reload, if it was refused, and each policy whose file is
+ * faulty. One line each. */
 void policies_each_fault(const struct policies *policies,
                          void (*each)(void *context, const char *text), void *context);
 
-/* Fails  ERR_NOT_FOUND  naming those that exist; ERR_UNAVAILABLE  if its file is wrong. */
+/* Fails  ERR_NOT_FOUND  naming those that exist; ERR_UNAVAILABLE  its file is faulty. */
 int policies_find(const struct policies *policies, const char *name,
                   const struct policy **ret_policy, error *err);
 
-/* The policy at `index`, NULL if its file is wrong. */
+/* The policy at `index`, NULL if its file is faulty. */
 const struct policy *policies_at(const struct policies *policies, size_t index);

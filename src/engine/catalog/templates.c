@@ -1,4 +1,5 @@
-/* templates.c - reads STATE/templates/NAME/manifest.json, at start and when the folder changes. */
+/* templates.c - reads STATE/templates/NAME/manifest.json, at the start and when the folder changes.
+ */
 #include "engine/catalog/templates.h"
 
 #include "base/cleanup.h"
@@ -71,7 +72,7 @@ static int read_words(struct json_object *object, const char *key, const char **
     for (size_t i = 0; i < count; i++) {
         struct json_object *word = json_object_array_get_idx(list, i);
         if (!json_object_is_type(word, json_type_string))
-            return fail(err, ERR_UNAVAILABLE, "'%s' holds something that is no text", key);
+            return fail(err, ERR_UNAVAILABLE, "'%s' must contain only texts", key);
         words[i] = json_object_get_string(word);
     }
     *ret_count = count;
@@ -141,8 +142,8 @@ static int read_manifest(struct template *template, error *err)
     return 0;
 }
 
-/* A template that is built anew or removed while it is in use goes away when its last user has let
- * go: the lock says that it is in use (template/store.h). */
+/* A shared lock shows that the template is in use (template/store.h): if it is rebuilt or removed,
+ * its directory is deleted after its last user. */
 static int hold(struct template *template, const char *directory, error *err)
 {
     template->held = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -151,7 +152,7 @@ static int hold(struct template *template, const char *directory, error *err)
     return 0;
 }
 
-/* Of what its packages have put there: no link leads anywhere else. */
+/* Opens the certificates that its packages installed, without following links out of it. */
 static int open_trusted(const struct template *template)
 {
     struct open_how how = { .flags = O_RDONLY | O_CLOEXEC,
@@ -160,8 +161,8 @@ static int open_trusted(const struct template *template)
                          &how, sizeof how);
 }
 
-/* All of it by one descriptor: what is mounted is what the manifest describes, also while another
- * takes its name. */
+/* Reads all of it by one descriptor, so that what is mounted is what the manifest describes, even
+ * if another template takes its name meanwhile. */
 static int load(struct template *template, const char *folder, const char *name, error *err)
 {
     auto_text directory = NULL;
@@ -210,8 +211,8 @@ static int add(struct templates *templates, const char *name, error *err)
     return (int) index;
 }
 
-/* A build is in a folder with a dot until it is whole. What cannot be looked at is not taken for
- * one that is not there: it is loaded, which says why it cannot be. */
+/* A build is in a folder whose name begins with a dot until it is complete. A folder that cannot be
+ * examined counts as there: loading it gives the reason. */
 static bool is_whole(const char *folder, const char *name)
 {
     char path[PATH_MAX];
@@ -220,7 +221,7 @@ static bool is_whole(const char *folder, const char *name)
            (access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR));
 }
 
-/* Names in order, so that the places of the first start do not depend on the file system. */
+/* Names in order, so that the numbers of templates do not depend on the file system. */
 static int list_names(const char *folder, char (*names)[POLICY_NAME_SIZE], error *err)
 {
     DIR *entries = opendir(folder);
@@ -247,7 +248,7 @@ const struct template_fault *templates_fault(const struct templates *templates, 
     return NULL;
 }
 
-/* One that another look found with the same cause was told. */
+/* A fault that an earlier look reported with the same cause is not reported again. */
 static void refuse(struct templates *templates, const char *name, const error *cause)
 {
     const struct template_fault *known = templates_fault(templates, name);
@@ -295,7 +296,7 @@ static void tell_added(struct templates *templates, int index, const char *name,
         templates->changed(templates->context, index, name, NULL);
 }
 
-/* Whether its directory still has its name. */
+/* True if its directory still has its name. */
 static bool is_in_place(const struct template *template, int folder)
 {
     struct stat held, named;
@@ -326,7 +327,7 @@ void templates_look(struct templates *templates)
             int index = add(templates, template->name, &err);
             tell_added(templates, index, template->name, &err);
             if (index < 0 || !templates->list[index]) {
-                template->is_retired = false; /* it serves on, until what takes its place can */
+                template->is_retired = false; /* it is served until its replacement can be */
                 continue;
             }
         }
@@ -353,7 +354,7 @@ void templates_done(struct templates *templates)
             templates_drop(templates, i);
 }
 
-/* Plans see a template that does not change; the count of them is beside that. */
+/* The template of a plan is const, except for the count of its users. */
 static struct template *of_plan(const struct template *template)
 {
     return (struct template *) (uintptr_t) template;

@@ -1,7 +1,7 @@
 /* templates.h - the templates of STATE/templates, as their manifests describe them.
  *
- * One that is removed, or that another has taken the place of, is retired: nothing new begins in
- * it, and it stays as long as a run or a session stands on it. */
+ * A template that is removed or replaced is retired: nothing new begins in it, and it remains while
+ * a run or a session uses it. */
 #pragma once
 
 #include "base/clock.h"
@@ -21,7 +21,7 @@ _Static_assert((int) TEMPLATE_SETS_MAX == (int) SPAWN_SETS_MAX &&
 
 struct language {
     const char *name;
-    const char *file;                        /* how the code is called: "main.py" */
+    const char *file;                        /* the name of the file for the code: "main.py" */
     size_t compile_count, command_count;     /* compile_count 0: nothing to compile */
     const char *compile[TEMPLATE_WORDS_MAX]; /* "{file}" stands for the code's path */
     const char *command[TEMPLATE_WORDS_MAX];
@@ -37,10 +37,10 @@ struct import_set {
 struct template
 {
     const char *name;
-    uint32_t index; /* as the spawner counts; SPAWN_TEMPLATES_MAX: it is gone there */
+    uint32_t index; /* in the spawner's numbers; SPAWN_TEMPLATES_MAX: the spawner has dropped it */
     bool is_retired;
-    deadline rests_until; /* a retired one: how long what was granted before may still begin */
-    unsigned users;       /* plans of runs and sessions */
+    deadline rests_until; /* if retired: until when earlier grants may still begin */
+    unsigned users;       /* plans of runs and sessions that use it */
     const char *digest;
     const char *description;
     size_t language_count;
@@ -49,60 +49,61 @@ struct template
     const char *variables[TEMPLATE_VARIABLES_MAX]; /* names */
     const char *values[TEMPLATE_VARIABLES_MAX];
     size_t set_count;
-    struct import_set sets[TEMPLATE_SETS_MAX]; /* index = as the spawner counts */
+    struct import_set sets[TEMPLATE_SETS_MAX]; /* index: in the spawner's numbers */
     struct json_object *manifest;              /* owns the texts */
-    struct import_counts *imports;             /* of its programs; may be NULL */
-    int held;                                  /* its directory, locked: it is in use */
-    int trusted;                               /* its file of certificates, -1 for none */
+    struct import_counts *imports;             /* imports of its programs; may be NULL */
+    int held;                                  /* its directory, locked while it is in use */
+    int trusted;                               /* its file of certificates, -1: none */
 };
 
-/* Told of each that has been added or retired, and once of each that cannot be read: then `cause`
- * says why, and `index` is -1. May drop one that was added: then the one before serves on. */
+/* Called for each template that was added or retired, and once for each that cannot be read: then
+ * `cause` says why, and `index` is -1. May drop one that was added: then the one before is served.
+ */
 typedef void template_changed(void *context, int index, const char *name, const error *cause);
 
 struct template_fault {
-    char name[POLICY_NAME_SIZE]; /* "": this place is free */
-    bool is_found;               /* by the look that goes on */
+    char name[POLICY_NAME_SIZE]; /* "": a free entry */
+    bool is_found;               /* seen in the current look at the folder */
     error cause;
 };
 
-/* By index; NULL where there is none. */
+/* Indexed by number; NULL: none. */
 struct templates {
     const char *folder; /* borrowed */
     struct template *list[SPAWN_TEMPLATES_MAX];
-    struct template_fault faults[TEMPLATE_FAULTS_MAX]; /* those of the folder that cannot be read */
-    template_changed *changed; /* set by the caller, with its context, before it is opened */
+    struct template_fault faults[TEMPLATE_FAULTS_MAX]; /* templates that cannot be read */
+    template_changed *changed; /* set by the caller before it is opened, with its context */
     void *context;
     uint64_t changes; /* templates added and retired since they were opened */
 };
 
 /* Reads every template of the folder, `first` (may be NULL) before the others. One that cannot be
- * read is left out, and told.
- * Fails  ERR_UNAVAILABLE  with file, cause and fix of the last, if none is left. */
+ * read is left out and reported to `changed`. Fails  ERR_UNAVAILABLE  with file, cause and fix of
+ * the last one, if all fail. */
 int templates_open(struct templates *templates, const char *folder, const char *first, error *err);
 void templates_done(struct templates *templates);
 
-/* Looks at the folder again. */
+/* Reads the folder again. */
 void templates_look(struct templates *templates);
 
-/* Makes the place of a retired template free; it goes with its last user. */
+/* Frees the index of a retired template; the object is freed with its last user. */
 void templates_drop(struct templates *templates, uint32_t index);
 
-/* What a plan says of its template holds until the plan releases it (NULL: nothing to release). */
+/* Takes a reference for a plan, which releases it (NULL: nothing to release). */
 const struct template *template_use(const struct template *template);
 void template_release(const struct template *template);
 
-/* The index of a template that is served, -1 if none has that name. */
+/* The index of the template that is served under this name, -1: none. */
 int templates_find(const struct templates *templates, const char *name);
 
-/* Why a template of that name cannot be read, NULL if it can, or is not there. */
+/* Why the template of that name cannot be read; NULL if it can, or does not exist. */
 const struct template_fault *templates_fault(const struct templates *templates, const char *name);
 static inline bool template_is_served(const struct template *template)
 {
     return template && !template->is_retired;
 }
 
-/* Sealed memory with the modules of its zygotes, as spawn.h has them. Fails  ERR_UNAVAILABLE  too
- * many. */
+/* Sealed memory with the modules of its zygotes, in the form of spawn.h. Fails  ERR_UNAVAILABLE
+ * there are too many. */
 int template_modules(const struct template *template, error *err);
 const struct language *template_language(const struct template *template, const char *name);

@@ -1,5 +1,5 @@
-/* log.c - lines to stderr, each in one write. A line that does not fit is cut, and one for which
- * the reader has no room waits or is dropped (log_writer.h). */
+/* log.c - lines to stderr, each in one write. A long line is cut; if the reader is slow, lines wait
+ * or are dropped (log_writer.h). */
 #include "engine/observe/log.h"
 
 #include "base/clock.h"
@@ -10,12 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a line in JSON, before the bracket that closes it. */
+/* Of a line in JSON, before its closing bracket. */
 enum { ROOM = 1020 };
 
 static enum log_level max = LOG_NOTICE;
 static bool is_json;
-static uint32_t sample = 1, skipped; /* of level info: one in so many; lines since the last one */
+static uint32_t sample = 1,
+                skipped; /* for level info: one in `sample` is written; lines since then */
 
 struct line {
     size_t size;
@@ -24,7 +25,7 @@ struct line {
 
 static void put(struct line *line, char byte)
 {
-    if (line->size < sizeof line->text - 1) /* the last byte is the newline's */
+    if (line->size < sizeof line->text - 1) /* the last byte is for the newline */
         line->text[line->size++] = byte;
 }
 
@@ -55,7 +56,8 @@ static void put_value(struct line *line, const char *text)
         put(line, '"');
 }
 
-/* Bytes that are no ASCII are escaped as in the other format: a line is always valid JSON. */
+/* Bytes that are not ASCII are escaped as in the text format, so that a line is always valid JSON.
+ */
 static void put_json_text(struct line *line, const char *text)
 {
     put(line, '"');
@@ -103,7 +105,7 @@ void log_one_in(uint32_t count)
     skipped = 0;
 }
 
-/* Is it the turn of a line that is written only now and then? */
+/* Is this one of the lines that are sampled? */
 static bool is_next(void)
 {
     bool is_turn = skipped == 0;
@@ -136,7 +138,7 @@ static void end_line(struct line *line)
     log_writer(line->text, line->size);
 }
 
-/* The reader of stderr took nothing for so long that lines are missing here. */
+/* Logs that lines were dropped because the reader of stderr was slow. */
 static void tell_dropped(void)
 {
     uint64_t count = log_writer_take_dropped();
@@ -163,7 +165,7 @@ void log_fields(enum log_event event, enum log_level level, const struct log_fie
     for (const struct log_field *field = fields; field->name; field++) {
         size_t before = line.size;
         put_field(&line, field);
-        if (is_json && line.size >= ROOM) { /* a field that does not fit is left out whole */
+        if (is_json && line.size >= ROOM) { /* a field that does not fit is left out */
             line.size = before;
             break;
         }

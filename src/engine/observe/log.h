@@ -3,8 +3,7 @@
  *     log_event(RUN_ENDED, TEXT("run", id), COUNT("wall_ms", ms));
  *     2026-11-21T08:14:34.120Z debug run.ended run=run_5f wall_ms=812
  *
- * Values with blanks are quoted and control bytes escaped, since programs in sandboxes write some.
- */
+ * Values with blanks are quoted, control bytes escaped: some come from programs in sandboxes. */
 #pragma once
 
 #include "model/log_events.h"
@@ -24,16 +23,16 @@ struct log_field {
 
 #define LOG_FIELDS(...) ((const struct log_field[]){ __VA_ARGS__, { 0 } })
 
-/* `symbol` is the first word of a row of log_events.def, whose level holds. */
+/* `symbol` is the first word of a row of log_events.def, which gives its level. */
 #define log_event(symbol, ...) \
     log_fields(LOGGED_##symbol, log_event_level(LOGGED_##symbol), LOG_FIELDS(__VA_ARGS__))
 
 void log_fields(enum log_event event, enum log_level level, const struct log_field *fields);
 
-/* One JSON object a line instead: {"time":…,"level":…,"event":…, and the fields}. */
+/* Writes each line as a JSON object: {"time":…,"level":…,"event":…, and the fields}. */
 void log_as_json(bool wanted);
 
-/* Of the lines of level info one in `count` is written, the first of them. */
+/* Of lines of level info only every `count`th is written, beginning with the first. */
 void log_one_in(uint32_t count);
 
 /* Lines above this level are not written; LOG_NOTICE at the start. */

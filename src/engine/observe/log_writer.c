@@ -14,7 +14,7 @@
 
 enum { LAST_MOMENT_MS = 200 };
 
-static int own = -1; /* stderr, opened once more */
+static int own = -1; /* stderr, opened a second time */
 static bool is_socket;
 static char waiting[LOG_WAITING_MAX];
 size_t log_writer_waiting;
@@ -26,13 +26,13 @@ void log_writer_open(void)
     if (fstat(STDERR_FILENO, &status) < 0)
         return;
     is_socket = S_ISSOCK(status.st_mode);
-    /* Not a file: its offset is shared with those that hold it, and a second one is not. */
+    /* Not for a file: a second open file description would have its own offset. */
     if (own < 0 && (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)))
         own = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 }
 
-/* Where it could not be opened once more, a pipe that is ready has a page of room, and a line goes
- * into one (pipe(7)). */
+/* If stderr could not be opened a second time: a pipe that polls as writable has room for a page,
+ * and a line is shorter (pipe(7)). */
 static ssize_t write_now(const char *data, size_t size)
 {
     struct pollfd ready = { .fd = STDERR_FILENO, .events = POLLOUT };
@@ -46,7 +46,7 @@ static ssize_t write_now(const char *data, size_t size)
     return -1;
 }
 
-/* How much of what waits goes in one write: whole lines, as many as a pipe takes in one piece. */
+/* How many bytes to write at once: whole lines, as many as a pipe takes atomically. */
 static size_t next_size(void)
 {
     if (log_writer_waiting <= PIPE_BUF)
@@ -68,7 +68,7 @@ void log_writer_write_waiting(void)
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote < 0 && errno != EAGAIN)
-            wrote = (ssize_t) next_size(); /* it is not read any more */
+            wrote = (ssize_t) next_size(); /* not read any more: dropped */
         if (wrote <= 0)
             return;
         forget_first((size_t) wrote);

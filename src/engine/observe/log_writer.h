@@ -1,8 +1,8 @@
-/* log_writer.h - lines on their way to stderr, for which the loop never waits.
+/* log_writer.h - writes log lines to stderr without ever blocking the loop.
  *
- * What the reader does not take yet waits here, 64 KiB of it; lines beyond that are dropped and
- * counted. A pipe or a terminal is opened once more, so that it can be asked not to block without
- * asking the other programs that hold it. */
+ * Up to 64 KiB wait here while the reader is slow; further lines are dropped and counted. A pipe or
+ * a terminal is opened a second time for O_NONBLOCK, which must not affect the other programs that
+ * share the descriptor. */
 #pragma once
 
 #include <stddef.h>
@@ -10,19 +10,19 @@
 
 enum { LOG_WAITING_MAX = 64 * 1024 };
 
-void log_writer_open(void);  /* before the daemon's filter; without it stderr is asked each time */
-void log_writer_close(void); /* what waits has a moment more to go */
+void log_writer_open(void);  /* before the daemon's filter; without it each line is polled for */
+void log_writer_close(void); /* waits a moment for lines that are not written yet */
 
-void log_writer(const char *line, size_t size); /* one line, with its newline, of at most 1 KiB */
-extern size_t log_writer_waiting;               /* bytes; log_writer.c alone writes it */
+void log_writer(const char *line, size_t size); /* a line with its newline, at most 1 KiB */
+extern size_t log_writer_waiting;               /* bytes; written by log_writer.c only */
 void log_writer_write_waiting(void);
 
-/* Each turn of the loop asks. */
+/* Called in each turn of the loop. */
 static inline void log_writer_flush(void)
 {
     if (log_writer_waiting > 0)
         log_writer_write_waiting();
 }
 
-/* Lines that were dropped, once there is room to say so; forgets them. */
+/* Returns how many lines were dropped, when there is room to report it, and resets the count. */
 uint64_t log_writer_take_dropped(void);

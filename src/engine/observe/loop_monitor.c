@@ -1,4 +1,4 @@
-/* loop_monitor.c - spans of one turn: only the longest is remembered. */
+/* loop_monitor.c - the spans of one turn; only the longest is kept. */
 #include "engine/observe/loop_monitor.h"
 
 #include "base/clock.h"
@@ -11,9 +11,9 @@
 enum { SLOW_US = 20000, STALL_US = 50000, TELL_EVERY_US = 1000000 };
 
 static struct turn_of_loop {
-    int64_t began_us;   /* 0: it has not */
-    struct rusage used; /* of this thread, then */
-    int64_t since_us;   /* of the span that runs */
+    int64_t began_us;   /* 0: no turn */
+    struct rusage used; /* by this thread at the beginning */
+    int64_t since_us;   /* beginning of the current span */
     struct loop_place place;
     int64_t longest_us;
     struct loop_place longest;
@@ -76,8 +76,7 @@ int64_t loop_turn_us(void)
 
 uint64_t loop_turn_number(void)
 {
-    return is_closed ? ++number
-                     : number; /* turns are not counted any more: each call gets a new one */
+    return is_closed ? ++number : number; /* without a monitor each call gets a new number */
 }
 
 static int64_t cpu_us(const struct rusage *used)
@@ -86,8 +85,8 @@ static int64_t cpu_us(const struct rusage *used)
            used->ru_stime.tv_usec;
 }
 
-/* Nothing that was done in it is to blame: for most of its time it was ready to run, and others had
- * the processors. */
+/* True if no callback is to blame: the thread was ready to run for most of the time, and other
+ * threads had the processors. */
 static bool was_put_off(int64_t took_us)
 {
     struct rusage used = turn.used;
@@ -133,7 +132,7 @@ static void on_prepare(uv_prepare_t *handle)
     loop_turn_ends(now_us());
 }
 
-/* What follows until the next turn and says no name: timers. */
+/* Until the next turn, code without a name is counted as timers. */
 static void on_check(uv_check_t *handle)
 {
     (void) handle;

@@ -1,10 +1,10 @@
-/* loop_monitor.h - what the turns of the event loop are spent on.
+/* loop_monitor.h - what the event loop spends its turns on.
  *
- * Everything waits while one callback runs. Each kind says its name when it begins; a turn that
- * takes longer than 20 ms is counted under the name of what took longest in it (`processor` where
- * it was ready to run and others had the processors for most of the time), and told in the log,
- * with its route where it has one, once a second at most. All turns are in the histogram
- * `glovebox_loop_turn_seconds`. One reading of the clock a word. */
+ * All requests wait while one callback runs. Each kind of callback gives its name when it begins. A
+ * turn of more than 20 ms is counted under the name that took longest in it (`processor` if the
+ * thread was ready, but did not run for most of the time) and logged with its route, if it has one,
+ * at most once a second. All turns are in the histogram `glovebox_loop_turn_seconds`. Each name
+ * costs one reading of the clock. */
 #pragma once
 
 #include <stdint.h>
@@ -18,25 +18,25 @@ enum loop_cause {
 
 const char *loop_cause_name(unsigned cause);
 
-/* What was before, for loop_leave(). */
+/* The name before, for loop_leave(). */
 struct loop_place {
     enum loop_cause cause;
     const char *what;
 };
 
-/* From here on it is this. `what` is more of it, NULL if there is none; it must not go away. */
+/* The name from here on. `what` gives more detail, or NULL; it must stay valid. */
 struct loop_place loop_enter(enum loop_cause cause, const char *what);
 void loop_leave(struct loop_place place);
 
-/* How long the turn has taken when the last word was said. */
+/* How long the turn had taken when the last name was given. */
 int64_t loop_turn_us(void);
 
 uint64_t loop_turn_number(void);
 
-/* Before every other handle of the loop: the turn is over when all others have had theirs (libuv
- * calls who began last first). */
+/* To be called before all other handles are made: libuv calls the oldest last, so that this one
+ * sees the end of a turn. */
 void loop_monitor_open(uv_loop_t *loop);
 void loop_monitor_close(void);
 
-/* The end of a turn, at a moment. For tests, and for the handles above. */
+/* Ends a turn at the given moment. For tests, and for the handles above. */
 void loop_turn_ends(int64_t now_us);

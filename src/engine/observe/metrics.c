@@ -50,7 +50,7 @@ static const char *reason_of_denial(unsigned reason)
 static const char *const streams[] = { "stdout", "stderr" };
 static const char *const classes[] = { "none", "1xx", "2xx", "3xx", "4xx", "5xx" };
 
-/* As X-Glovebox-Reason has it. */
+/* The values of X-Glovebox-Reason. */
 static const char *const reasons[] = {
     [EGRESS_ALLOWED] = "ALLOWED",
 #define REASON(name, ...) [EGRESS_##name] = #name,
@@ -77,9 +77,9 @@ enum label { NONE, STATUS, START, LIMIT, DENIAL, STREAM, CLASS, REASON, DIRECTIO
 static const struct labels {
     const char *name;
     unsigned count;
-    const char *(*word)(unsigned index); /* or else */
+    const char *(*word)(unsigned index); /* in place of `words` */
     const char *const *words;
-    const char *(*reason)(unsigned index); /* a second label, of this name */
+    const char *(*reason)(unsigned index); /* a second label, `reason` */
 } labels[] = {
     [NONE]   = { NULL,     1,               NULL },
     [STATUS] = { "status", RUN_STATUSES,    word_of_status },
@@ -123,9 +123,9 @@ static const int64_t bounds_us[BUCKETS] = { 500,     1000,     2500,     5000,  
                                             5000000, 10000000, 30000000, 60000000 };
 
 static struct cell {
-    uint64_t value; /* of a histogram: how many were observed */
+    uint64_t value; /* of a histogram: the number of observations */
     uint64_t sum_us;
-    uint64_t buckets[BUCKETS]; /* each counts only its own */
+    uint64_t buckets[BUCKETS]; /* not cumulative */
 } cells[METRICS][LABELS_MAX];
 
 static struct cell *cell_of(enum metric metric, unsigned label)

@@ -1,4 +1,5 @@
-/* metrics_limits.c - see metrics_limits.h. A policy has a row once a run of it has met a limit. */
+/* metrics_limits.c - see metrics_limits.h. A policy gets a row when a run of it first reaches a
+ * limit. */
 #include "engine/observe/metrics_limits.h"
 
 #include "engine/observe/metrics.h"
@@ -20,7 +21,7 @@ static struct row *row_of(const char *policy)
         if (strcmp(table[i].policy, policy) == 0)
             return &table[i];
     if (count == POLICY_LIST_MAX)
-        return NULL; /* after many reloads with other names; glovebox_limit_hits_total counts on */
+        return NULL; /* after many reloads; glovebox_limit_hits_total still counts */
     (void) snprintf(table[count].policy, sizeof table[count].policy, "%s", policy);
     return &table[count++];
 }

@@ -1,5 +1,5 @@
-/* metrics_limits.h - how many runs met which limit under which policy. Policies are the operator's:
- * no caller can make this grow. Globals, as those of metrics.h. */
+/* metrics_limits.h - how many runs reached which limit under which policy. Only the operator adds
+ * policies, so no request can make this grow. Global counters, as in metrics.h. */
 #pragma once
 
 #include "base/bytes.h"
@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* A run of this policy has met the limit, and ended for it or not. */
+/* A run of this policy has reached the limit, whether it ended the run or not. */
 void limit_counts_add(const char *policy, enum limit_id limit, bool has_ended);
 
-/* As text for Prometheus: the families of metrics.def with the label POLICY_LIMIT. */
+/* Writes the families of metrics.def with the label POLICY_LIMIT, as text for Prometheus. */
 void limit_counts_write(struct bytes *out);

@@ -18,20 +18,20 @@
 
 enum {
     PACKETS_A_TURN = 64,
-    IN_FLIGHT_MAX = 512, /* more than glovebox-notify and the socket to it hold */
+    IN_FLIGHT_MAX = 512, /* more than glovebox-notify and its socket can hold */
 };
 
 struct notify_client {
     int socket;
     uv_poll_t poll;
     bool has_webhook;
-    bool was_up;        /* there has been a hello */
-    bool is_heard;      /* the present peer has sent one that is understood */
-    bool has_warned;    /* of the present peer */
-    unsigned in_flight; /* webhooks that were handed over, and whose end was not told yet */
+    bool was_up;        /* a hello has come before */
+    bool is_heard;      /* the present peer has sent a valid hello */
+    bool has_warned;    /* about the present peer */
+    unsigned in_flight; /* webhooks that were sent to it, without an outcome yet */
 };
 
-static struct notify_client *tracing; /* NULL: spans go nowhere */
+static struct notify_client *tracing; /* NULL: spans are dropped */
 
 static const enum metric metric_of[NOTIFY_PLACES] = { [NOTIFY_WEBHOOK] = METRIC_WEBHOOKS,
                                                       [NOTIFY_WITNESS] = METRIC_WITNESS,
@@ -73,7 +73,7 @@ static int take_hello(struct notify_client *notify_client, const struct packet *
     notify_client->is_heard = notify_client->has_warned = false;
     memcpy(&hello, packet->body, sizeof hello);
     if (hello.version != NOTIFY_VERSION)
-        return fail(err, ERR_PROTOCOL, "glovebox-notify speaks version %u, this is %d",
+        return fail(err, ERR_PROTOCOL, "glovebox-notify has protocol version %u, gloveboxd has %d",
                     hello.version, NOTIFY_VERSION);
     notify_client->is_heard = true;
     return 0;
@@ -106,8 +106,8 @@ static int take_packet(struct notify_client *notify_client, const struct packet 
                 packet->size);
 }
 
-/* `glovebox serve` keeps the other end and gives it to the process that it starts next: one who
- * speaks nonsense is no reason not to hear the next. */
+/* Ignores the present peer after a mistake. `glovebox serve` keeps the other end of the socket and
+ * gives it to the next process, which may be valid. */
 static void drop(struct notify_client *notify_client, const error *cause)
 {
     metric_add(METRIC_NOTIFY_MISSHAPEN, 0, 1);
@@ -116,7 +116,7 @@ static void drop(struct notify_client *notify_client, const error *cause)
     notify_client->has_warned = true;
 }
 
-/* An empty message reads as the end does. */
+/* recv() returns 0 both for an empty message and at the end. */
 static bool has_gone(const struct notify_client *notify_client)
 {
     struct pollfd end = { .fd = notify_client->socket, .events = POLLRDHUP };
@@ -137,7 +137,7 @@ static void notify_speaks(uv_poll_t *poll, int status, int events)
             return;
         if (came == PACKET_CLOSED && (status < 0 || has_gone(notify_client))) {
             log_event(NOTIFY_FAILED, TEXT("cause", "its socket is closed"));
-            (void) uv_poll_stop(poll); /* for good: the other end is closed */
+            (void) uv_poll_stop(poll); /* the other end is closed, and stays so */
             return;
         }
         if (came == PACKET_CLOSED)
@@ -231,7 +231,7 @@ bool notify_client_has_traces(void)
     return tracing != NULL;
 }
 
-/* Many in a second: what does not get through is counted, and not a line of the log each. */
+/* There may be many in a second: what cannot be sent is counted, and not logged each time. */
 void notify_client_span(const struct bytes *span)
 {
     struct notify_event packet = { .size = (uint32_t) span->size };

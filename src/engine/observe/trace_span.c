@@ -37,7 +37,7 @@ static void write_ids(const char *parent, struct bytes *out)
     }
 }
 
-/* Numbers of 64 bits are texts in the JSON of protobuf. */
+/* JSON of protobuf writes 64-bit numbers as texts. */
 static void write_moment(struct bytes *out, const char *key, int64_t ns)
 {
     char text[32];

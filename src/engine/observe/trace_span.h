@@ -1,5 +1,5 @@
-/* trace_span.h - a span of OpenTelemetry, as the JSON of OTLP, for the collector that an operator
- * has named (otlp_endpoint). Nothing here waits or fails for its caller. */
+/* trace_span.h - a span of OpenTelemetry, as JSON of OTLP, for the collector of the setting
+ * otlp_endpoint. No call waits or fails. */
 #pragma once
 
 #include <stddef.h>
@@ -7,16 +7,16 @@
 
 struct trace_attribute {
     const char *key;
-    const char *text; /* NULL: `number` is its value; "": it is left out */
+    const char *text; /* NULL: `number` is the value; "": left out */
     uint64_t number;
 };
 
 struct trace_span {
     const char *name;
-    const char *traceparent; /* a valid one of the caller; "": it begins a trace of its own */
-    int64_t took_us;         /* until now */
-    const char *failure;     /* NULL: it went well */
-    const struct trace_attribute *attributes; /* the first are kept where not all fit */
+    const char *traceparent;                  /* of the caller, and valid; "": a new trace begins */
+    int64_t took_us;                          /* up to now */
+    const char *failure;                      /* NULL: no failure */
+    const struct trace_attribute *attributes; /* if not all fit, the first are kept */
     size_t count;
 };
 

@@ -1,5 +1,5 @@
-/* process_command.c - the order that starts a program: what a client asks for is read, and written
- * as init reads it. */
+/* process_command.c - reads a client's request for a program, and writes the START payload for
+ * init. */
 #include "engine/process/processes.h"
 
 #include "base/table.h"
@@ -44,7 +44,7 @@ static int add_text(struct bytes *out, struct json_object *text, const char *wha
 {
     if (!json_object_is_type(text, json_type_string) ||
         strlen(json_object_get_string(text)) != (size_t) json_object_get_string_len(text))
-        return fail(err, ERR_BAD_REQUEST, "'%s' holds what is no text", what);
+        return fail(err, ERR_BAD_REQUEST, "'%s' must contain only texts", what);
     bytes_add(out, json_object_get_string(text), (size_t) json_object_get_string_len(text) + 1);
     return 0;
 }
@@ -63,7 +63,7 @@ static int add_command(const struct process_request *request, struct agent_start
         json_object_array_length(request->command) == 0 ||
         json_object_array_length(request->command) > AGENT_ARGUMENTS_MAX)
         return fail(err, ERR_BAD_REQUEST,
-                    "'command' is a list of 1 to %d texts; or give 'shell', a line for bash",
+                    "'command' must be a list of 1 to %d texts; or give 'shell', a line for bash",
                     AGENT_ARGUMENTS_MAX);
     start->arguments = (uint16_t) json_object_array_length(request->command);
     for (unsigned i = 0; i < start->arguments; i++)
@@ -72,7 +72,7 @@ static int add_command(const struct process_request *request, struct agent_start
     return 0;
 }
 
-/* The session's variables, with those of the request over them. */
+/* The variables of the session, overridden by those of the request. */
 static int add_variables(const struct process_request *request, struct agent_start *start,
                          struct bytes *out, error *err)
 {

@@ -1,5 +1,5 @@
-/* process_log.c - the output of a process, kept as records. A reader holds a position; what all
- * readers have read, or none wants, is given back to init as credit. */
+/* process_log.c - the output of a process, stored as records. Each reader has a position; output
+ * that all readers have read, or that has no reader, is given back to init as credit. */
 #include "engine/process/processes_internal.h"
 
 #include "base/clock.h"
@@ -54,7 +54,7 @@ static bool process_reader_is_stalled(const struct process_reader *reader)
     return deadline_has_passed(reader->stalls);
 }
 
-/* Gives credit for what has no reader, so that the program goes on. */
+/* Gives credit for output without a reader, so that the program can go on. */
 void process_grant_credit(struct process *process)
 {
     uint64_t slowest = process_log_end(process);
@@ -95,7 +95,7 @@ bool process_read(struct process *process, struct process_reader *reader,
     return true;
 }
 
-/* An offset that is none of a record's beginnings means the next one. */
+/* An offset inside a record means the next record. */
 void process_join(struct process *process, struct process_reader *reader)
 {
     uint64_t at = process->first;

@@ -1,4 +1,4 @@
-/* process_orders.c - what a client does with a process that runs. */
+/* process_orders.c - orders of clients to a running process. */
 #include "engine/process/processes_internal.h"
 
 void process_feed_on(struct process *process)

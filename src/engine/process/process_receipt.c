@@ -1,6 +1,6 @@
-/* process_receipt.c - what a program that a client started in a session leaves as proof: a record
- * of its beginning before it is started, and a receipt when it has ended, however it did. Nothing
- * that it says is hashed: of its streams the receipt has the bytes. */
+/* process_receipt.c - records of a program that a client started in a session: one at its
+ * beginning, before it starts, and a receipt when it has ended, for whatever reason. Its output is
+ * not hashed: the receipt has only the number of bytes. */
 #include "engine/process/processes.h"
 
 #include "base/clock.h"
@@ -15,14 +15,14 @@
 
 enum { EXECUTION_ID_SIZE = 64, INPUT_COMMAND = 0, INPUT_FOLDER, INPUT_STDIN, INPUTS };
 
-/* What is known of it from its beginning. */
+/* Facts that are known at its beginning. */
 struct process_proof {
     char id[EXECUTION_ID_SIZE]; /* "ses_…/prc_7" */
     struct account *account;
     unsigned note;
     struct fact_file inputs[INPUTS];
     struct sha256 stdin_hash;
-    struct bytes names; /* of variables, each ended by NUL */
+    struct bytes names; /* names of variables, each ended by NUL */
     size_t name_count;
     uint64_t printed[2], cpu_before_us;
     int64_t began_us;
@@ -36,7 +36,7 @@ static void hash_words(const char *words, size_t size, const char *name, struct 
     fact_hash(words, size, file->sha256);
 }
 
-/* The order that starts it says all of it: see process_write_start(). */
+/* Reads the facts from the START payload: see process_write_start(). */
 static void read_order(struct process_proof *proof, const struct bytes *order)
 {
     struct agent_start start;
@@ -148,7 +148,7 @@ static const char **list_names(const struct process_proof *proof)
     return names;
 }
 
-/* Gives  where the texts of the rows lie. */
+/* Gives  the texts that the rows point to. */
 static struct connection_texts *list_connections(const struct process *process,
                                                  const struct network_policy *rules,
                                                  struct receipt_facts *facts)
@@ -166,7 +166,8 @@ static struct connection_texts *list_connections(const struct process *process,
     return texts;
 }
 
-/* Processor time and memory are those of the whole session while it ran: they share a group. */
+/* Processor time and memory are those of the whole session meanwhile: its programs share a group.
+ */
 static void end_facts(const struct process *process, const struct session *session,
                       struct receipt_facts *facts)
 {

@@ -1,5 +1,5 @@
-/* processes.c - see processes.h. A reader holds a position; what all of them have read, or
- * has no reader, is given back to init as credit. */
+/* processes.c - see processes.h. Each reader has a position; output that all readers have read, or
+ * that has no reader, is given back to init as credit. */
 #include "engine/process/processes_internal.h"
 #include "engine/sandbox/agent_error.h"
 
@@ -17,8 +17,8 @@
 #include <string.h>
 
 enum {
-    TELL_MS = 2000,             /* for the last word of glovebox-egress */
-    ENDED_BYTES_MAX = 64 << 20, /* of output, of ended processes of all sessions */
+    TELL_MS = 2000,             /* for the last records of glovebox-egress */
+    ENDED_BYTES_MAX = 64 << 20, /* of output of ended processes, for all sessions */
 };
 
 static void on_timer(uv_timer_t *timer);
@@ -96,14 +96,14 @@ void process_set_timer(struct process *process)
         (void) uv_timer_start(&process->timer, on_timer, left + 1, 0);
 }
 
-/* No end without a receipt: of what cannot be written down nothing more is handed out. */
+/* Without a receipt no end is reported, and no more output is handed out. */
 static void prove(struct process *process, struct session *session)
 {
     error err;
     if (process_proof_end(process, session, &err) == 0)
         return;
     process->failure = err;
-    (void) under(&process->failure, "nothing more of this process is handed out");
+    (void) under(&process->failure, "no more output of this process is handed out");
     process->exit_code = -1;
     process->signal = SIGKILL;
     process->first = process_log_end(process);
@@ -126,12 +126,12 @@ static void become_ended(struct process *process, struct session *session)
     process_tell(process);
 }
 
-/* Its time is over: its group is killed first; once it has been dead for long it is forgotten. */
+/* At its deadline: kills its group. Some time after its end: frees it. */
 static void on_timer(uv_timer_t *timer)
 {
     struct process *process = timer->data;
     if (process->session && !session_is_running(process->session))
-        return; /* its time stands still; on_resumed() goes on */
+        return; /* paused: on_resumed() continues */
     if (process->is_ending && process->session && deadline_has_passed(process->told_by)) {
         become_ended(process, process->session);
         return;
@@ -167,8 +167,8 @@ static void on_resumed(void *context, int64_t paused_ms)
     process_tell(process);
 }
 
-/* As shells tell it: that there is none, or that it cannot be executed. What is missing or
- * forbidden around it, such as its folder, the request has named. */
+/* Whether the program is missing or cannot be executed, as shells report it. For anything else,
+ * such as a missing folder, the request is to blame. */
 static enum error_code why_not_started(const unsigned char *payload, enum error_code code)
 {
     struct agent_done done;
@@ -185,7 +185,7 @@ static void on_way_told(void *context)
         become_ended(process, process->session);
 }
 
-/* glovebox-egress has the last word on what passed while it ran. */
+/* glovebox-egress sends its last records before the end is reported. */
 static void end(struct process *process)
 {
     process->is_ending = true;
@@ -234,11 +234,11 @@ static int on_frame(void *context, const struct agent_frame *frame, const unsign
         if (!process->is_ending)
             end(process);
         return 0;
-    case AGENT_DONE: /* of a signal or a resize; or it could not be started */
+    case AGENT_DONE: /* for a signal or a resize, or if it could not start */
         if (process->state != PROCESS_STARTING)
             return 0;
         if (error_of_agent(frame, payload, &process->failure) == 0)
-            return fail(err, ERR_PROTOCOL, "glovebox-init started a process and did not say so");
+            return fail(err, ERR_PROTOCOL, "glovebox-init did not report the start of a process");
         process->failure.code = why_not_started(payload, process->failure.code);
         become_ended(process, process->session);
         return 0;
@@ -263,7 +263,8 @@ static void on_session_ended(void *context, const error *why)
     become_ended(process, session);
 }
 
-/* --- starting --------------------------------------------------------------------------------- */
+/* --- start a process
+ * --------------------------------------------------------------------------------- */
 
 void process_next_id(const struct processes *processes, char ret_id[PROCESS_ID_SIZE])
 {
@@ -298,14 +299,14 @@ static struct process *process_new(struct processes *processes, struct session *
     return process;
 }
 
-/* Room for one that begins: of its session the oldest that has ended is forgotten before its time
- * once there are PROCESSES_MAX, and of all sessions' once their output is too much. */
+/* Makes room for a new process: frees the oldest ended one of its session if there are
+ * PROCESSES_MAX, and the oldest of all sessions while their output is too much. */
 static void make_room(const struct processes *processes, const struct session *session)
 {
     unsigned count = 0;
     size_t bytes = 0;
     for (struct process *process = processes->first, *next; process; process = next) {
-        next = process->next; /* older ones come later */
+        next = process->next; /* the list goes from new to old */
         count += strcmp(process->session_id, session_id(session)) == 0;
         if (process->state != PROCESS_ENDED)
             continue;
@@ -379,7 +380,7 @@ struct process *process_find(const struct processes *processes, const struct ses
         if (strcmp(process->session_id, session_id(session)) != 0)
             continue;
         if (strcmp(process->id, name) == 0)
-            return process; /* whatever another is tagged with */
+            return process; /* an id wins over the tag of another */
         if (!found &&
             ((is_pid && process->pid == pid) || (process->tag && strcmp(process->tag, name) == 0)))
             found = process;

@@ -1,13 +1,11 @@
-/* processes.h - programs that clients start in a session, with pipes or a terminal: found again by
- * id, read from any offset that is still kept, fed, signalled, resized, ended at a deadline.
+/* processes.h - programs that clients start in a session, with pipes or a terminal. A client finds
+ * one by id, reads it from any offset that is kept, writes to it, signals and resizes it.
  *
- *  starting --> running --> ended      (kept ENDED_MS longer, so that a client that reconnects
- * learns how)
+ *  starting --> running --> ended      (kept ENDED_MS longer, for clients that reconnect)
  *
- * Output: the last OUTPUT_KEPT bytes are kept. With a reader, the program is held up rather
- * than that anything is lost; a reader that takes nothing for STALL_MS does not count. Without a
- * reader the program is never held up: what is older than the last OUTPUT_KEPT bytes is thrown
- * away, and a later reader learns how much. */
+ * The last OUTPUT_KEPT bytes of output are kept. If there is a reader, the program waits for it and
+ * no output is lost; a reader that takes nothing for STALL_MS does not count. Without a reader the
+ * program never waits: older output is dropped, and a later reader learns how much. */
 #pragma once
 
 #include "base/bytes.h"
@@ -22,9 +20,9 @@
 
 enum {
     PROCESS_ID_SIZE = 24,
-    PROCESSES_MAX = 48, /* of one session, ended ones too */
+    PROCESSES_MAX = 48, /* in one session, including ended ones */
     PROCESS_OUTPUT_KEPT = 1 << 20,
-    PROCESS_INPUT_MAX = 1 << 20, /* bytes that wait for the program to read */
+    PROCESS_INPUT_MAX = 1 << 20, /* bytes that the program has not read yet */
     PROCESS_STALL_MS = 10000,
     PROCESS_ENDED_MS = 60000,
     PROCESS_TIMEOUT_MAX_MS = 24 * 3600 * 1000,
@@ -34,7 +32,7 @@ enum {
 
 enum process_state { PROCESS_STARTING, PROCESS_RUNNING, PROCESS_ENDED };
 
-/* A reader of the output; lies in the caller's storage. */
+/* A reader of the output, in the caller's storage. */
 struct process_reader {
     void (*woken)(void *context);
     void *context;
@@ -46,33 +44,33 @@ struct process_reader {
 struct process {
     char id[PROCESS_ID_SIZE];
     struct processes *processes;
-    struct session *session; /* NULL once it or the session has ended */
+    struct session *session; /* NULL after its end, or that of the session */
     char session_id[40];
     struct session_operation operation;
     enum process_state state;
-    struct json_object *config; /* as it was asked for, without the environment */
+    struct json_object *config; /* as requested, without the environment */
     char *tag;
     bool has_terminal, has_stdin;
     uint32_t pid; /* as seen inside */
     int32_t exit_code, signal;
     bool timed_out;
-    error failure; /* it could not be started, or its session has ended */
+    error failure; /* why it did not start, or that its session has ended */
     int64_t started_ms, ended_ms;
-    struct process_proof *proof; /* what its receipt will say: process_receipt.c */
+    struct process_proof *proof; /* for its receipt: process_receipt.c */
     struct route_usage route;
-    bool is_ending; /* it has exited; what has passed on the way out is still being told */
+    bool is_ending; /* it has exited; records of its connections are still to come */
     deadline told_by;
 
     struct bytes log; /* records: stream, size, bytes */
-    size_t log_at;    /* of the oldest record that is kept */
+    size_t log_at;    /* where the oldest kept record begins */
     uint64_t first;   /* its offset */
-    uint64_t debt;    /* output that init has not been given credit for */
+    uint64_t debt;    /* bytes for which init has no credit yet */
 
-    struct bytes input; /* waits for room inside */
-    size_t window;      /* bytes that init takes now */
+    struct bytes input; /* not yet sent to init */
+    size_t window;      /* bytes that init accepts now */
     bool input_ends, input_has_ended;
 
-    struct process_reader *readers; /* while there are any it is not forgotten */
+    struct process_reader *readers; /* it is not freed while there are any */
     deadline dies;
     uv_timer_t timer;
     bool is_closing, is_closed;
@@ -85,15 +83,15 @@ struct processes {
     uint64_t last_id;
 };
 
-/* Forgets all of them: their sessions have ended, and the loop is about to. */
+/* Frees all processes: their sessions have ended, and the loop will. */
 void processes_close(struct processes *processes);
 
-/* What a client asks for, as a ProcessRequest of docs/api.md. */
+/* A client's request, a ProcessRequest of docs/api.md. */
 struct process_request {
     struct account *account;     /* of the caller */
     struct json_object *command; /* an array of texts */
     struct json_object *env;     /* an object of texts */
-    struct bytes shell;          /* instead of a command: a line for bash */
+    struct bytes shell;          /* in place of a command: a line for bash */
     struct bytes folder, tag;
     bool has_stdin, has_terminal;
     uint64_t rows, columns;
@@ -101,23 +99,24 @@ struct process_request {
     const struct bytes *variables; /* of the session: NAME=value, each ended by NUL */
 };
 
-/* `json` is borrowed for as long as the request; NULL says nothing. Call process_request_done() in
- * any case. Fails  ERR_BAD_REQUEST. */
+/* `json` is borrowed while the request exists; NULL: an empty request. Call process_request_done()
+ * even after a failure. Fails  ERR_BAD_REQUEST. */
 int process_request_read(struct json_object *json, struct process_request *ret_request, error *err);
 void process_request_done(struct process_request *request);
 
 /* The id that the next process will have. */
 void process_next_id(const struct processes *processes, char ret_id[PROCESS_ID_SIZE]);
 
-/* Starts one. Gives *ret_process, which is STARTING: its readers are woken when that changes. */
+/* Starts a process. Gives *ret_process in the state STARTING; its readers are woken when it
+ * changes. */
 int process_start(struct processes *processes, struct session *session,
                   const struct process_request *request, struct process **ret_process, error *err);
 
-/* Of one session, by id, by "pid" as a number, or by tag. NULL if there is none. */
+/* Finds a process of a session by id, by "pid" as a number, or by tag. NULL: none. */
 struct process *process_find(const struct processes *processes, const struct session *session,
                              const char *name);
 
-/* How many programs run in it, or begin to. */
+/* How many processes of the session run or are starting. */
 unsigned processes_running(const struct processes *processes, const struct session *session);
 
 int process_feed(struct process *process, const void *bytes, size_t size, error *err);
@@ -125,34 +124,35 @@ void process_end_input(struct process *process);
 int process_signal(struct process *process, unsigned number, bool whole_group, error *err);
 int process_resize(struct process *process, uint16_t rows, uint16_t columns, error *err);
 
-/* Reads from `at` on, or from what is still kept. */
+/* Reads from `at`, or from the oldest output that is kept. */
 void process_join(struct process *process, struct process_reader *reader);
 void process_leave(struct process *process, struct process_reader *reader);
 
 struct process_record {
-    unsigned stream; /* 1 stdout, 2 stderr, of a terminal 1 */
+    unsigned stream; /* 1 stdout, 2 stderr; a terminal: 1 */
     const char *bytes;
     size_t size;
-    uint64_t next; /* offset after it */
+    uint64_t next; /* offset of the next record */
 };
-/* Goes on with what is still kept. Returns how many bytes the reader has missed. */
+/* Moves the reader to the oldest output that is kept. Returns how many bytes it has missed. */
 uint64_t process_skip_lost(const struct process *process, struct process_reader *reader);
-/* After process_skip_lost(). False: nothing new now. The bytes are borrowed until the next call. */
+/* To be called after process_skip_lost(). False: no new output. The bytes are borrowed until the
+ * next call. */
 bool process_read(struct process *process, struct process_reader *reader,
                   struct process_record *record);
 
-uint64_t process_log_end(const struct process *process); /* the offset behind all of it */
+uint64_t process_log_end(const struct process *process); /* the offset after the last byte */
 
-/* process_command.c: the payload of the order that starts it, added to *out.
- * Fails ERR_BAD_REQUEST, ERR_TOO_LARGE. */
+/* process_command.c: adds the payload of the START frame to *out. Fails ERR_BAD_REQUEST,
+ * ERR_TOO_LARGE. */
 int process_write_start(const struct process_request *request, struct bytes *out, error *err);
 
-/* process_receipt.c: its beginning is in the log before it is started, its receipt before its end
- * is reported. Fails  then it must not begin, or nothing more of it may be handed out. */
+/* process_receipt.c: writes the beginning to the log before the process starts, and the receipt
+ * before its end is reported. Fails  it must not start, or no more of it may be sent. */
 int process_proof_begin(struct process *process, struct account *account, const struct bytes *order,
                         error *err);
 void process_proof_fed(struct process *process, const void *bytes, size_t size);
 void process_proof_printed(struct process *process, unsigned stream, size_t size);
 int process_proof_end(struct process *process, struct session *session, error *err);
 void process_proof_free(struct process *process);
-const char *process_receipt(const struct process *process); /* its id; NULL: none yet */
+const char *process_receipt(const struct process *process); /* the receipt's id; NULL: none yet */

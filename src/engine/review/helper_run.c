@@ -10,7 +10,7 @@
 enum { CPU_MS = 5000, WALL_MS = 20000, ANSWER_MAX = 256 * 1024 };
 
 struct helper_run {
-    struct run *outer; /* NULL: no waiter is left */
+    struct run *outer; /* NULL: it was abandoned */
     struct run *inner;
     struct run_listener listener;
     helper_run_told *told;
@@ -20,10 +20,10 @@ struct helper_run {
 void helper_run_policy_init(struct policy *policy, const char *name)
 {
     limits_init(&policy->limits);
-    policy->limits.wall = WALL_MS; /* a busy machine is no hostile text */
+    policy->limits.wall = WALL_MS; /* long, as the machine may be busy */
     policy->limits.cpu = CPU_MS;
     policy->limits.memory = UINT64_C(512) << 20;
-    policy->limits.processes = 64; /* node has a dozen threads, and runs itself once more */
+    policy->limits.processes = 64; /* node has a dozen threads, and starts a second node */
     policy->limits.disk = UINT64_C(32) << 20;
     policy->limits.inodes = 256;
     policy->limits.output = ANSWER_MAX;
@@ -35,7 +35,7 @@ void helper_run_policy_init(struct policy *policy, const char *name)
 
 static void tell(struct run *outer, const struct run *inner, helper_run_told *told)
 {
-    char why[200] = "the checker said something that is no text";
+    char why[200] = "the checker printed something that is not text";
     char marker[OUTPUT_MARKER_MAX];
     struct output_part parts[OUTPUT_PARTS];
     auto_bytes text = { 0 };
@@ -68,7 +68,7 @@ static void helper_run_free(struct helper_run *helper_run)
     free(helper_run);
 }
 
-/* The callback may free what the files' contents lie in: all of them are in by now. */
+/* The callback may free the contents of the files: all were sent by now. */
 static void on_changed(void *context, struct run *inner)
 {
     struct helper_run *helper_run = context;
@@ -85,7 +85,7 @@ void helper_run_abandon(struct helper_run *helper_run)
         return;
     helper_run->outer = NULL;
     run_cancel(
-        helper_run->inner); /* told by on_changed() at once or later; it reads no input then */
+        helper_run->inner); /* on_changed() follows, now or later; inputs are not read any more */
 }
 
 static char *join_parts(const char *const *parts)

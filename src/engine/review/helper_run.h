@@ -1,8 +1,8 @@
-/* helper_run.h - a program of ours for a run, in another sandbox: it looks at texts of a hostile
- * program, which it is given as files, and says in a few lines what it has found. It is a run like
- * any other (same queue, pool, limits, end), which is known only to the run that waits for it.
+/* helper_run.h - runs one of our own programs in another sandbox, on behalf of a run: the program
+ * gets texts of a hostile program as files, and prints a few lines about them. It is a run like any
+ * other (same queue, pool, limits, end), but only the run that waits for it can see it.
  *
- * What it says is believed as little as any other sandbox's words are. */
+ * Its output is checked like that of any sandbox. */
 #pragma once
 
 #include "base/error.h"
@@ -16,34 +16,34 @@ struct helper_run;
 struct run;
 struct run_spec;
 
-/* What it came to. Exactly one of `text` and `failure` is there. */
+/* The outcome. Exactly one of `text` and `failure` is set. */
 struct helper_run_answer {
-    char *text;          /* all that it printed, without a NUL in it; may be changed */
-    const char *failure; /* why that is not to be believed: it did not end well */
+    char *text;          /* all that it printed, without a NUL; may be changed */
+    const char *failure; /* why there is no text: it did not end well */
     int64_t took_ms;
     uint64_t cpu_us;
 };
 
-/* Called once, unless it is abandoned before. */
+/* Called once, unless the helper is abandoned before. */
 typedef void helper_run_told(struct run *disk_worker, const struct helper_run_answer *answer);
 
 struct helper_run_order {
-    const struct run_spec *place;     /* in which template, and under which policy of ours */
+    const struct run_spec *place;     /* the template, and the policy for such programs */
     const char *runs_as;              /* the language of the program */
-    const char *const *parts;         /* NULL-ended: its text */
-    const struct request_file *files; /* whose contents are borrowed until it has ended */
+    const char *const *parts;         /* NULL-ended: the text of the program */
+    const struct request_file *files; /* their contents are borrowed until it has ended */
     size_t file_count;
     const char *arguments[2];
     helper_run_told *told;
 };
 
-/* Gives  *ret_aside, which frees itself when it has told, or was abandoned. */
+/* Gives  *ret_aside, which frees itself after the call, or when it is abandoned. */
 int helper_run_begin(struct run *disk_worker, const struct helper_run_order *order,
                      struct helper_run **ret_aside, error *err);
 
-/* Its result is not needed any more. NULL is fine. */
+/* Its result is not needed any more. NULL is accepted. */
 void helper_run_abandon(struct helper_run *helper_run);
 
-/* The policy of such programs: bounds that hold whatever the code's own policy says, no network,
- * nothing is kept. The caller sets what it wants otherwise. */
+/* The policy of such programs: fixed bounds, whatever the code's own policy says, no network, no
+ * files kept. The caller may change it. */
 void helper_run_policy_init(struct policy *policy, const char *name);

@@ -1,4 +1,4 @@
-/* output_check.c - see gate.h: what the checker is given, and what is reported of its answer
+/* output_check.c - see output_check.h: the inputs of the checker, and the report of its answer
  * (output_check_verdict.c). */
 #include "engine/review/output_check_files.h"
 
@@ -37,7 +37,7 @@ static const struct policy *policy_of_gate(void)
     return &policy;
 }
 
-/* The template of the run itself, or, where that has no Python, the first that has. */
+/* The template of the run itself or, if that has no Python, the first one that has. */
 static int find_place(const struct run *run, struct run_spec *place, error *err)
 {
     const struct templates *templates = run->runs->templates;
@@ -55,7 +55,7 @@ static int find_place(const struct run *run, struct run_spec *place, error *err)
                 "one: glovebox template build minimal");
 }
 
-/* All of it holds: a request can add to what its policy expects, and take nothing away. */
+/* All expectations hold: a request can only add to what its policy expects. */
 static int add_expectations(struct output_check *output_check, const struct policy_expect *policy,
                             const struct run_request *request, error *err)
 {
@@ -82,7 +82,7 @@ static int hash_expectations(struct output_check *output_check, error *err)
     return 0;
 }
 
-/* What could not be looked at would be a way around it. */
+/* An output that cannot be checked would be a way around the policy. */
 static int check_kind(const struct run *run, const struct run_request *request, error *err)
 {
     const struct policy *policy = run->plan.policy;
@@ -115,9 +115,10 @@ int output_check_prepare(struct run *run, const struct run_request *request, err
     return find_place(run, output_check->place, err);
 }
 
-/* --- the run of it ---------------------------------------------------------------------------- */
+/* --- the checker's run
+ * ---------------------------------------------------------------------------- */
 
-/* What all expectations say of artifacts, counted through; NULL behind the last. */
+/* The expectation of artifacts at `index`, counted over all expectations; NULL after the last. */
 static struct json_object *wish_at(const struct output_check *output_check, uint32_t index)
 {
     for (size_t i = 0; i < json_object_array_length(output_check->expects); i++) {
@@ -164,7 +165,7 @@ static void on_answer(struct run *run, const struct helper_run_answer *answer)
         output_check_give_up(&output_check->outcome, answer->failure);
     else if (!output_check_read_answer(answer->text, counts, &output_check->outcome))
         output_check_give_up(&output_check->outcome,
-                             "the checker said something else than findings");
+                             "the checker printed something other than findings");
     finish(run);
 }
 
@@ -178,7 +179,7 @@ void output_check_begin(struct run *run, output_check_told *told)
     output_check->has_begun = true;
     output_check->files = calloc(1, sizeof *output_check->files);
     if (!output_check->files) {
-        output_check_give_up(&output_check->outcome, "there was no memory");
+        output_check_give_up(&output_check->outcome, "memory ran out");
         output_check->has_ended = true;
         told(run);
         return;
@@ -192,7 +193,7 @@ void output_check_begin(struct run *run, output_check_told *told)
                                                 .file_count = output_check->files->count,
                                                 .told = on_answer };
         if (helper_run_begin(run, &order, &output_check->helper_run, &err) == 0)
-            return; /* on_answer() goes on */
+            return; /* on_answer() follows */
     }
     output_check_give_up(&output_check->outcome, err.text);
     finish(run);
@@ -212,7 +213,7 @@ void output_check_close(struct run *run)
     output_check_give_up(&output_check->outcome,
                          output_check->has_begun
                              ? "the run was cancelled while its output was compared"
-                             : "the run has not come to its end: there is nothing to compare");
+                             : "the run did not finish: there is nothing to compare");
     finish(run);
 }
 
@@ -230,9 +231,10 @@ void output_check_free(struct run *run)
     run->output_check = NULL;
 }
 
-/* --- telling ---------------------------------------------------------------------------------- */
+/* --- the report ----------------------------------------------------------------------------------
+ */
 
-/* The caller's own words for what is missing, the program's for what is there. */
+/* The path as the caller expects it if it is missing, else the program's. */
 static const char *path_of(const struct run *run, const struct output_check_finding *finding)
 {
     struct json_object *wish = NULL, *name = NULL;

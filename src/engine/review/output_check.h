@@ -1,33 +1,32 @@
-/* output_check.h - the gate of outputs: is what a run has left what was expected of it (expect.h)?
+/* output_check.h - checks that a run's output is as expected (expect.h).
  *
- * A program of ours compares them in a sandbox of its own, made for it, after the run has ended and
- * given its own sandbox back (helper_run.h). What is expected stands in the request, in the policy,
- * or in both, and then both hold. Passed is only what that program has said in so many words: a
- * checker that crashes, is out of time or memory, or says anything else, gives the verdict `error`,
- * which is no pass. The output is handed over in any case, with the verdict beside it, unless the
- * policy withholds what has not passed (output_withhold.c).
+ * A program of ours compares them in a sandbox of its own, after the run has ended and returned its
+ * sandbox (helper_run.h). The request, the policy or both may expect something; both must hold.
+ * Only an explicit answer of that program is a pass: if it crashes, exceeds its time or memory, or
+ * prints anything else, the verdict is `error`. The caller gets the output in any case, with the
+ * verdict beside it, unless the policy withholds output that has not passed (output_withhold.c).
  *
  *     … collecting --> gating --> done */
 #pragma once
 
 #include "engine/run/output_findings.h"
 
-/* Gives  run->gate, if the request or the policy expects something.
- * Fails  ERR_BAD_REQUEST  the policy expects what such a run does not have
- *        ERR_UNAVAILABLE  no template here has Python, which compares */
+/* Gives  run->gate, if the request or the policy expects something. Fails  ERR_BAD_REQUEST  the
+ * policy expects what such a run does not have; ERR_UNAVAILABLE  no template here has Python, which
+ * the checker needs */
 int output_check_prepare(struct run *run, const struct run_request *request, error *err);
 void output_check_free(struct run *run);
 
-/* Begins. `told` is called once, later or at once; the outcome stands in run->gate. */
+/* Starts the check. `told` is called once, later or at once; the outcome is in run->gate. */
 void output_check_begin(struct run *run, output_check_told *told);
 
-/* Nothing is to be waited for: what is not known by now is an error. Does nothing if it is over. */
+/* Stops waiting: a check that has not ended is an error. Does nothing if it has ended. */
 void output_check_close(struct run *run);
 
-/* output_check_verdict.c: reads what the checker has said, which is changed by it. Returns whether
- * it is sound and whole. `counts` has how many artifacts there are, and how many are expected. */
+/* output_check_verdict.c: reads the checker's answer, which is changed by it. Returns whether it is
+ * complete and well-formed. `counts` has the numbers of artifacts, and of expected artifacts. */
 bool output_check_read_answer(char *text, const uint32_t counts[2],
                               struct output_check_outcome *outcome);
 
-/* The field `gate` of results: null without an expectation. */
+/* The field `gate` of results: null if nothing is expected. */
 void output_check_write(const struct run *run, struct bytes *out);

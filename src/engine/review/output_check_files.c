@@ -1,4 +1,4 @@
-/* output_check_files.c - gathers what the checker of outputs is given. */
+/* output_check_files.c - collects the inputs of the checker of outputs. */
 #include "engine/review/output_check_files.h"
 
 #include "base/cleanup.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CONTENTS_MAX = 32 * 1024 * 1024 }; /* of all artifacts, where they are looked into */
+enum { CONTENTS_MAX = 32 * 1024 * 1024 }; /* of all artifacts, if their contents are checked */
 
 void output_check_files_free(struct output_check_files *files)
 {
@@ -40,7 +40,7 @@ static void add_output(const struct run *run, struct output_check_files *files, 
     struct output_part parts[OUTPUT_PARTS];
     output_parts(&run->collector.output[index], name, marker, parts);
     for (unsigned i = 0; i < OUTPUT_PARTS; i++)
-        if (i != 1) /* the marker is our word, not the program's */
+        if (i != 1) /* the marker is our own text */
             bytes_add(&files->output[index], parts[i].data, parts[i].size);
     add_file(files, name, files->output[index].data, files->output[index].size);
 }
@@ -93,20 +93,19 @@ static int add_artifacts(const struct run *run, struct output_check_files *files
     const struct collector *collector = &run->collector;
     uint64_t all = 0, at = 0;
     if (collector->artifact_count > ARTIFACTS_MAX)
-        return fail(err, ERR_TOO_LARGE, "there are %zu artifacts, and up to %d are compared",
+        return fail(err, ERR_TOO_LARGE, "there are %zu artifacts; at most %d can be compared",
                     collector->artifact_count, ARTIFACTS_MAX);
     if (!run->output_check->needs.contents)
         return 0;
     for (size_t i = 0; i < collector->artifact_count; i++)
         all += collector->artifacts[i].size;
     if (all > CONTENTS_MAX)
-        return fail(err, ERR_TOO_LARGE,
-                    "the artifacts have %llu bytes, and up to %d are looked into",
+        return fail(err, ERR_TOO_LARGE, "the artifacts have %llu bytes; at most %d can be checked",
                     (unsigned long long) all, CONTENTS_MAX);
     files->names = calloc(collector->artifact_count + 1, sizeof *files->names);
     files->contents = malloc(all + 1);
     if (!files->names || !files->contents)
-        return fail(err, ERR_SYSTEM, "there was no memory");
+        return fail(err, ERR_SYSTEM, "memory ran out");
     for (size_t i = 0; i < collector->artifact_count; i++) {
         const struct artifact *artifact = &collector->artifacts[i];
         if (read_blob(run, artifact, files->contents + at, err) < 0)
@@ -125,11 +124,11 @@ int output_check_files_gather(struct run *run, struct output_check_files *files,
     add_output(run, files, 1, "stderr");
     write_expected(run, &files->expected);
     size_t expected = files->expected.size;
-    bytes_add_text(&files->expected, "["); /* the results lie behind it: one allocation */
+    bytes_add_text(&files->expected, "["); /* the results follow in the same allocation */
     bytes_add(&files->expected, results->data, results->size);
     bytes_add_text(&files->expected, "]");
     if (files->expected.failed || files->output[0].failed || files->output[1].failed)
-        return fail(err, ERR_SYSTEM, "there was no memory");
+        return fail(err, ERR_SYSTEM, "memory ran out");
     add_file(files, "expected", files->expected.data, expected);
     add_file(files, "results", files->expected.data + expected, files->expected.size - expected);
     add_file(files, "error", run->collector.failure.data, run->collector.failure.size);

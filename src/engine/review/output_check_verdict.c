@@ -1,6 +1,5 @@
-/* output_check_verdict.c - reads what the checker has said. It has read a text that may have taken
- * it over, so that every byte counts: a rule, place or pattern that we do not know makes all of it
- * an error. */
+/* output_check_verdict.c - reads the checker's answer. The text that it has read may have taken it
+ * over, so the answer must be exact: an unknown rule, place or pattern makes all of it an error. */
 #include "engine/review/output_check.h"
 
 #include "base/table.h"
@@ -23,7 +22,7 @@ static bool is_plain(const char *text, size_t max)
     return true;
 }
 
-/* Digits up to a sign, which is passed. */
+/* Reads digits up to `sign`, which is skipped. */
 static bool read_number(char **at, char sign, uint32_t *ret_number)
 {
     char *end;
@@ -81,7 +80,7 @@ static bool read_finding(char *line, const uint32_t counts[2], struct output_che
     return true;
 }
 
-/* "end COUNT", or "failed WORDS": the last line, and nothing behind it. */
+/* "end COUNT", or "failed WORDS": the last line, with nothing after it. */
 static bool read_end(const char *line, struct output_check_outcome *outcome)
 {
     char *behind;

@@ -1,4 +1,4 @@
-/* precheck.c - the look at code before it runs: which checker suits, its run, what it says. */
+/* precheck.c - checks code before it runs: chooses a checker, runs it, reads its answer. */
 #include "engine/review/precheck.h"
 
 #include "base/table.h"
@@ -17,12 +17,12 @@
 
 enum { CODE_MAX = 1024 * 1024 };
 
-static const char input_name[] = "checked"; /* no module can have this name: it has no suffix */
+static const char input_name[] = "checked"; /* no module has such a name, without a suffix */
 
-/* Which program looks at which language. It runs as `runs_as`, in the template of the code. */
+/* The checker for a language. It runs as `runs_as`, in the template of the code. */
 static const struct checker {
     const char *language, *runs_as;
-    const char *const *parts; /* NULL-ended: its text */
+    const char *const *parts; /* NULL-ended: the program's text */
 } checkers[] = {
     { "python", "python",
       (const char *const[]){ check_report, check_names, check_magics, check_python, NULL } },
@@ -31,7 +31,7 @@ static const struct checker {
     { "javascript", "javascript", (const char *const[]){ check_javascript, NULL } },
 };
 
-/* A checker is granted this, whatever the policy of the code says. */
+/* Limits for checkers, whatever the policy of the code is. */
 static const struct policy *policy_of_checkers(void)
 {
     static struct policy policy;
@@ -55,14 +55,14 @@ static void add_finding(struct check_outcome *outcome, const struct check_findin
         return;
     }
     outcome->unlisted++;
-    for (size_t i = 0; i < outcome->count; i++) /* what decides is never hidden behind the rest */
+    for (size_t i = 0; i < outcome->count; i++) /* the strictest finding is always listed */
         if (outcome->findings[i].decision < finding->decision) {
             outcome->findings[i] = *finding;
             return;
         }
 }
 
-/* A request that only asks for findings gets the default rules where the policy has none. */
+/* If the policy has no rules, a request for findings only uses the default rules. */
 static const struct precheck *rules_of(const struct run *run)
 {
     static struct precheck usual;
@@ -81,7 +81,7 @@ static void add_unchecked(struct run *run, const char *why)
     add_finding(run->checks, &finding);
 }
 
-/* No answer is no permission. */
+/* Without an answer the run is denied. */
 static void fail_check(struct check_outcome *outcome, const char *why)
 {
     outcome->decision = CHECK_DENY;
@@ -127,7 +127,7 @@ static bool read_finding(char *line, const struct precheck *precheck, struct che
     return true;
 }
 
-/* Lines of findings, then "end COUNT", and nothing more. */
+/* Lines of findings, then "end COUNT", and nothing else. */
 bool check_read_answer(char *text, const struct precheck *precheck, struct check_outcome *outcome)
 {
     unsigned long count = 0;
@@ -160,7 +160,7 @@ static void on_answer(struct run *run, const struct helper_run_answer *answer)
     if (answer->failure)
         fail_check(run->checks, answer->failure);
     else if (!check_read_answer(answer->text, rules_of(run), run->checks))
-        fail_check(run->checks, "the checker said something else than up to 1000 findings");
+        fail_check(run->checks, "the checker printed something other than up to 1000 findings");
     told(run);
 }
 
@@ -181,7 +181,7 @@ static const struct checker *find_checker(const struct run *run)
     return NULL;
 }
 
-/* The text lies in the request of the run that waits for this. */
+/* The text is part of the request of the run that waits. */
 static int begin_checker(struct run *run, const struct checker *checker, const struct payload *code,
                          bool is_cell, error *err)
 {
@@ -216,12 +216,12 @@ void check_begin(struct run *run, const struct run_request *given, bool is_cell,
     if (!run->plan.language) {
         add_unchecked(run, "a command");
     } else if (!checker) {
-        (void) snprintf(why, sizeof why, "nothing here reads %.40s", run->plan.language->name);
+        (void) snprintf(why, sizeof why, "there is no checker for %.40s", run->plan.language->name);
         add_unchecked(run, why);
     } else if (given->code.size > CODE_MAX) {
         add_unchecked(run, "it is longer than 1 MiB");
     } else if (begin_checker(run, checker, &given->code, is_cell, &err) == 0) {
-        return; /* on_answer() tells */
+        return; /* on_answer() follows */
     } else {
         fail_check(run->checks, err.text);
     }

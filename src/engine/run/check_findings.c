@@ -1,4 +1,4 @@
-/* check_findings.c - what was found in the code of a run, in results and as denials. */
+/* check_findings.c - findings in the code of a run, for results and as denials. */
 #include "engine/run/run.h"
 
 #include "json/writer.h"
@@ -15,7 +15,7 @@ enum check_decision check_decision_of(const struct run *run)
     return run->checks ? run->checks->decision : CHECK_DENY;
 }
 
-/* One line of words: "line 3 starts other programs: os.system". */
+/* A line such as "line 3 starts other programs: os.system". */
 static void check_finding_write(const struct check_finding *finding, char *text, size_t size)
 {
     char place[40] = "the code";
@@ -59,7 +59,7 @@ void check_write(const struct check_outcome *outcome, struct bytes *out)
 
 static const char *words_of(enum check_decision decision)
 {
-    return decision == CHECK_ASK ? "asks a person first, and no person was asked"
+    return decision == CHECK_ASK ? "needs a person's approval, and none was requested"
                                  : "does not let it run";
 }
 
@@ -84,8 +84,8 @@ static void tell_findings(const struct check_outcome *outcome, const char *polic
     }
 }
 
-/* The strictest first, since a client that shows one line shows that one. No approval is asked for
- * what another finding has denied: what asks is refused too, and says so. */
+/* The strictest finding comes first, since some clients show one line only. If one finding denies
+ * the run, no approval is requested for the others: they are refused too, and say so. */
 void check_refuse(const struct run *run, struct denials *denials)
 {
     const struct check_outcome *outcome = run->checks;
@@ -94,7 +94,7 @@ void check_refuse(const struct run *run, struct denials *denials)
     if (!outcome || outcome->failure[0]) {
         (void) snprintf(message, sizeof message,
                         "%.100s; policy %.63s lets nothing run unchecked; nothing has run",
-                        outcome ? outcome->failure : "there was no memory", policy);
+                        outcome ? outcome->failure : "memory ran out", policy);
         denials_add(denials, DENIAL_UNCHECKED, "the checker", message, 1);
     }
     tell_findings(outcome, policy, CHECK_DENY, denials);

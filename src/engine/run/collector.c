@@ -1,4 +1,4 @@
-/* collector.c - one row for each frame: when it may come, and what it does. */
+/* collector.c - a row for each frame: when it may come, and its handler. */
 #include "engine/run/collector.h"
 
 #include "base/table.h"
@@ -9,16 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What takes a frame has one signature, and some need nothing of it. */
+/* All handlers have one signature, and some use only a part of it. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* Of a run's results: what is kept, what is looked at (text that is no ASCII comes in escapes,
- * twice as long as it is kept), and how many times as much counts as a flood. */
+/* Bounds for the results of a run: how much is kept, how much is parsed (text that is not ASCII
+ * comes as escapes, twice as long as stored), and which multiple is a flood. */
 enum {
     RESULT_BYTES_MAX = 8 * 1024 * 1024,
     RESULT_BYTES_LOOKED = 2 * RESULT_BYTES_MAX,
     RESULTS_FLOOD = 16,
-    HELD_MAX = 64 * 1024, /* of a file that has not come whole */
+    HELD_MAX = 64 * 1024, /* of a file in memory before it is written */
     BLOCK = 4096
 };
 
@@ -102,7 +102,7 @@ void collector_discard(struct collector *collector)
 
 static int out_of_turn(const struct agent_frame *frame, error *err)
 {
-    /* It was killed while it was parked, or when its code was on the way to it. */
+    /* The interpreter was killed while it was parked, or before it got the code. */
     if (frame->id == ID_INTERPRETER && (frame->kind == AGENT_EXITED || frame->kind == AGENT_DONE))
         return fail(err, ERR_UNAVAILABLE,
                     "the interpreter ended before the code began; run it again");
@@ -110,7 +110,7 @@ static int out_of_turn(const struct agent_frame *frame, error *err)
                 frame->kind, frame->id);
 }
 
-/* Keeps the first failure, in init's words, cut to what an error can hold. */
+/* Keeps the first failure, in init's words, cut to the size of an error. */
 static void note_failure(error *failure, const struct agent_frame *frame,
                          const struct agent_done *done, const unsigned char *payload)
 {
@@ -125,7 +125,7 @@ static void note_failure(error *failure, const struct agent_frame *frame,
     failure->os = done->os;
 }
 
-/* What was to come is reported as missing: a folder that could not be read is not an empty one. */
+/* Missing files are reported: a folder that could not be read is not an empty one. */
 static void note_collect_failure(struct collector *collector, const struct agent_frame *frame,
                                  const struct agent_done *done, const unsigned char *payload)
 {
@@ -188,7 +188,7 @@ static int take_exited(struct collector *collector, const struct agent_frame *fr
 {
     if (frame->id == ID_INTERPRETER && collector->running == ID_INTERPRETER &&
         collector->has_exited)
-        return COLLECTOR_NOTHING; /* it has told its end before, by EXECUTED */
+        return COLLECTOR_NOTHING; /* its end came before, with EXECUTED */
     if (frame->id != collector->running || !collector->has_started || collector->has_exited ||
         collector->phase != COLLECTOR_RUNNING)
         return out_of_turn(frame, err);
@@ -208,7 +208,7 @@ static void drop_result(struct collector *collector)
     collector->display_data_bytes = 0;
 }
 
-/* The object has come whole. What was none is left out: it came from the program itself. */
+/* The object is complete. An invalid one is dropped: the program itself may have sent it. */
 static int keep_result(struct collector *collector)
 {
     struct bytes *results = &collector->results;
@@ -237,7 +237,7 @@ bool collector_is_flood(const struct collector *collector)
     return collector->results_told > (uint64_t) RESULT_BYTES_MAX * RESULTS_FLOOD;
 }
 
-/* Too large to show, and told so; the code's output and files are not touched. */
+/* A result that is too large is dropped with a notice; output and files of the code are kept. */
 static int leave_result_out(struct collector *collector, bool is_last)
 {
     drop_result(collector);
@@ -259,7 +259,7 @@ static int take_result(struct collector *collector, const struct agent_frame *fr
     if (collector->running != ID_INTERPRETER)
         return out_of_turn(frame, err);
     collector->results_told += sizeof *frame + frame->size;
-    /* A process that the code has forked shares its socket, and may speak after its end. */
+    /* A child of the code shares its socket, and may send after its end. */
     if (collector->has_exited || result.what < AGENT_RESULT_VALUE ||
         result.what > AGENT_RESULT_ERROR)
         return COLLECTOR_NOTHING;
@@ -279,7 +279,8 @@ static int take_result(struct collector *collector, const struct agent_frame *fr
     return result.last ? keep_result(collector) : COLLECTOR_NOTHING;
 }
 
-/* The end of the code in a forked interpreter: that code's word, as an exit code always is. */
+/* The end of the code in a forked interpreter: as with any exit code, the code may have chosen it.
+ */
 static int take_executed(struct collector *collector, const struct agent_frame *frame,
                          const unsigned char *payload, error *err)
 {
@@ -300,7 +301,7 @@ static int take_executed(struct collector *collector, const struct agent_frame *
 static int take_credit(struct collector *collector, const struct agent_frame *frame,
                        const unsigned char *payload, error *err)
 {
-    return COLLECTOR_NOTHING; /* all of stdin was sent within the first credit */
+    return COLLECTOR_NOTHING; /* all of stdin was sent with the first credit */
 }
 
 static int take_measured(struct collector *collector, const struct agent_frame *frame,
@@ -408,7 +409,7 @@ static int take_denial(struct collector *collector, const struct agent_frame *fr
     return COLLECTOR_PRINTED;
 }
 
-/* Everything that may come during a run. What has no row was never asked for. */
+/* All frames that may come during a run. A frame without a row breaks the protocol. */
 static const struct row {
     unsigned phases;
     int (*take)(struct collector *, const struct agent_frame *, const unsigned char *, error *);

@@ -1,4 +1,4 @@
-/* denials.c - finds words for refused calls in the table that the filter itself is made from. */
+/* denials.c - texts for refused calls, from the table that the filter is made from. */
 #include "engine/run/denials.h"
 
 #include "base/table.h"
@@ -104,13 +104,13 @@ void denials_add_skipped(struct denials *denials, const struct agent_skipped *sk
         const char *message;
     } rows[] = {
         /* clang-format off */
-        [0] = { DENIAL_READ, "it is not returned" }, /* what init has no word for */
+        [0] = { DENIAL_READ, "it is not returned" }, /* for an unknown reason */
         [AGENT_SKIP_LINK] = { DENIAL_LINK, "a symbolic link is not returned; write the file itself" },
         [AGENT_SKIP_SPECIAL] = { DENIAL_SPECIAL, "a FIFO, socket or device is not returned" },
         [AGENT_SKIP_NAME] = { DENIAL_NAME, "the name is not UTF-8 or has control characters; rename the file" },
         [AGENT_SKIP_BYTES] = { DENIAL_BYTES, "it does not fit into limits.artifacts_bytes; ask for more or write less" },
         [AGENT_SKIP_COUNT] = { DENIAL_COUNT, "more files than limits.artifact_files; pack them into one archive" },
-        [AGENT_SKIP_DEPTH] = { DENIAL_DEPTH, "it lies deeper than 64 folders" },
+        [AGENT_SKIP_DEPTH] = { DENIAL_DEPTH, "it is more than 64 folders deep" },
         [AGENT_SKIP_READ] = { DENIAL_READ, "it could not be read" },
         /* clang-format on */
     };

@@ -1,4 +1,4 @@
-/* denials.h - what was tried and refused, counted by layer and target. */
+/* denials.h - refused operations of a run, counted by layer and target. */
 #pragma once
 
 #include "contract/agent.h"
@@ -25,7 +25,7 @@ struct denials {
 
 void denials_done(struct denials *denials);
 
-/* A system call that the filter refused. `policy` is named in the message. */
+/* A system call that the filter refused. The message names `policy`. */
 void denials_add_call(struct denials *denials, const struct agent_denial *call, const char *policy);
 
 /* A file that is not returned. `path` need not be UTF-8. */

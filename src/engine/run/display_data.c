@@ -1,4 +1,4 @@
-/* display_data.c - known fields of the right type, everything else is left out. */
+/* display_data.c - keeps known fields of the right type, and drops everything else. */
 #include "engine/run/display_data.h"
 
 #include "base/table.h"
@@ -14,14 +14,14 @@ enum failure_field { NAME };
 
 static const struct field {
     const char *name;
-    char begins;           /* what the right type begins with */
-    const char *otherwise; /* what stands there if the program gave none; NULL: nothing */
+    char begins;           /* the first character of the right type */
+    const char *otherwise; /* the default; NULL: left out */
 } value_fields[] = {
     [DATA]     = { "data",     '{', NULL },
     [CHART]    = { "chart",    '{', NULL },
     [METADATA] = { "metadata", '{', NULL },
     [ID]       = { "id",       '"', NULL },
-    [UPDATE]   = { "update",   't', NULL }, /* false is the same as none */
+    [UPDATE]   = { "update",   't', NULL }, /* only true is kept */
 }, failure_fields[] = {
     [NAME] = { "name",       '"', "\"\"" },
              { "value",      '"', "\"\"" },
@@ -41,7 +41,7 @@ static const struct field *fields_of(const struct display_data *display_data, si
     return display_data->is_failure ? failure_fields : value_fields;
 }
 
-/* type/subtype, of the characters that RFC 6838 allows. */
+/* type/subtype, with the characters that RFC 6838 allows. */
 static bool is_mime_type(const char *name, size_t length)
 {
     const char *slash = memchr(name, '/', length);
@@ -55,7 +55,7 @@ static bool is_mime_type(const char *name, size_t length)
     return true;
 }
 
-/* The field that came in ends where the next one begins. */
+/* A field ends where the next one begins. */
 static void end_field(struct display_data *display_data, size_t at)
 {
     if (display_data->open >= 0)
@@ -103,7 +103,7 @@ void display_data_done(struct display_data *display_data)
     *display_data = (struct display_data){ 0 };
 }
 
-/* Finds what is there and of the right type. */
+/* Finds the fields of the right type. */
 static bool look(struct display_data *display_data)
 {
     size_t count;
@@ -131,7 +131,8 @@ static size_t length_of(const struct display_data_span *span)
     return span->end - span->at - 2; /* without quotes or brackets */
 }
 
-/* Behind the text that begins at `at` with a quote. The copy is well-formed: it ends. */
+/* Returns the position after the text that begins at `at` with a quote. The copy is well-formed, so
+ * the text has an end. */
 static size_t end_of_text(const struct bytes *text, size_t at)
 {
     size_t end = at + 1;
@@ -140,7 +141,7 @@ static size_t end_of_text(const struct bytes *text, size_t at)
     return end + 1;
 }
 
-/* `data` was written to end at `end` of what is written. */
+/* `data` was written up to `end`: notes where its text/plain is. */
 static void note_plain(struct display_data *display_data, size_t end)
 {
     const struct bytes *text = &display_data->copy.text;

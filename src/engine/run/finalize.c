@@ -1,4 +1,4 @@
-/* finalize.c - the same functions beside the loop and on it. */
+/* finalize.c - the same functions are called on a disk thread and on the loop. */
 #include "engine/run/finalize.h"
 
 #include "base/table.h"
@@ -12,8 +12,8 @@
 #include <string.h>
 
 enum {
-    BESIDE_FROM = 128 * 1024, /* a millisecond, of bytes that are all escaped */
-    AROUND = 4096,            /* of a result, what precedes its stdout */
+    BESIDE_FROM = 128 * 1024, /* takes a millisecond if every byte must be escaped */
+    AROUND = 4096,            /* bytes of a result before its stdout */
     LOOK_MS = 5,
     PATIENCE_MS = 15000
 };
@@ -28,7 +28,7 @@ static void hash_output(const struct output *output, struct fact_output *fact)
     sha256_begin(&state);
     for (size_t i = 0; i < OUTPUT_PARTS; i++) {
         if (i == 1)
-            continue; /* the marker is our word, not the program's */
+            continue; /* the marker is our own text */
         sha256_add(&state, parts[i].data, parts[i].size);
         fact->kept += parts[i].size;
     }
@@ -47,7 +47,7 @@ static void write_text(const struct output *output, unsigned index, struct bytes
     struct json_quote quote;
     size_t size = AROUND;
     for_each(part, parts)
-        size += part->size + part->size / 64; /* few bytes of it are escaped */
+        size += part->size + part->size / 64; /* an estimate: few bytes are escaped */
     json_comma(out);
     if (!bytes_reserve(out, size))
         return;

@@ -1,8 +1,8 @@
-/* finalize.h - the part of a run's end that may take its time, while the run is RUN_GATING.
+/* finalize.h - the slow part of the end of a run, in the state RUN_GATING.
  *
- * Digests of its output and its results, and its output as JSON: for little of it that is done when
- * it is asked for; for much the thread beside the loop does it first. And another writer of the log
- * may hold it: that is waited for, for 15 seconds at most, before the receipt is written. */
+ * It computes digests of output and results, and the output as JSON: small ones when they are
+ * needed, large ones on a thread beside the loop first. It also waits, for at most 15 seconds,
+ * while another writer holds the log, before the receipt is written. */
 #pragma once
 
 #include "base/bytes.h"
@@ -18,26 +18,26 @@ struct run;
 struct finalize {
     struct disk_job job;
     struct run *run;
-    uv_timer_t look; /* at the log */
+    uv_timer_t look; /* polls the log */
     deadline patience;
     void (*told)(struct run *run);
     bool is_done;
-    bool has_worked; /* what stands below is there */
+    bool has_worked; /* the members below are set */
     struct fact_output output[2];
     char results[SHA256_TEXT_SIZE];
     struct bytes text[2]; /* JSON */
 };
 
-/* Is there something to wait for, and was it not waited for yet? */
+/* True if there is something to wait for, which was not waited for yet. */
 bool finalize_is_due(const struct run *run);
 
-/* Nothing of what it has said changes any more. `told` is called on the loop, not from here.
- * Without memory it is done now. */
+/* Begins; the output and results must not change any more. `told` is called later, by the loop.
+ * Without memory it is done at once. */
 void finalize_begin(struct run *run, void (*told)(struct run *run));
 bool finalize_is_under_way(const struct run *run);
 void finalize_free(struct run *run);
 
-/* What was found out, or is found out now. */
+/* The results, which are computed now if they are not there. */
 void settled_output(const struct run *run, unsigned index, struct fact_output *ret_fact);
 void settled_results(const struct run *run, char ret_sha256[SHA256_TEXT_SIZE]);
 void settled_text(const struct run *run, unsigned index,

@@ -1,5 +1,5 @@
-/* import_scan.c - the first set is the lightest; a set is chosen if the code imports one of its
- * modules, or one of the libraries that are built upon them. */
+/* import_scan.c - the first set is the lightest; another one is chosen if the code imports one of
+ * its modules, or a library that imports them. */
 #include "engine/run/import_scan.h"
 
 #include "base/table.h"
@@ -24,7 +24,7 @@ static bool is_blank(char letter)
     return letter == ' ' || letter == '\t';
 }
 
-/* The part of a module's name before the first dot. */
+/* Compares the parts of two names before the first dot. */
 static bool same_top(const char *module, const char *name, size_t length)
 {
     size_t top = strcspn(module, ".");
@@ -52,7 +52,7 @@ static int set_of_name(const struct template *template, const char *name, size_t
     return 0;
 }
 
-/* What is done with each name that is imported. */
+/* Called with each imported name. */
 struct visitor {
     void (*visit)(struct visitor *visitor, const char *name, size_t length);
     const struct template *template;
@@ -90,7 +90,7 @@ static void visit_code(struct visitor *visitor, const char *code, size_t size)
         const char *stop = memchr(line, '\n', (size_t) (end - line));
         if (!stop)
             stop = end;
-        /* Statements on one line are parted by semicolons. */
+        /* Semicolons separate statements on one line. */
         for (const char *at = line; at < stop;) {
             const char *part = memchr(at, ';', (size_t) (stop - at));
             visit_line(visitor, at, part ? part : stop);

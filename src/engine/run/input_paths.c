@@ -1,4 +1,5 @@
-/* input_paths.c - paths beneath /workspace that a request names: plain, and each of them once. */
+/* input_paths.c - checks the paths below /workspace in a request: well-formed, and each only once.
+ */
 #include "engine/run/run_request.h"
 
 #include "base/text.h"
@@ -48,7 +49,8 @@ int request_check_path(const char *path, size_t size, error *err)
     return 0;
 }
 
-/* By parts: '/' before every other byte, so that a folder stands right before what lies in it. */
+/* Compares parts: '/' sorts before all other bytes, so that a folder comes right before its
+ * contents. */
 static int compare_paths(const void *one, const void *other)
 {
     const char *left = *(const char *const *) one;

@@ -1,12 +1,12 @@
-/* inputs.c - sends a run's inputs into its sandbox: files, stdin, code. At most a bounded amount
- * waits at a time, read straight from the request. */
+/* inputs.c - sends a run's inputs into its sandbox: files, stdin, code. They are read straight from
+ * the request, and only a bounded amount is queued at a time. */
 #include "base/clock.h"
 #include "engine/network/trust_bundle.h"
 #include "engine/run/run.h"
 
 #include <string.h>
 
-/* A multiple of 3, so that base64 is cut between whole groups. */
+/* A multiple of 3, so that base64 is split between whole groups. */
 enum { PIECE = AGENT_PAYLOAD_MAX / 3 * 3 };
 
 struct input {
@@ -15,7 +15,7 @@ struct input {
     uint32_t flags, mode;
 };
 
-/* Inputs in order: certificates, files, then stdin, then code. Returns false after the last. */
+/* The inputs in order: certificates, files, stdin, code. Returns false after the last. */
 static bool input_at(const struct run *run, size_t index, const struct payload *certificates,
                      struct input *ret_input)
 {
@@ -56,7 +56,7 @@ static void send_put(struct run *run, uint32_t id, const struct input *input)
     run->collector.loads_open++;
 }
 
-/* Returns true when the whole file has been sent. */
+/* Returns true when the whole file was sent. */
 static bool send_piece(struct run *run, uint32_t id, const struct input *input)
 {
     static unsigned char piece[PIECE];
@@ -77,13 +77,13 @@ void run_load(struct run *run)
     struct input input;
     struct payload certificates;
     if (run_plan_intercepts(&run->plan) && run->certificates.size == 0)
-        return; /* glovebox-egress makes them */
+        return; /* the certificates have not come from glovebox-egress */
     payload_from_text(&certificates, bytes_text(&run->certificates), run->certificates.size);
     while (sandbox_has_room(run->sandbox) && !run->inputs_are_sent) {
         if (!input_at(run, run->next_input, &certificates, &input)) {
             run->inputs_are_sent = true;
             if (run->next_input == 0)
-                break; /* what lies in the workspace at the end is the program's, all of it */
+                break; /* all files in the workspace at the end are the program's */
             run->collector.loads_open++;
             sandbox_send(run->sandbox, &(struct agent_frame){ .kind = AGENT_SEAL, .id = ID_SEAL },
                          NULL, 0);
@@ -102,7 +102,7 @@ void run_load(struct run *run)
     }
 }
 
-/* All of its stdin goes at once: it is no more than the interpreter's init takes without asking. */
+/* Sends all of stdin at once: it is no more than init accepts without credit. */
 void run_send_stdin(struct run *run)
 {
     const struct run_request *request = run->request;

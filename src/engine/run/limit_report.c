@@ -1,4 +1,4 @@
-/* limit_report.c - what a run used of its limits, and the sentence about the one that ended it. */
+/* limit_report.c - what a run used of its limits, and the message about the limit that ended it. */
 #include "engine/run/run.h"
 #include "json/writer.h"
 
@@ -53,7 +53,7 @@ uint64_t run_used(const struct run *run, enum limit_id limit)
     return 0;
 }
 
-/* A machine that gave it no processor is not cured by more time. */
+/* If the run got little processor time, more wall-clock time may not help: says so. */
 static void tell_idleness(const struct run *run, enum limit_id limit, char *text, size_t size)
 {
     uint64_t cpu_us = run->counters.cpu_us;
@@ -86,13 +86,13 @@ static void write_message(const struct run *run, enum limit_id limit, bool is_wi
         json_string_field(out, "message", text);
         return;
     }
-    /* The sandbox had to be killed from outside, and its files went with it; or a policy withholds
+    /* The sandbox had to be killed from outside, and its files are lost; or a policy withholds
      * them. */
     auto_bytes message = { 0 };
     bytes_add(&message, text, (size_t) (claim - text));
     bytes_add_text(&message, is_withheld
                                  ? "output and files are withheld"
-                                 : "output so far is kept, files in /workspace could not be taken");
+                                 : "output so far is kept, files in /workspace could not be read");
     bytes_add_text(&message, claim + sizeof kept - 1);
     json_string_field(out, "message", bytes_text(&message));
 }

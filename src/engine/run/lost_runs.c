@@ -1,5 +1,5 @@
-/* lost_runs.c - a list of ids out of the last records of the log; what they say is read when it is
- * asked for. */
+/* lost_runs.c - a list of run ids from the last records of the log; the records are read on
+ * request. */
 #include "engine/run/lost_runs.h"
 
 #include "base/cleanup.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RECORDS_MAX = 1000 }; /* as many as runs are remembered by a daemon that lives */
+enum { RECORDS_MAX = 1000 }; /* as many as queue.c keeps */
 
 struct lost_run {
     char id[RUN_ID_SIZE];
@@ -25,12 +25,12 @@ struct lost_run {
 
 struct lost_runs {
     struct receipts *receipts; /* borrowed */
-    uint64_t first;            /* record from which on everything is known */
+    uint64_t first;            /* all records from this one on are known */
     size_t count;
     struct lost_run runs[RECORDS_MAX];
 };
 
-/* Quotes within texts are escaped in JSON, so these words are a member's. */
+/* JSON escapes quotes within texts, so this text can only be a member. */
 static void note_run(struct lost_runs *lost_runs, const struct bytes *payload, uint64_t index)
 {
     static const char words[] = "\"id\":\"run_";
@@ -46,7 +46,7 @@ static void note_run(struct lost_runs *lost_runs, const struct bytes *payload, u
     lost_runs->count += strspn(run->id + strlen("run_"), hex) == RUN_ID_SIZE - 1 - strlen("run_");
 }
 
-/* What cannot be read is no reason not to start; from behind it on everything is known. */
+/* A record that cannot be read must not stop the daemon; all records after it are known. */
 static int note_record(void *context, const struct record *record, error *err)
 {
     struct lost_runs *lost_runs = context;
@@ -71,7 +71,7 @@ int lost_runs_open(struct receipts *receipts, struct lost_runs **ret_past, error
         return -1;
     struct lost_runs *lost_runs = calloc(1, sizeof *lost_runs);
     if (!lost_runs)
-        return fail(err, ERR_SYSTEM, "no memory for the runs of daemons before");
+        return fail(err, ERR_SYSTEM, "no memory for the runs of earlier daemons");
     lost_runs->receipts = receipts;
     lost_runs->first = size > first + RECORDS_MAX ? size - RECORDS_MAX : first;
     if (ledger_each(ledger, lost_runs->first, note_record, lost_runs, err) < 0) {
@@ -106,7 +106,7 @@ static const char *text(struct json_object *object, const char *name)
     return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
 }
 
-/* The owner of the daemon has no tenant, and sees what has none. */
+/* The owner of the daemon has no tenant, and sees runs without one. */
 static bool is_seen(const struct account *account, struct json_object *opened)
 {
     const char *tenant = text(json_member(opened, "caller"), "tenant");
@@ -137,8 +137,7 @@ static void write_lost(const char *id, const char *receipt, struct json_object *
 static int tell(const struct account *account, const char *id, struct json_object *predicate,
                 struct bytes *out, error *err)
 {
-    struct json_object *opened =
-        json_member(predicate, "opened"); /* only of those that were lost */
+    struct json_object *opened = json_member(predicate, "opened"); /* only lost ones have it */
     const char *receipt = text(predicate, "id");
     const char *status = text(json_member(predicate, "outcome"), "status");
     if (!is_seen(account, opened ? opened : predicate))
@@ -148,8 +147,8 @@ static int tell(const struct account *account, const char *id, struct json_objec
         return 0;
     }
     return fail(err, ERR_NOT_FOUND,
-                "%.60s has ended (%.20s) before gloveboxd was started again, and its result is "
-                "gone; what is left is its receipt %.40s",
+                "%.60s ended (%.20s) before gloveboxd was restarted, and its result is not "
+                "kept; see its receipt %.40s",
                 id, status ? status : "", receipt ? receipt : "");
 }
 

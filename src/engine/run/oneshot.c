@@ -1,5 +1,5 @@
-/* oneshot.c - a run with a sandbox of its own. Each event of the sandbox, the clock or the caller
- * meets it in a state (run_states.def). */
+/* oneshot.c - a run with a sandbox of its own. Events of the sandbox, the clock and the caller are
+ * handled depending on its state (run_states.def). */
 #include "engine/run/run.h"
 
 #include "base/clock.h"
@@ -12,9 +12,12 @@
 #include <stdio.h>
 
 enum { STOPPED_WORD_MS = 3000 };
-enum { LOG_LOOK_MS = 5, LOADING_LEFT_MS = 15000 }; /* so much of its time is not spent on the log */
-enum { AROUND_S = 120 }; /* the longest that a run may last before and after its code */
-enum { EXIT_NOT_FOUND = 127, EXIT_NOT_EXECUTABLE = 126 }; /* as shells tell it */
+enum {
+    LOG_LOOK_MS = 5,
+    LOADING_LEFT_MS = 15000
+};                       /* time kept for loading when the log is waited for */
+enum { AROUND_S = 120 }; /* bound on the time before and after the code */
+enum { EXIT_NOT_FOUND = 127, EXIT_NOT_EXECUTABLE = 126 }; /* as in shells */
 
 static void read_counters(struct run *run)
 {
@@ -29,7 +32,7 @@ static void on_way_ended(void *context)
         run_finish(run);
 }
 
-/* The code has ended: nothing of it is on its way any more, and what passed can be told. */
+/* The code has ended: the route is closed, and glovebox-egress sends its last records. */
 static void end_way(struct run *run)
 {
     if (run->route)
@@ -51,7 +54,7 @@ static void lose(struct run *run, const error *cause)
     run_finish(run);
 }
 
-/* Every process of the sandbox is ended from outside. */
+/* Ends every process of the sandbox from outside. */
 static void lose_late(struct run *run)
 {
     error cause;
@@ -63,14 +66,14 @@ static void lose_late(struct run *run)
         (void) fail(&cause, ERR_TIMEOUT, "glovebox-init did not answer in %d ms while %s", max_ms,
                     run_state_name(run->state));
     if (run->sandbox)
-        sandbox_kill(run->sandbox, &cause); /* told back by on_broken */
+        sandbox_kill(run->sandbox, &cause); /* on_broken() follows */
     else
         lose(run, &cause);
 }
 
-/* A program that has not died is killed from outside, and its files are lost. If the kernel says
- * that all have died, only init's word is missing, and the files are worth waiting for. While the
- * disk is waited for, init is not late. */
+/* A program that did not die is killed from outside, and its files are lost. If the kernel says
+ * that all processes have ended, only init's frame is missing, and we wait for the files. Time that
+ * the disk takes does not count against init. */
 static void on_timed_out(struct run *run)
 {
     int64_t stopping_ms = (now_us() - run->ended_us) / 1000;
@@ -125,7 +128,7 @@ static void send_collect(struct run *run)
     sandbox_flush(run->sandbox);
     if (run->state == RUN_DONE)
         return;
-    read_counters(run); /* while init is at it */
+    read_counters(run); /* while init ends the processes */
     if (run->is_concluding)
         run_presign_end(run);
 }
@@ -137,14 +140,14 @@ static void collect(struct run *run)
     run->collector.phase = COLLECTOR_COLLECTING;
     if (run->collect_is_sent)
         return;
-    if (!run->collector.has_measured) /* STOPPED brings the figures with it */
+    if (!run->collector.has_measured) /* STOPPED has the figures */
         sandbox_send(run->sandbox, &(struct agent_frame){ .kind = AGENT_MEASURE, .id = ID_COLLECT },
                      NULL, 0);
     send_collect(run);
 }
 
-/* The code in an interpreter has come to its end. What it has left behind is ended before files are
- * taken: init is at it. */
+/* The code in an interpreter has ended. Init now ends its other processes, before files are read.
+ */
 static void begin_shutdown(struct run *run)
 {
     run->ended_us = now_us();
@@ -152,9 +155,9 @@ static void begin_shutdown(struct run *run)
     send_collect(run);
 }
 
-/* --- what the sandbox says -------------------------------------------------------------------- */
+/* --- frames of the sandbox -------------------------------------------------------------------- */
 
-/* The interpreter is there and warm: it gets the code, and answers when the code has ended. */
+/* The interpreter is ready: sends the code, which it runs. */
 static void execute_code(struct run *run)
 {
     struct iovec part = { run->plan.execute.data, run->plan.execute.size };
@@ -185,7 +188,7 @@ static void begin_code(struct run *run)
     run->collector.phase = COLLECTOR_RUNNING;
     run->counters_before.cpu_us = sandbox_cpu_before_us(run->sandbox);
     run->started_us = now_us();
-    run_start_clock(run); /* before anything is sent: sending may be the end of it */
+    run_start_clock(run); /* before sending: that may end the run */
     if (run->plan.set >= 0)
         execute_code(run);
     else
@@ -195,14 +198,14 @@ static void begin_code(struct run *run)
     bytes_done(&run->certificates);
 }
 
-/* Its beginning is to be written to the log, which another process has locked. */
+/* Is its beginning to be written to the log, which another process has locked? */
 static bool log_is_awaited(const struct run *run)
 {
     return has_egress(run) && run->record && deadline_left_ms(run->state_ends) > LOADING_LEFT_MS &&
            receipts_are_held(run->runs->receipts);
 }
 
-/* Everything that the code may count on is there before its first line. */
+/* Starts the code when all that it needs is there. */
 static void begin_if_ready(struct run *run)
 {
     if (run->state != RUN_LOADING || !run->inputs_are_in || (!run->route && has_egress(run)))
@@ -215,7 +218,7 @@ static void begin_if_ready(struct run *run)
     run_set_timer(run);
 }
 
-/* What its programs are to trust goes in before everything else. */
+/* The certificates to trust are written before all other inputs. */
 static void on_certified(void *context, const char *certificate)
 {
     struct run *run = context;
@@ -234,7 +237,7 @@ static void on_certified(void *context, const char *certificate)
     sandbox_flush(run->sandbox);
 }
 
-/* The sockets inside have come: from now on glovebox-egress listens there. */
+/* The sockets have come from inside: from now on glovebox-egress accepts on them. */
 static void open_way(struct run *run)
 {
     error err;
@@ -262,7 +265,7 @@ static void on_route(void *context)
 static void on_loaded(struct run *run)
 {
     if (!run->inputs_are_sent)
-        return; /* everything so far has arrived, more follows */
+        return; /* all that was sent has arrived, more follows */
     if (run->collector.load_failure.code != ERR_NONE) {
         error cause = run->collector.load_failure;
         (void) under(&cause, "an input could not be written");
@@ -278,7 +281,7 @@ static void on_loaded(struct run *run)
     begin_if_ready(run);
 }
 
-/* The program could not be executed: its caller is told as shells have always told it. */
+/* The program could not be executed: the exit code is that of shells. */
 static void on_not_started(struct run *run)
 {
     const error *cause = &run->collector.start_failure;
@@ -308,7 +311,7 @@ static void on_program_ended(struct run *run)
     } else if (collector->exited.exit_code == 0) {
         run_start_program(run, ID_PROGRAM);
     } else {
-        stop(run); /* what the compiler has left behind ends before files are taken */
+        stop(run); /* ends processes of the compiler before files are read */
     }
 }
 
@@ -321,7 +324,7 @@ static int on_frame(void *context, const struct agent_frame *frame, const unsign
         return -1;
     if (event != COLLECTOR_COLLECTED && run->collector.unwritten >= UNWRITTEN_MAX) {
         run_write_files(run);
-        return 1; /* the rest of what was read waits, too */
+        return 1; /* the other bytes that were read wait, too */
     }
     switch ((enum collector_event) event) {
     case COLLECTOR_NOTHING:
@@ -351,9 +354,9 @@ static int on_frame(void *context, const struct agent_frame *frame, const unsign
         run->is_collected = true;
         if (!run->route || egress_route_has_ended(run->route)) {
             run_finish(run);
-            return 1; /* the sandbox has been given back */
+            return 1; /* the sandbox was returned */
         }
-        break; /* glovebox-egress has the last word */
+        break; /* records of glovebox-egress are still to come */
     }
     return run->state >= RUN_GATING; /* likewise */
 }
@@ -401,7 +404,7 @@ static void on_leased(void *context, struct sandbox *sandbox, enum run_start sta
     if (run->state == RUN_DONE)
         return;
     run_load(run);
-    run->inputs_are_in = run->inputs_are_sent && run->next_input == 0; /* there are none */
+    run->inputs_are_in = run->inputs_are_sent && run->next_input == 0; /* no inputs */
     begin_if_ready(run);
     if (run->state == RUN_LOADING)
         sandbox_flush(run->sandbox);

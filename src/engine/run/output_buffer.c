@@ -1,4 +1,4 @@
-/* output_buffer.c - a head that grows, then a ring for the tail. */
+/* output_buffer.c - a head that grows, and a ring buffer for the tail. */
 #include "engine/run/output_buffer.h"
 
 #include "base/huge_pages.h"
@@ -24,8 +24,8 @@ void output_done(struct output *output)
     *output = (struct output){ 0 };
 }
 
-/* Makes *data hold `wanted` bytes, doubling up to `most`; of what is large already, all at once:
- * memory that is not written to costs nothing, and moving it does. */
+/* Makes room for `wanted` bytes in *data, doubling up to `max`. A large buffer gets all of its room
+ * at once: memory that is not written to costs nothing, and moving it does. */
 static bool grow(char **data, size_t *room, size_t wanted, size_t max)
 {
     if (wanted <= *room)

@@ -1,8 +1,8 @@
 /* output_buffer.h - keeps what a program printed, within its limit.
  *
  * Up to the limit everything is kept. Beyond it the first 60 % and the last 40 % of the limit are
- * kept, exact to the byte, and a marker line says how much is missing in between. The head is final
- * as soon as it has come, so listeners may read it live; the rest is final at the end. */
+ * kept, exact to the byte, with a marker line between them that says how much is missing. The head
+ * never changes once it has come, so clients may read it at once; the rest is final at the end. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,9 +15,9 @@ struct output {
     size_t head_max, tail_max;
     char *head;
     size_t head_size, head_room;
-    char *tail; /* a ring once it is full */
+    char *tail; /* a ring buffer once it is full */
     size_t tail_size, tail_room, tail_next;
-    bool starved; /* memory of our own ran out: bytes are missing that should be here */
+    bool starved; /* gloveboxd ran out of memory: bytes are missing */
 };
 
 void output_init(struct output *output, uint64_t limit);
@@ -29,8 +29,8 @@ bool output_is_flood(const struct output *output); /* more than 16 times the lim
 
 enum { OUTPUT_PARTS = 4, OUTPUT_MARKER_MAX = 200 };
 
-/* One piece of what is kept; `output_parts` gives head, marker, older tail, newer tail, in order,
- * empty ones included. The marker is written into `marker`; it is empty if nothing is missing. */
+/* One piece of what is kept. `output_parts` gives head, marker, older tail, newer tail, in order,
+ * including empty ones. The marker is written into `marker`; it is empty if nothing is missing. */
 struct output_part {
     const char *data;
     size_t size;

@@ -1,4 +1,4 @@
-/* output_findings.c - names of what is found in an output, and whether anything is looked for. */
+/* output_findings.c - names of findings in output, and whether anything is expected of it. */
 #include "engine/run/run.h"
 
 #include <stdio.h>

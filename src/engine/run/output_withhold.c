@@ -1,7 +1,7 @@
-/* output_withhold.c - outputs that a policy does not hand over unless they are what was expected of
- * them (`on_fault: withhold`). Nothing of them is reported before the verdict: not in events of the
- * run, and its artifacts have no owner in the blob store. A withheld run reports only that: how it
- * ended, and when, could encode what it printed. */
+/* output_withhold.c - withholds output that is not as expected, if the policy says so (`on_fault:
+ * withhold`). Nothing of it is reported before the verdict: no events, and artifacts have no owner
+ * in the blob store. A withheld run reports nothing else: how it ended, and when, could encode what
+ * it printed. */
 #include "engine/run/output_findings.h"
 
 #include "base/clock.h"
@@ -59,9 +59,9 @@ bool output_check_has_withheld(const struct run *run)
     return output_check_holds(run) && run->started_us != 0;
 }
 
-/* Removes what is withheld. `lost` and `cancelled` stay where they are the verdict: the program
- * causes neither. A run that a limit has stopped and whose init then did not answer is lost, too,
- * and its verdict is the limit, which the program chooses. */
+/* Clears what is withheld. `lost` and `cancelled` stay if they are the verdict, since the program
+ * causes neither. But a run that a limit has ended and whose init did not answer is lost, too: then
+ * the verdict is the limit, which the program can choose. */
 void output_check_blank(struct run *run)
 {
     struct output_check_outcome *outcome = &run->output_check->outcome;
@@ -69,7 +69,7 @@ void output_check_blank(struct run *run)
     finalize_free(run);
     collector_done(&run->collector);
     connection_log_done(&run->story);
-    /* It is charged all the same: a cell with its session, whenever that is looked at. */
+    /* The time is charged in any case; that of a cell is charged with its session. */
     run->checks_cpu_us += run->kind->is_cell ? 0 : run->counters.cpu_us;
     run->counters = (struct counters){ 0 };
     run->leftovers_are_known = false;
@@ -126,8 +126,8 @@ static void on_moment(uv_timer_t *timer)
     told(run);
 }
 
-/* The granted wall-clock time after its beginning, and what it takes to end and to compare it; if
- * that was not enough, in steps. */
+/* The time left until the answer: the granted wall-clock time from the beginning, and the time for
+ * ending and comparing; if that was not enough, further steps. */
 static int64_t moment_left_ms(const struct run *run)
 {
     int64_t max_ms = (int64_t) run->plan.limits.wall + HELD_BEYOND_MS;
@@ -140,7 +140,7 @@ bool output_check_hold(struct run *run, output_check_told *told)
     if (!run->output_check->withholds ||
         run->output_check->outcome.verdict == OUTPUT_CHECK_PASSED || run->runs->is_closing)
         return false;
-    run_settle(run); /* its output is let go of at once */
+    run_settle(run); /* frees its output at once */
     struct output_check_hold *hold = calloc(1, sizeof *hold);
     if (!hold)
         return false;
@@ -156,9 +156,10 @@ bool output_check_hold(struct run *run, output_check_told *told)
 
 void output_check_print_withheld(const struct run *run, char *text, size_t size)
 {
-    (void) snprintf(text, size,
-                    "policy '%s' hands an output over only if it is what was expected; it is not, "
-                    "and all that the program has a say in is withheld. A key with scope audit can "
-                    "open the receipt",
-                    run->plan.policy->name);
+    (void) snprintf(
+        text, size,
+        "policy '%s' hands output over only if it is as expected; it is not, and "
+        "everything that the program could choose is withheld. A key with scope audit can "
+        "open the receipt",
+        run->plan.policy->name);
 }

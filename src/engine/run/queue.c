@@ -1,4 +1,4 @@
-/* queue.c - the queue, and the memory of runs that have ended. */
+/* queue.c - the queue, and the results of runs that have ended. */
 #include "engine/run/queue.h"
 
 #include "base/clock.h"
@@ -9,16 +9,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How many ended runs are remembered for GET /v1/runs/{id}, and how much of them. */
+/* How many ended runs are kept for GET /v1/runs/{id}, and how many bytes of them. */
 enum { KEPT_MAX = 1000, KEPT_BYTES_MAX = 64 * 1024 * 1024 };
 
-/* How much of them may stay beyond that because clients have not read it yet. */
+/* How many bytes more may be kept for clients that have not read them yet. */
 enum { HELD_BYTES_MAX = 128 * 1024 * 1024 };
 
-/* Of how many detached runs everything that they said is kept, so that it can be streamed again. */
+/* How many detached runs keep all their output, so that it can be streamed again. */
 enum { WHOLE_MAX = 64, WHOLE_BYTES_MAX = 64 * 1024 * 1024 };
 
-/* Runs at once that keep a processor busy. */
+/* Runs under way that keep a processor busy. */
 enum { BUSY_PER_PROCESSOR = 4 };
 
 void runs_open(struct runs *runs)
@@ -44,7 +44,7 @@ void runs_cancel(struct runs *runs)
         run_cancel(run);
 }
 
-/* A run that has not ended is left alone: its timers and its sandbox still point to it. */
+/* A run that has not ended is not freed: its timers and its sandbox still point to it. */
 void runs_close(struct runs *runs)
 {
     runs_cancel(runs);
@@ -55,7 +55,7 @@ void runs_close(struct runs *runs)
     }
 }
 
-/* A reader that does not read keeps memory: beyond a bound the oldest readers are cut off. */
+/* Slow readers keep memory: beyond a bound the listeners of the oldest runs are ended. */
 static void let_go_old(const struct runs *runs)
 {
     size_t over = runs->kept_bytes > HELD_BYTES_MAX ? runs->kept_bytes - HELD_BYTES_MAX : 0;
@@ -91,7 +91,7 @@ static size_t said_bytes(const struct run *run)
     return bytes;
 }
 
-/* Of those that ended longer ago only the result stays. */
+/* Frees all but the result of runs that ended longer ago. */
 static void slim_old(struct runs *runs)
 {
     unsigned count = 0;
@@ -113,7 +113,7 @@ void run_detach(struct run *run)
         run->is_detached = true;
 }
 
-/* Out of the queue of its account. Returns whether it was there. */
+/* Removes a run from the queue of its account. Returns whether it was there. */
 static bool leave_queue(struct runs *runs, struct run *run)
 {
     struct account *account = run->account;
@@ -150,17 +150,17 @@ void runs_list(struct runs *runs, struct run *run)
     run->older = runs->newest;
     *(runs->newest ? &runs->newest->newer : &runs->oldest) = run;
     runs->newest = run;
-    runs->active += run->kind->is_cell; /* it waits for its context, not in our queue */
+    runs->active += run->kind->is_cell; /* a cell waits in its context, not in this queue */
 }
 
-/* What can be said without looking at the request. */
+/* Checks that do not depend on the request. */
 static int admit(struct runs *runs, struct account *account, error *err)
 {
     if (runs->is_closing)
-        return fail(err, ERR_UNAVAILABLE, "gloveboxd is leaving; call again when it is back");
+        return fail(err, ERR_UNAVAILABLE, "gloveboxd is ending; try again when it is back");
     if (!runs->pool->spawner->is_open)
         return fail(err, ERR_UNAVAILABLE,
-                    "glovebox-spawner is gone and starts again by itself; ask again in a second");
+                    "glovebox-spawner has ended and is being restarted; try again in a second");
     uint32_t busy = BUSY_PER_PROCESSOR * runs->processors;
     runs->accounts->busy = busy < runs->pool->slots ? busy : runs->pool->slots;
     runs->accounts->slots = runs->pool->slots;
@@ -187,7 +187,7 @@ void run_cancel(struct run *run)
 void run_reject(struct run *run)
 {
     run->evidence.denied = !run->evidence.pending;
-    if (run->fault.code == ERR_NONE) /* no approval was asked for: the pre-check has refused it */
+    if (run->fault.code == ERR_NONE) /* no approval was requested: the pre-check has denied it */
         check_refuse(run, &run->collector.denials);
     run->kind->leave_queue(run);
 }
@@ -219,7 +219,7 @@ int runs_submit(struct runs *runs, struct run_request *request, struct run **ret
 {
     struct account *account = request->account;
     struct run *run;
-    assert(account); /* a door that forgets whose run it is must not be opened */
+    assert(account); /* a door must set the account */
     if (admit(runs, account, err) < 0) {
         request_free(request);
         return -1;
@@ -269,7 +269,7 @@ void runs_proceed(struct runs *runs)
     }
 }
 
-/* A run that waits for another program must not delay that one. */
+/* A run that only waits for another program must not delay that one. */
 void runs_leave(struct run *run)
 {
     struct account *account = run->account;
@@ -281,18 +281,18 @@ void runs_leave(struct run *run)
     account->built += run->start == START_BUILT;
 }
 
-/* Its account gets its turn back. A cell waits for its context, not in our queue. */
+/* Its account gets its turn back. (A cell waits in its context, not in this queue.) */
 static void settle(struct runs *runs, struct run *run)
 {
     struct account *account = run->account;
     uint64_t cpu_us =
         run->kind->is_cell ? 0 : run->counters.cpu_us; /* session_charge() has charged it */
     if (!run->kind->is_cell && leave_queue(runs, run))
-        fair_share_leaves(&account->turn); /* it was cancelled there, or could not begin */
+        fair_share_leaves(&account->turn); /* it was cancelled in the queue, or could not begin */
     else if (!run->has_left && (run->kind->is_cell || run->leased_us != 0))
-        runs_leave(run); /* else it was checked and never came there */
+        runs_leave(run); /* otherwise it never came to the queue */
     account->queued_us += (uint64_t) run_queued_us(run);
-    if (!run->is_checker) /* whose time is charged with what it has looked at */
+    if (!run->is_checker) /* its time is charged with the run that it checks */
         account_charge(account, cpu_us + run->checks_cpu_us, &run->verdict, run->evidence.hits);
 }
 
@@ -309,5 +309,5 @@ void runs_ended(struct runs *runs, struct run *run)
         slim_old(runs);
     run_release_buffers(run);
     if (run->account->turn.active_max > 0 || runs->accounts->keys.are_several)
-        runs_proceed(runs); /* its place in the number that its key may have is free */
+        runs_proceed(runs); /* its key may begin another run */
 }

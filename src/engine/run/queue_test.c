@@ -221,7 +221,7 @@ TEST(a_request_is_refused_before_anything_is_made_of_it)
 {
     begin();
     runs.is_closing = true;
-    expect_submit_refused(ERR_UNAVAILABLE, "leaving");
+    expect_submit_refused(ERR_UNAVAILABLE, "ending");
     runs.is_closing = false;
     spawner.is_open = false;
     expect_submit_refused(ERR_UNAVAILABLE, "spawner");

@@ -1,5 +1,5 @@
-/* receipt_facts.c - what a run (or a cell) leaves as proof: its facts, gathered when it is
- * submitted and when it is done. */
+/* receipt_facts.c - the facts of a run (or a cell) for its receipt, collected when it is submitted
+ * and when it is done. */
 #include "engine/run/run.h"
 
 #include "base/clock.h"
@@ -11,21 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is known of the inputs when the request is still there. */
+/* The inputs, recorded while the request exists. */
 struct run_record {
     size_t input_count, variable_count;
     struct fact_file *inputs;
     char **variables;           /* names */
     struct client_claim *claim; /* NULL: none */
-    struct bytes sealed;        /* what its receipt does not say openly */
+    struct bytes sealed;        /* facts that its receipt has only sealed */
     unsigned note;
     bool is_noted;
-    enum { BEGAN_UNSAID, BEGAN_SAID, BEGAN_FAILED } began; /* in the log itself */
+    enum { BEGAN_UNSAID, BEGAN_SAID, BEGAN_FAILED } began; /* whether the log has its beginning */
 };
 
 static void hash_content(const struct payload *content, struct fact_file *file)
 {
-    static unsigned char piece[48 * 1024]; /* a multiple of 3: base64 is read in such pieces */
+    static unsigned char piece[48 * 1024]; /* a multiple of 3, for base64 */
     struct sha256 state;
     sha256_begin(&state);
     if (!content->is_base64)
@@ -41,7 +41,7 @@ static void hash_content(const struct payload *content, struct fact_file *file)
     file->bytes = content->size;
 }
 
-/* Words, each ended by NUL: no two lists have the same bytes. */
+/* Each word ends with NUL, so that different lists have different hashes. */
 static void hash_words(const char *const *words, size_t count, struct fact_file *file)
 {
     auto_bytes text = { 0 };
@@ -148,7 +148,7 @@ const char *run_traceparent(const struct run *run)
     return record && record->claim ? record->claim->traceparent : "";
 }
 
-/* What is known from the beginning. */
+/* Facts that are known at the beginning. */
 static void begin_facts(const struct run *run, struct receipt_facts *facts)
 {
     static const char *const starts[] = { [START_BUILT] = "built", [START_PARKED] = "parked" };
@@ -210,14 +210,14 @@ int run_note(struct run *run, const struct run_request *request, error *err)
     return 0;
 }
 
-/* A denial names what the code said; in a receipt the place is enough. */
+/* The target of a denial may contain texts of the code; a receipt has only its layer. */
 static const char *target_in_receipt(const struct denial *denial)
 {
     return strcmp(denial->layer, "precheck") == 0 ? "code" : denial->target;
 }
 
-/* The lists of a receipt live as long as the arrays given back. One that memory is missing for is
- * NULL, and told by its count. */
+/* The lists of a receipt are valid as long as the arrays. A list without memory is NULL, and only
+ * its count is reported. */
 static void list_artifacts(const struct collector *collector, struct receipt_facts *facts)
 {
     struct fact_file *artifacts = calloc(collector->artifact_count + 1, sizeof *artifacts);
@@ -299,7 +299,7 @@ static void list_gate(const struct run *run, struct receipt_facts *facts)
     facts->output_check_withheld = output_check_has_withheld(run);
 }
 
-/* By the clock as it was when the run was submitted: the same each time it is asked. */
+/* By the wall clock when the run was submitted, so that each call gives the same. */
 static int64_t wall_clock_at(const struct run *run, int64_t moment_us)
 {
     return moment_us == 0 ? 0 : run->created_ms + (moment_us - run->submitted_us) / 1000;
@@ -335,7 +335,7 @@ static void end_facts(const struct run *run, struct receipt_facts *facts)
             counters_count(sandbox_groups(run->sandbox), &facts->leftovers);
 }
 
-/* Everything that a receipt says of a run, and the lists that it points to. */
+/* All facts of a run's receipt, and the lists that they point to. */
 struct gathered {
     struct receipt_facts facts;
     struct fact_counter counters[COUNTERS_MAX];
@@ -420,6 +420,6 @@ int run_write_receipt(struct run *run, error *err)
     gathered_done(&gathered);
     if (result == 0)
         account_charge_log(run->account, receipts_last_size(run->runs->receipts));
-    run->record->is_noted = false; /* written, or left to be recorded as lost */
+    run->record->is_noted = false; /* written, or to be recorded as lost */
     return result;
 }

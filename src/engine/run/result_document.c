@@ -1,5 +1,5 @@
-/* result_document.c - the result contract: every field, always, in this order. Every door maps from
- * it; the names are frozen by result_document_test.c. */
+/* result_document.c - the result contract: all fields, always, in this order. Every door uses it;
+ * result_document_test.c checks the names. */
 #include "engine/network/connection_document.h"
 #include "engine/network/egress_client.h"
 #include "engine/run/run.h"
@@ -75,7 +75,7 @@ void result_write_error(const char *name, const char *value, struct bytes *out)
     json_close_all(out, "]}");
 }
 
-/* What the code raised, or what glovebox itself could not do. */
+/* The exception of the code, or a failure of glovebox itself. */
 static void write_error(const struct run *run, struct bytes *out)
 {
     if (run->fault.code != ERR_NONE) {
@@ -154,7 +154,7 @@ static void write_denials(const struct run *run, struct bytes *out)
     if (denials->unlisted > 0) {
         struct denial others = { .layer = "other",
                                  .target = "more",
-                                 .message = "further refusals that are not listed one by one",
+                                 .message = "further refusals that are not listed",
                                  .count = denials->unlisted };
         result_write_denial(&others, out);
     }
@@ -339,7 +339,7 @@ static void write_lost_usage(struct bytes *out)
     json_close(out, '}');
 }
 
-/* A field whose value `lost` of its row cannot say. */
+/* A field for which its row has no value in a lost run. */
 static void write_lost_field(const char *name, const struct lost_result *lost, struct bytes *out)
 {
     if (strcmp(name, "id") == 0)
@@ -348,8 +348,8 @@ static void write_lost_field(const char *name, const struct lost_result *lost, s
         write_totals(0, 0, out);
     else if (strcmp(name, "error") == 0)
         result_write_error("GloveboxError",
-                           "gloveboxd ended while this run was open; what it had done until then "
-                           "is gone, and it was not run again",
+                           "gloveboxd ended while this run was open; its output and files are "
+                           "lost, and it was not run again",
                            out);
     else if (strcmp(name, "usage") == 0)
         write_lost_usage(out);

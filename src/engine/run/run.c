@@ -1,4 +1,4 @@
-/* run.c - how a run is created and freed, and its listeners. */
+/* run.c - creates and frees runs, and calls their listeners. */
 #include "engine/run/run.h"
 
 #include "base/list.h"

@@ -1,4 +1,4 @@
-/* run_clock.c - the state of a run, its timer, and the limits that gloveboxd itself holds. */
+/* run_clock.c - the state of a run, its timer, and the limits that gloveboxd itself enforces. */
 #include "engine/run/run.h"
 
 #include <assert.h>
@@ -47,7 +47,7 @@ void run_set_state(struct run *run, enum run_state next)
     run_bound_state(run);
 }
 
-/* It cannot be used up sooner than this, with every processor busy. */
+/* The processor time cannot be used up before this, even with all processors busy. */
 static void look_at_cpu_later(struct run *run, uint64_t left_us)
 {
     int64_t min_ms = (int64_t) (left_us / run->runs->processors / 1000);
@@ -71,8 +71,7 @@ static void look_at_cpu(struct run *run)
 
 void run_start_clock(struct run *run)
 {
-    run->wall_ends =
-        deadline_in((int64_t) run->plan.limits.wall + 1); /* never early by a fraction */
+    run->wall_ends = deadline_in((int64_t) run->plan.limits.wall + 1); /* rounded up */
     look_at_cpu_later(run, run->plan.limits.cpu * 1000);
     run_set_state(run, RUN_RUNNING);
 }

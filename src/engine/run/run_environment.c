@@ -1,5 +1,5 @@
-/* run_environment.c - the environment of a program: our own names, those of template and policy,
- * and the request's. */
+/* run_environment.c - the environment of a program: fixed variables, those of template and policy,
+ * and those of the request. */
 #include "engine/run/run_environment.h"
 
 #include "base/table.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What every program sees; template, policy and request add to it or replace, in this order. */
+/* For every program; template, policy and request add to these or replace them, in this order. */
 static const struct request_variable fixed_variables[] = {
     { "PATH", "/usr/local/bin:/usr/bin:/bin" },
     { "HOME", "/home/user" },
@@ -24,15 +24,15 @@ static const struct request_variable fixed_variables[] = {
     { "PYTHONUNBUFFERED", "1" },
 };
 
-/* Where the policy has a way out, for programs that ask for a proxy; others need none of it. */
+/* If the policy allows connections: for programs that use a proxy. */
 static const struct request_variable proxy_variables[] = {
     { "http_proxy", "http://127.0.0.1:3128" }, { "https_proxy", "http://127.0.0.1:3128" },
     { "HTTP_PROXY", "http://127.0.0.1:3128" }, { "HTTPS_PROXY", "http://127.0.0.1:3128" },
     { "no_proxy", "localhost,127.0.0.1,::1" }, { "NO_PROXY", "localhost,127.0.0.1,::1" },
 };
 
-/* Where TLS is intercepted, for programs that have a list of certificates of their own: to them the
- * file stands for it, and so it has what the template trusts as well. */
+/* If TLS is intercepted: for programs with their own list of certificates. The file replaces that
+ * list, so it has the template's certificates as well. */
 static const char certificates[] = "/" CERTIFICATES_PATH;
 static const struct request_variable certificate_variables[] = {
     { "SSL_CERT_FILE", certificates },  { "REQUESTS_CA_BUNDLE", certificates },
@@ -54,7 +54,7 @@ static int set_variable(struct environment *environment, const char *name, const
     return 0;
 }
 
-/* Nothing that gloveboxd was started with, except in a test build that leaves this wall out. */
+/* Nothing of gloveboxd's own environment, except in a test build that disables this wall. */
 static int inherit_environment(struct environment *environment, error *err)
 {
 #ifdef GLOVEBOX_DISABLE_WALL
@@ -62,7 +62,7 @@ static int inherit_environment(struct environment *environment, error *err)
     const char *disabled = getenv("GLOVEBOX_DISABLE_WALL");
     bool inherits = disabled && strtoull(disabled, NULL, 0) & (1ULL << WALL_environment);
     for (char **variable = environ; inherits && *variable; variable++) {
-        char *name = strdup(*variable); /* kept: it is a build for tests */
+        char *name = strdup(*variable); /* never freed: a test build */
         char *equals = name ? strchr(name, '=') : NULL;
         if (!equals)
             continue;

@@ -1,5 +1,5 @@
-/* run_kind.h - what differs between a run with a sandbox of its own (oneshot.c) and a cell, whose
- * sandbox is a session's (engine/session/cell.c). All else is the same code for both. */
+/* run_kind.h - the differences between a run with a sandbox of its own (oneshot.c) and a cell,
+ * which uses a session's sandbox (engine/session/cell.c). All other code is the same for both. */
 #pragma once
 
 #include "base/bytes.h"
@@ -9,20 +9,20 @@
 struct run;
 
 struct run_kind {
-    const char *start; /* in results and receipts; NULL: how its sandbox came to be */
+    const char *start; /* `usage.start` of results; NULL: as its sandbox was made */
     enum run_states_column states;
-    bool is_cell; /* it waits in its context, and its session is charged for the processor time */
+    bool is_cell; /* waits in its context; its session is charged for processor time */
 
     /* While it is running. */
     const struct group_directories *(*groups)(const struct run *run);
     void (*stop)(struct run *run);
-    void (*look)(struct run *run);      /* run->look has passed */
-    void (*timed_out)(struct run *run); /* the state has lasted too long */
+    void (*look)(struct run *run);      /* at run->look */
+    void (*timed_out)(struct run *run); /* at run->state_ends */
 
-    void (*cancel)(struct run *run);                         /* its caller wants no more of it */
-    void (*leave_queue)(struct run *run);                    /* nothing of it will run */
-    void (*write)(const struct run *run, struct bytes *out); /* fields of its own; NULL: none */
-    void (*free)(struct run *run);                           /* NULL: it has nothing of its own */
+    void (*cancel)(struct run *run);                         /* its caller cancels it */
+    void (*leave_queue)(struct run *run);                    /* it ends without having run */
+    void (*write)(const struct run *run, struct bytes *out); /* its own fields; NULL: none */
+    void (*free)(struct run *run);                           /* its own data; NULL: none */
 };
 
 extern const struct run_kind run_kind_oneshot;

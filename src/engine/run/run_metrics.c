@@ -1,4 +1,4 @@
-/* run_metrics.c - what is counted of a run when it has ended. */
+/* run_metrics.c - updates the metrics when a run has ended. */
 #include "engine/observe/metrics.h"
 #include "engine/observe/metrics_limits.h"
 #include "engine/observe/trace_span.h"
@@ -39,7 +39,7 @@ static void count_limits(const struct run *run)
     }
 }
 
-/* Times are those of the span; the rest is what the result says. */
+/* The trace span of the run: its times, and attributes from the result. */
 static void trace(const struct run *run)
 {
     const char *status = outcome_status_name(run->verdict.status);

@@ -1,4 +1,4 @@
-/* run_plan.c - from words to orders: policy, template, language, limits, argument lists. */
+/* run_plan.c - turns a request into a plan: policy, template, language, limits, argument lists. */
 #include "engine/run/run_plan.h"
 
 #include "engine/run/import_scan.h"
@@ -10,7 +10,8 @@
 
 static const char default_language[] = "python";
 
-/* What a START says. Only words of the template may hold "{file}": the first `own`. */
+/* The arguments of a START. Only the first `own`, which are the template's, may contain "{file}".
+ */
 struct words {
     const struct environment *environment;
     uint32_t flags;
@@ -99,10 +100,10 @@ static int write_code(struct run_spec *plan, const struct run_request *request, 
     return write_start(plan, &words, &plan->program, err);
 }
 
-/* For stdin of a forked interpreter: what its pipe's other end takes without waiting. */
+/* Stdin of a forked interpreter: as much as its pipe takes at once. */
 enum { STDIN_MAX_FORKED = 60000 };
 
-/* Decides whether the code runs in an interpreter that is warm already. */
+/* Chooses a zygote for the code, or none. */
 static int choose_set(struct run_spec *plan, const struct run_request *request, error *err)
 {
     bool is_python = strcmp(plan->language->name, "python") == 0;
@@ -121,7 +122,7 @@ static int choose_set(struct run_spec *plan, const struct run_request *request, 
     return 0;
 }
 
-/* Writes the payload of an EXECUTE, with the code if it fits and is no file of the workspace. */
+/* Writes the payload of an EXECUTE, with the code if it fits and is not a file of the workspace. */
 static int write_execute(struct run_spec *plan, const struct run_request *request,
                          const struct environment *environment, error *err)
 {
@@ -212,7 +213,7 @@ int run_plan_language(const struct run_spec *plan, const char *name,
     return 0;
 }
 
-/* The policy's own file is at fault, and is named with the lines that mend it. */
+/* The policy file itself is wrong: the message has the lines that repair it. */
 static int check_first_language(const struct run_spec *plan, const char *name, error *err)
 {
     const struct template *template = plan->template;
@@ -240,7 +241,7 @@ static int find_language(struct run_spec *plan, const struct run_request *reques
     return run_plan_language(plan, name, &plan->language, err);
 }
 
-/* What certainly does not fit is refused before anything is built. */
+/* Refuses what cannot fit before anything is built. */
 static int check_sizes(const struct run_spec *plan, const struct run_request *request, error *err)
 {
     uint64_t bytes = request->code.size + request->stdin_content.size;
@@ -257,12 +258,12 @@ static int check_sizes(const struct run_spec *plan, const struct run_request *re
     return 0;
 }
 
-/* Where it stands has been decided. */
+/* Grants the rest: policy and template are known. */
 static int grant_there(struct run_spec *plan, const struct run_request *request, error *err)
 {
     if (find_language(plan, request, err) < 0 || check_sizes(plan, request, err) < 0)
         return -1;
-    plan->set = -1; /* but for what a warm interpreter runs */
+    plan->set = -1; /* unless a zygote can run it */
     struct environment environment = { 0 };
     uint32_t flags = AGENT_START_MAIN | (request->has_stdin ? AGENT_START_STDIN_FILE : 0);
     int result = environment_gather(&environment, plan, request, err);
@@ -282,8 +283,8 @@ static int grant_there(struct run_spec *plan, const struct run_request *request,
     return result;
 }
 
-/* Where a language would be had that the place has not: of the caller's policies one whose template
- * has it, rather than one whose template is not built; the one of the fewest languages. */
+/* Suggests a policy whose template has the language: one of the caller's; rather one whose template
+ * is built; then the one with the fewest languages. */
 static void suggest_policy(const struct run_request *request, const struct policies *policies,
                            const struct templates *templates, error *err)
 {
@@ -337,7 +338,7 @@ int run_plan_grant_checker(struct run_spec *plan, const struct run_request *requ
     return grant_there(plan, request, err);
 }
 
-/* Less of the network than the policy allows, if the request says so. */
+/* Narrows the network of the policy if the request wants less. */
 static int grant_network(struct run_spec *plan, const struct network_wish *wish, error *err)
 {
     plan->network = plan->policy->network;
@@ -396,7 +397,8 @@ int run_plan_grant_place(struct run_spec *plan, const struct run_request *reques
         find_template(plan, request, templates, err) < 0 ||
         grant_network(plan, request->network, err) < 0)
         return -1;
-    plan->set = (int) plan->template->set_count - 1; /* the richest: what will come is not known */
+    plan->set = (int) plan->template->set_count -
+                1; /* the one with most libraries: the code is not known yet */
     if (!policy_allows_language(plan->policy, default_language))
         plan->set = -1;
     return 0;

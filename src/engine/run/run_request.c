@@ -1,4 +1,4 @@
-/* run_request.c - a reader for each row of run_request.def; what no row names is an error. */
+/* run_request.c - a reader for each row of run_request.def; any other key is an error. */
 #include "engine/run/run_request.h"
 
 #include "base/bytes.h"
@@ -16,7 +16,7 @@ struct field {
     const char *name;
     int (*read)(struct run_request *request, const struct field *field, struct json_object *value,
                 error *err);
-    size_t member; /* of struct run_request, for those readers that several fields share */
+    size_t member; /* of struct run_request, for readers of several fields */
 };
 
 static void *member_of(struct run_request *request, const struct field *field)
@@ -88,7 +88,7 @@ static int read_flag(struct run_request *request, const struct field *field,
     return read_bool(value, field->name, member_of(request, field), err);
 }
 
-/* With NUL bytes, if it has some. */
+/* A text that may contain NUL. */
 static int read_any_text(struct json_object *value, const char *key, struct payload *content,
                          error *err)
 {
@@ -234,7 +234,7 @@ static int read_limit(struct limits_asked *asked, const char *key, struct json_o
         return fail(err, ERR_LIMIT, "limits.%s must be a number from 0 to 9e15", key);
     if (row->unit != UNIT_MILLI && number != floor(number))
         return fail(err, ERR_LIMIT, "limits.%s must be a whole number", key);
-    if (number > 0 && number < 1) /* it would become 0, which lifts the limit */
+    if (number > 0 && number < 1) /* it would be rounded to 0: no limit */
         return fail(err, ERR_LIMIT, "limits.%s must be 0, or at least 0.001", key);
     return limits_ask(asked, id, (uint64_t) (number + 0.5), err);
 }
@@ -261,7 +261,7 @@ static int read_expect(struct run_request *request, const struct field *field,
     return expectation_check(value, &request->expect_needs, err);
 }
 
-/* As policy files have it: one reader for both. */
+/* Uses the reader of policy files. */
 static int read_network(struct run_request *request, const struct field *field,
                         struct json_object *value, error *err)
 {

@@ -1,6 +1,6 @@
-/* run_stages.h - what only some runs go through, before they are queued and after their code has
- * ended. These parts lie above this folder: engine/service/run_stages.c names them. A run that
- * neither its policy nor its request asks more of calls none of them. */
+/* run_stages.h - stages that only some runs have, before they are queued and after their code has
+ * ended. Their code is above this folder: engine/service/run_stages.c fills in the table. Runs
+ * whose policy and request need no stages call none. */
 #pragma once
 
 #include "base/bytes.h"
@@ -12,7 +12,7 @@ struct run;
 struct run_request;
 
 struct run_stages {
-    /* The look at the code; `done` is called once, later or at once, unless it is abandoned. */
+    /* Checks the code; `done` is called once, later or at once, unless the check is abandoned. */
     void (*check)(struct run *run, const struct run_request *request, bool is_cell,
                   void (*done)(struct run *run));
     void (*abandon_check)(struct run *run);
@@ -21,10 +21,10 @@ struct run_stages {
     int (*ask)(struct run *run, const struct run_request *request, error *err);
     bool (*ask_checked)(struct run *run, const struct run_request *request);
 
-    /* The comparison of its output; run->output_check is there from the first to the last. */
+    /* Compares the output; run->output_check exists from the first call to the last. */
     int (*prepare_output)(struct run *run, const struct run_request *request, error *err);
     void (*compare_output)(struct run *run, void (*done)(struct run *run));
-    void (*close_output)(struct run *run); /* what is not known by now is an error */
+    void (*close_output)(struct run *run); /* a check that has not ended is an error */
     void (*write_output)(const struct run *run, struct bytes *out);
     void (*free_output)(struct run *run);
 };

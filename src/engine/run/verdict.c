@@ -1,5 +1,5 @@
-/* verdict.c - what a run has come to: what it used and was refused is put together, judged,
- * proved by a receipt and written down as its result. */
+/* verdict.c - the end of a run: collects what it used and what was refused, judges it, writes its
+ * receipt and its result. */
 #include "engine/run/run.h"
 
 #include "engine/network/egress_client.h"
@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* What was refused on the way out is a denial like any other. */
+/* Refused connections are denials like any other. */
 static void gather_way(struct run *run)
 {
     struct denials *denials = &run->collector.denials;
@@ -24,8 +24,8 @@ static void gather_way(struct run *run)
         denials_add(denials, DENIAL_CONNECTION, target, network_reason_text(record->reason), 1);
     }
     if (run->story.unlisted > 0)
-        denials_add(denials, DENIAL_CONNECTION, "more",
-                    "connections that are not listed one by one", run->story.unlisted);
+        denials_add(denials, DENIAL_CONNECTION, "more", "connections that are not listed",
+                    run->story.unlisted);
     if (run->story.failure)
         denials_add(denials, DENIAL_EGRESS, "glovebox-egress", run->story.failure, 1);
 }
@@ -36,7 +36,8 @@ static void gather_hits(struct run *run)
     const struct collector *collector = &run->collector;
     hits[LIMIT_memory] += run->counters.memory_kills;
     hits[LIMIT_processes] += run->counters.processes_refused;
-    hits[LIMIT_cpu] += run->counters.cpu_us > run->plan.limits.cpu * 1000; /* since the last look */
+    hits[LIMIT_cpu] +=
+        run->counters.cpu_us > run->plan.limits.cpu * 1000; /* used up after the last check */
     if (collector->has_measured) {
         hits[LIMIT_disk] += collector->measured.disk_was_full != 0;
         hits[LIMIT_inodes] += collector->measured.inodes_were_full != 0;
@@ -49,7 +50,7 @@ static void gather_hits(struct run *run)
         hits[run->evidence.stopped_for] = 1;
 }
 
-/* A cell whose interpreter has gone did not come to its end, whatever the exit code says. */
+/* A cell whose interpreter has ended did not finish, whatever the exit code is. */
 static struct verdict judge(const struct run *run)
 {
     struct verdict verdict = outcome_judge(&run->evidence);
@@ -58,10 +59,10 @@ static struct verdict judge(const struct run *run)
     return verdict;
 }
 
-/* No answer without a receipt: of what cannot be written down nothing is handed out. */
+/* Without a receipt there is no answer: nothing of the run is handed out. */
 static void withdraw(struct run *run, error *cause)
 {
-    (void) under(cause, "nothing of this run is handed out, since it has no receipt");
+    (void) under(cause, "no output of this run is handed out, since it has no receipt");
     run->fault = *cause;
     run->evidence.lost = true;
     run->evidence.exited = false;
@@ -130,7 +131,7 @@ static void conclude(struct run *run)
     finalize_free(run);
 }
 
-/* What comes next needs no sandbox of its, and may need its place: nothing is held meanwhile. */
+/* The next stage needs no sandbox of the run, and may need its slot. */
 static void give_back(struct run *run)
 {
     struct sandbox *sandbox = run->sandbox;
@@ -163,7 +164,8 @@ static void write_files(void *user)
     collector_write(&run->collector);
 }
 
-/* No answer names a file that is not there: a run whose files the disk has refused is lost. */
+/* An answer must not name a file that does not exist: if the disk refused a file, the run is lost.
+ */
 static void files_are_written(void *user)
 {
     struct run *run = user;
@@ -172,7 +174,7 @@ static void files_are_written(void *user)
     run->is_writing = run->awaits_files = false;
     if (collector_keep(&run->collector, &err) < 0) {
         run->is_collected = false;
-        sandbox_kill(run->sandbox, &err); /* which loses the run */
+        sandbox_kill(run->sandbox, &err); /* the run is lost */
     }
     if (is_at_end)
         run_finish(run);
@@ -188,7 +190,7 @@ void run_write_files(struct run *run)
     disk_worker_do(run->runs->loop, &run->writing);
 }
 
-/* Answers first, gives the sandbox back after: the caller does not wait for its end. */
+/* Answers first, then returns the sandbox: the caller need not wait for its end. */
 void run_finish(struct run *run)
 {
     if (run->state == RUN_DONE || finalize_is_under_way(run))
@@ -223,15 +225,15 @@ void run_finish(struct run *run)
         log_end(run);
 }
 
-/* While init ends what is left and collects, gloveboxd has nothing to do for this run. The receipt
- * of an ordinary end is signed meanwhile; it is written if every word of it turns out to be true,
- * and if not it was for nothing (receipt_presign()). Not while others want the processor. */
+/* While init ends processes and collects files, gloveboxd is idle for this run. Meanwhile it signs
+ * the receipt of an ordinary end, which is used if all of it turns out to be true
+ * (receipt_presign()). Not while other work needs the processor. */
 void run_presign_end(const struct run *run)
 {
     if (run->runs->active + run->runs->queued > 1 || run->output_check || finalize_is_due(run) ||
         run->plan.network == POLICY_NETWORK_RULES)
         return;
-    struct run likely = *run; /* what is behind its pointers is only read */
+    struct run likely = *run; /* a shallow copy: what it points to is only read */
     likely.collector.has_stopped = likely.collector.has_measured = true;
     likely.collector.measured = run->runs->usually_measured;
     gather_hits(&likely);

@@ -1,4 +1,4 @@
-/* agent_error.c - what an errno of init means to a client. */
+/* agent_error.c - translates an errno of init into an error for a client. */
 #include "engine/sandbox/agent_error.h"
 
 #include "base/table.h"

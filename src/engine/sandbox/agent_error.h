@@ -1,9 +1,8 @@
-/* agent_error.h - failures inside a sandbox, as its init reports them, for callers. */
+/* agent_error.h - translates failures that a sandbox's init reports. */
 #pragma once
 
 #include "base/error.h"
 #include "contract/agent.h"
 
-/* What the errno of an AGENT_DONE means to a client. Returns 0 if it says that nothing failed, else
- * -1 with *err. */
+/* Translates the errno of an AGENT_DONE. Returns 0 for no failure, else -1 with *err. */
 int error_of_agent(const struct agent_frame *frame, const unsigned char *payload, error *err);

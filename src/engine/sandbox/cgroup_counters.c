@@ -12,8 +12,8 @@
 
 enum { TEXT_MAX = 1024 };
 
-/* COUNTER rows: where a number stands, which word precedes it (NULL: it stands alone), and how many
- * of its units make one of ours. */
+/* COUNTER rows: the file of a number, the word before it (NULL: none), and the factor to our unit.
+ */
 static const struct counter_row {
     size_t field;
     enum group_kind group;
@@ -109,7 +109,7 @@ static bool read_row(const struct group_directories *groups, size_t row, char te
     return read_open(file, text);
 }
 
-/* The number behind `word` at the beginning of a line; "max" must not be found in "max_usage". */
+/* The number after `word` at the beginning of a line; "max" must not match "max_usage". */
 static bool find_number(const char *text, const char *word, uint64_t *ret_number)
 {
     size_t length = word ? strlen(word) : 0;
@@ -133,7 +133,7 @@ static uint64_t *field_of(struct counters *counters, size_t field)
 
 enum { SOURCE_IS_INIT = UCHAR_MAX };
 
-/* What no group counts, glovebox-init may have seen. */
+/* Uses what glovebox-init has seen, if no group counts it. */
 static void take_watched(const struct agent_used *watched, struct counters *counters)
 {
     const struct {
@@ -158,7 +158,7 @@ void counters_read(const struct group_directories *groups, struct counters *ret_
 {
     *ret_counters = (struct counters){ 0 };
     char text[TEXT_MAX] = "";
-    const struct counter_row *read = NULL; /* whose file is in `text`: two rows may share one */
+    const struct counter_row *read = NULL; /* the row of the file in `text`; rows may share it */
     size_t found = SIZE_MAX;
     for_each(row, rows) {
         if (row->field == found || groups->fd[row->group] < 0)
@@ -245,7 +245,7 @@ bool counters_count(const struct group_directories *groups, uint64_t *ret_count)
     return false;
 }
 
-/* v1 says FREEZING until the last process stands; v2 counts none that still runs as frozen. */
+/* v1 reports FREEZING until the last process is frozen; v2 reports frozen only when all are. */
 enum freezer counters_freezer(const struct group_directories *groups)
 {
     char text[TEXT_MAX];

@@ -1,7 +1,7 @@
-/* cgroup_counters.h - what the kernel counted for one sandbox, read from its control groups; and
- * memory and processes as glovebox-init has seen them, where no group counts them.
+/* cgroup_counters.h - counters of one sandbox, read from its control groups; memory and processes
+ * as glovebox-init has seen them if no group counts them.
  *
- * A verdict stands on these numbers and never on an exit code: no program inside can forge them. */
+ * Verdicts rely on these numbers and never on an exit code: no program inside can forge them. */
 #pragma once
 
 #include "contract/agent.h"
@@ -14,57 +14,56 @@
 struct counters {
     uint64_t cpu_us;
     uint64_t memory_peak_bytes;
-    uint64_t memory_kills; /* processes that the kernel ended because memory was used up */
-    uint64_t
-        memory_full; /* times that the limit was met (also by file cache that was then dropped) */
+    uint64_t memory_kills; /* processes that the kernel killed because memory was used up */
+    uint64_t memory_full; /* how often the limit was reached, also by file cache that was dropped */
     uint64_t processes_peak;
     uint64_t processes_refused;
     uint64_t throttled;
     uint64_t throttled_us;
-    unsigned char sources[8]; /* of each of them: which file it came from; 0: none was there */
+    unsigned char sources[8]; /* the file that each came from; 0: there was none */
 };
 
 enum { COUNTERS_MAX = 8 };
 
-/* Directories of one sandbox's groups by kind, -1 where there is none. */
+/* Directories of one sandbox's groups by kind, -1: none. */
 enum { COUNTER_ROWS = 20 };
 struct group_directories {
     int fd[GROUPS];
     bool is_held;
-    struct agent_used watched; /* what init has seen, where no group counts it */
-    int held[COUNTER_ROWS]; /* the file of each row, -1: not open; rows that share a file have it in
-                               the first of them */
+    struct agent_used watched; /* counted by init, where no group does */
+    int held[COUNTER_ROWS]; /* the open file of each row, -1: none; of rows that share a file only
+                               the first has it */
 };
 
 void group_directories_init(struct group_directories *groups);
 
-/* Opens what counters_read() will read: to open a file costs several times what reading it costs,
- * and a request waits. For the few sandboxes that are taken next. */
+/* Opens the files for counters_read(), for the few sandboxes that are taken next: opening a file
+ * costs several times as much as reading it, and a request would wait. */
 void group_directories_hold(struct group_directories *groups);
 void group_directories_done(struct group_directories *groups);
 
-/* Reads everything that can be read; a counter that this machine does not keep stays 0. */
+/* Reads all counters that this machine has; others are 0. */
 void counters_read(const struct group_directories *groups, struct counters *ret_counters);
 
-/* What of these two no group counts, so that init has to watch it; zeros: nothing. */
+/* Which of these two init must watch since no group counts it; zeros: none. */
 struct agent_bound counters_missing(const struct group_directories *groups, uint64_t memory_bytes,
                                     uint64_t processes);
 
-/* The processor time alone: what the limit on it polls. */
+/* Only the processor time: its limit is polled. */
 uint64_t counters_cpu_us(const struct group_directories *groups);
 
-/* Whether what is in the group stands still; FREEZER_NONE: this machine cannot see to that. */
+/* Whether the processes in the group are frozen; FREEZER_NONE: this machine has no freezer. */
 enum freezer { FREEZER_NONE, FREEZER_THAWED, FREEZER_FROZEN };
 enum freezer counters_freezer(const struct group_directories *groups);
 
-/* How many processes are alive in it now; 0 too where this cannot be known. */
+/* How many processes are alive now; 0 also if that is unknown. */
 uint64_t counters_processes(const struct group_directories *groups);
 
-/* How many processes are in it, for a receipt. False where this cannot be known. */
+/* How many processes are in it, for a receipt. False if that is unknown. */
 bool counters_count(const struct group_directories *groups, uint64_t *ret_count);
 
-/* Every counter that could be read, with the file behind it. Returns how many. */
+/* Every counter that could be read, with its file. Returns how many. */
 size_t counters_evidence(const struct counters *counters, struct fact_counter ret[COUNTERS_MAX]);
 
-/* What was added since `start`; the two peaks are taken as they are. */
+/* The increase since `start`; the two peaks are copied. */
 void counters_subtract(struct counters *counters, const struct counters *start);

@@ -1,9 +1,8 @@
-/* fake_engine_test.h - the engine of gloveboxd over a spawner and sandboxes of the test's own: the
- * pool, the client of the spawner and the sandboxes are the real ones, and what is at the other
- * ends of their sockets is here. The clock stands still but for fake_pass(). Linked with
- * fake_engine of meson.build (--wrap).
+/* fake_sandboxes_test.h - a fake spawner and fake inits for gloveboxd's engine: the pool, the
+ * client of the spawner and struct sandbox are real, the other ends of their sockets are here. The
+ * clock only moves by fake_pass(). Linked with fake_engine of meson.build (--wrap).
  *
- *     fake_order(0, AGENT_EXECUTE);                what init of slot 0 was asked, in order
+ *     fake_order(0, AGENT_EXECUTE);                what init of slot 0 was ordered, in turn
  *     fake_say(0, AGENT_OUTPUT, 1, "1\n", 2);      what it says */
 #pragma once
 
@@ -22,7 +21,7 @@
 enum {
     FAKE_SLOTS = 6,
     FAKE_FRAMES_MAX = 64,
-    FAKE_PAYLOAD_MAX = 1024, /* what is kept of it */
+    FAKE_PAYLOAD_MAX = 1024, /* bytes of it that are kept */
     FAKE_WAIT_MS = 5000,     /* of real time, for threads */
 };
 
@@ -41,7 +40,7 @@ static struct {
     struct pool pool;
     int spawner_end; /* the spawner's end of its socket */
     struct {
-        int stream; /* init's end; -1: the slot is free */
+        int stream; /* init's end; -1: a free slot */
         uint32_t generation;
         size_t in_size;
         unsigned char in[256 * 1024];
@@ -51,11 +50,11 @@ static struct {
     } slots[FAKE_SLOTS];
     unsigned builds, releases, freezes, thaws;
     struct spawn_build last_build;
-    struct spawn_inject injected; /* the last; id 0: none */
+    struct spawn_inject injected; /* the last one; id 0: none */
     const char *build_failure;    /* the spawner refuses builds with this text */
     bool builds_wait;             /* it answers none until this is false */
     int64_t clock_us;
-    char group[64]; /* directory of counters of every sandbox */
+    char group[64]; /* directory of counters for all sandboxes */
 } fake;
 
 /* --- the clock -------------------------------------------------------------------------------- */
@@ -197,8 +196,8 @@ static inline void fake_keep_frame(unsigned slot, const struct agent_frame *fram
     }
 }
 
-/* Reads what came to the init of a slot. Returns whether anything did. A descriptor comes with the
- * first byte of its frame, and never with what is before it. */
+/* Reads frames of gloveboxd to the init of a slot. Returns whether there were any. A descriptor
+ * comes with the first byte of its frame, never with bytes before it. */
 static inline bool fake_read_init(unsigned slot)
 {
     union {
@@ -244,7 +243,7 @@ static inline void fake_send(unsigned slot, const struct agent_frame *frame, con
 
 /* --- time and turns --------------------------------------------------------------------------- */
 
-/* Everything goes on until nothing more happens. */
+/* Runs the loop, the spawner and the inits until nothing more happens. */
 static inline void fake_turn(void)
 {
     for (int quiet = 0, turns = 0; quiet < 3; turns++) {
@@ -257,7 +256,7 @@ static inline void fake_turn(void)
     }
 }
 
-/* Until a thread has done its part. */
+/* Runs them until a thread has done its part. */
 #define fake_until(fact)                                                   \
     do {                                                                   \
         for (int waited = 0; waited < FAKE_WAIT_MS && !(fact); waited++) { \
@@ -279,7 +278,7 @@ static inline void fake_shorten(uv_handle_t *handle, void *context)
     (void) uv_timer_start(timer, timer->timer_cb, left > *ms ? left - *ms : 0, repeat);
 }
 
-/* Time passes: what was due in between happens now. */
+/* Moves the clock, and runs all timers that are due on the way. */
 static inline void fake_pass(int64_t ms)
 {
     uint64_t passed = (uint64_t) ms;
@@ -288,7 +287,7 @@ static inline void fake_pass(int64_t ms)
     fake_turn();
 }
 
-/* Init says something, and everything goes on. */
+/* Sends a frame from init and runs the loop. */
 static inline void fake_say(unsigned slot, enum agent_kind kind, uint32_t id, const void *payload,
                             size_t size)
 {
@@ -307,15 +306,15 @@ static inline void fake_says(unsigned slot, enum agent_kind kind, uint32_t id, c
     fake_turn();
 }
 
-/* DONE with an errno; 0: well. */
+/* Sends DONE with an errno; 0: success. */
 static inline void fake_done(unsigned slot, uint32_t id, int os)
 {
     const struct agent_done done = { .os = os };
     fake_says(slot, AGENT_DONE, id, &done, sizeof done);
 }
 
-/* The first order of this kind that was not taken yet; those before it are passed over. NULL: it
- * has not come. */
+/* The first frame of this kind that was not taken yet; earlier ones are skipped. NULL: none has
+ * come. */
 static inline const struct fake_frame *fake_order(unsigned slot, enum agent_kind kind)
 {
     fake_turn();
@@ -327,7 +326,7 @@ static inline const struct fake_frame *fake_order(unsigned slot, enum agent_kind
     return NULL;
 }
 
-/* Processor time that every sandbox has used. */
+/* Sets the processor time of every sandbox. */
 static inline void fake_use_cpu(uint64_t us)
 {
     char path[96];

@@ -1,4 +1,4 @@
-/* frame_reader.c - the table of what init can say, with the least and most bytes of each. */
+/* frame_reader.c - the table of frames that init may send, with the bounds of their sizes. */
 #include "engine/sandbox/frame_reader.h"
 
 #include "base/table.h"
@@ -47,8 +47,8 @@ static int check_header(const struct agent_frame *frame, error *err)
     bool has_stream = frame->kind == AGENT_OUTPUT;
     if (frame->reserved != 0 ||
         (has_stream ? frame->stream < 1 || frame->stream > 2 : frame->stream != 0))
-        return fail(err, ERR_PROTOCOL, "glovebox-init sent a frame of kind %u with stray fields",
-                    frame->kind);
+        return fail(err, ERR_PROTOCOL,
+                    "glovebox-init sent a frame of kind %u with unexpected fields", frame->kind);
     return 0;
 }
 
@@ -56,10 +56,11 @@ static int hear_hello(struct frame_reader *reader, const struct agent_frame *fra
                       const unsigned char *payload, error *err)
 {
     if (reader->said_hello || frame->kind != AGENT_HELLO)
-        return fail(err, ERR_PROTOCOL, "glovebox-init did not say hello first and once");
+        return fail(err, ERR_PROTOCOL,
+                    "glovebox-init did not send exactly one hello, as its first frame");
     memcpy(&reader->hello, payload, sizeof reader->hello);
     if (reader->hello.version != AGENT_VERSION)
-        return fail(err, ERR_PROTOCOL, "glovebox-init speaks version %u, this is %d",
+        return fail(err, ERR_PROTOCOL, "glovebox-init has protocol version %u, gloveboxd has %d",
                     reader->hello.version, AGENT_VERSION);
     reader->said_hello = true;
     return 0;

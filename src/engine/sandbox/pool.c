@@ -1,6 +1,5 @@
-/* pool.c - leases sandboxes, parks some ahead of time, and counts slots until the spawner says that
- * they are free again. Refilling waits until the answer is on its way, and never builds many at
- * once. */
+/* pool.c - leases sandboxes, parks some in advance, and counts slots until the spawner reports them
+ * free. Refilling begins when the answer has been sent, and builds only a few at a time. */
 #include "engine/sandbox/pool_internal.h"
 
 #include "base/clock.h"
@@ -12,18 +11,18 @@
 #include <string.h>
 #include <unistd.h>
 
-/* After a run has ended, or while a long one goes on. */
+/* After a run has ended; while a long one goes on. */
 enum { REFILL_SOON_MS = 1, REFILL_LATER_MS = 20 };
 
 enum { COUNT_EVERY_MS = 1000, BUILDING_MAX = 2 };
 
-/* What is built for runs that wait, at once, for each processor: more would make each of them
- * slower and none sooner, and the queue, which is fair and bounded, would never see them. */
+/* How many sandboxes per processor are built at once for waiting runs: more would make each slower
+ * and none earlier, and the runs would bypass the queue, which is fair and bounded. */
 enum { AWAITED_PER_PROCESSOR = 2 };
 
 /* --- parking ---------------------------------------------------------------------------------- */
 
-/* Half of the slots are never taken by sandboxes that only wait. */
+/* Parked sandboxes use at most half of the slots. */
 static bool may_park(const struct pool *pool)
 {
     return !pool->is_closing && pool->building < BUILDING_MAX && pool->in_use < pool->slots &&
@@ -101,7 +100,7 @@ static void refill_later(struct pool *pool)
         (void) uv_timer_start(&pool->refill, refill, REFILL_LATER_MS, 0);
 }
 
-/* Rows are added in front: those in use are not walked over. */
+/* Rows are added at the front, so that leased ones need not be skipped. */
 struct pooled *pool_idle(const struct pool *pool, const struct pool_class *pool_class,
                          bool prewarmed)
 {
@@ -118,7 +117,7 @@ struct pooled *pool_idle(const struct pool *pool, const struct pool_class *pool_
     return found;
 }
 
-/* What is parked beyond need goes, one a second. */
+/* Ends parked sandboxes beyond the target, one per second. */
 static void count(uv_timer_t *timer)
 {
     struct pool *pool = timer->data;
@@ -167,7 +166,7 @@ static void on_released(void *context, const struct spawn_released *released)
     if (released->leftovers > 0) {
         log_event(SANDBOX_LEFTOVERS, COUNT("slot", released->slot),
                   COUNT("leftovers", released->leftovers));
-        pool->stuck++; /* the spawner does not use this one until it is empty */
+        pool->stuck++; /* the spawner does not use this slot until it is empty */
         count_slots(pool);
     }
     if (pool->draining > 0)
@@ -195,7 +194,7 @@ static void on_gone(void *context)
     pool->slots = pool->stuck = 0;
     error cause;
     (void) fail(&cause, ERR_UNAVAILABLE,
-                "glovebox-spawner is gone and starts again by itself; ask again in a second");
+                "glovebox-spawner has ended and is being restarted; try again in a second");
     for (struct pooled *first; (first = pool->all) != NULL;) {
         sandbox_kill(first->sandbox, &cause); /* its user returns it when it is notified */
         if (pool->all == first)
@@ -241,7 +240,7 @@ void pool_close(struct pool *pool)
 
 /* --- leases ----------------------------------------------------------------------------------- */
 
-/* Bytes that are compared: what is not set is zero, padding included. */
+/* Orders are compared byte by byte, so all of it is zeroed first, padding included. */
 static void order_of(const struct lease *lease, struct spawn_build *order)
 {
     const struct limits *limits = lease->limits;
@@ -300,7 +299,7 @@ static struct sandbox *take_parked(struct pool *pool, const struct pool_class *p
     return row->sandbox;
 }
 
-/* One that only waits, for another shape, goes: its slot is free in a moment. */
+/* Ends a parked sandbox of another shape: its slot is free in a moment. */
 static void make_room(struct pool *pool)
 {
     const struct pooled *other = pool->draining == 0 ? pool_idle(pool, NULL, false) : NULL;
@@ -308,7 +307,7 @@ static void make_room(struct pool *pool)
         pool_return(pool, other->sandbox);
 }
 
-/* Builds of a tenant with many runs are not what the first run of another waits for. */
+/* Builds for a tenant with many runs must not delay the first run of another tenant. */
 static bool may_await(const struct pool *pool, uint32_t tenant)
 {
     const struct pool_ticket *other = pool->queued;
@@ -322,7 +321,7 @@ int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket 
 {
     if (lease->template >= SPAWN_TEMPLATES_MAX)
         return fail(err, ERR_UNAVAILABLE,
-                    "the template was removed, or built again, while this waited; send it again");
+                    "the template was removed or rebuilt while this request waited; send it again");
     struct spawn_build order;
     order_of(lease, &order);
     uint64_t now = (uint64_t) now_ms();
@@ -385,7 +384,7 @@ void pool_return(struct pool *pool, struct sandbox *sandbox)
     pool->returned = row;
     pool->draining++;
     if (pool->is_closing || sandbox_is_broken(sandbox) || pool->in_use >= pool->slots)
-        close_returned(pool); /* something in it may still run, or a request waits for its slot */
+        close_returned(pool); /* code in it may still run, or a request waits for its slot */
     else
         pool_refill_soon(pool);
 }

@@ -1,5 +1,4 @@
-/* pool_build.c - one sandbox of the pool, from its order to the spawner until it is ready, breaks
- * or is discarded. */
+/* pool_build.c - one sandbox of the pool, from its order until it is ready, lost or discarded. */
 #include "engine/sandbox/pool_internal.h"
 
 #include "base/clock.h"
@@ -9,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* How long nothing of a shape is parked after a build of it has failed; doubled with each. */
+/* How long none of a shape is parked after a failed build; doubled with each failure. */
 enum { REST_MS = 1000, REST_MAX_MS = 30000 };
 
 void pool_slot_freed(struct pool *pool)
@@ -71,7 +70,7 @@ static void pending_lease_fails(struct pool_ticket *pending_lease, const error *
     pending_lease_done(pending_lease);
 }
 
-/* The sandbox is as it will be before it is used: it goes to the first waiter, or is parked. */
+/* The sandbox is complete: it is leased to the first waiter, or parked. */
 static void is_ready(struct pooled *row)
 {
     struct pool *pool = row->pool;
@@ -90,7 +89,7 @@ static void is_ready(struct pooled *row)
         free(pending_lease);
         pool_refill_soon(pool);
         prewarm_when_idle(pool, row->pool_class);
-        pool->changed(pool->context); /* a queue may wait for it */
+        pool->changed(pool->context); /* a queue may wait for a sandbox */
         return;
     }
     pool_leased *told = pending_lease->told;
@@ -102,8 +101,8 @@ static void is_ready(struct pooled *row)
     pending_lease_done(pending_lease);
 }
 
-/* A sandbox that is not leased says that its interpreter stands, or that it does not, and that it
- * has been prewarmed. */
+/* Frames of a sandbox that is not leased: its interpreter is ready, or has failed, or was
+ * prewarmed. */
 static int on_frame(void *context, const struct agent_frame *frame, const unsigned char *payload,
                     error *err)
 {
@@ -115,7 +114,7 @@ static int on_frame(void *context, const struct agent_frame *frame, const unsign
         return 0;
     }
     if (row->pending_lease && frame->kind == AGENT_DONE && frame->id == AGENT_INTERPRETER)
-        return fail(err, ERR_UNAVAILABLE, "the interpreter's walls do not stand: %.*s",
+        return fail(err, ERR_UNAVAILABLE, "the interpreter could not be isolated: %.*s",
                     (int) (frame->size - sizeof(struct agent_done)),
                     (const char *) payload + sizeof(struct agent_done));
     return fail(err, ERR_PROTOCOL, "a parked sandbox sent a frame of kind %u", frame->kind);
@@ -127,7 +126,7 @@ static void on_broken(void *context, const error *cause)
     struct pool *pool = row->pool;
     struct sandbox *sandbox = row->sandbox;
     struct pool_ticket *pending_lease = row->pending_lease;
-    if (!pool->is_closing) /* then it ends with its spawner, and nothing has broken */
+    if (!pool->is_closing) /* else it ends with the spawner, which is no failure */
         log_event(POOL_SANDBOX_FAILED, TEXT("cause", cause->text));
     pool_unlist(pool, row);
     free(row);
@@ -138,11 +137,11 @@ static void on_broken(void *context, const error *cause)
     pool_refill_soon(pool);
 }
 
-/* What is on its way to be parked would be a handle that keeps the loop from its end. */
+/* A sandbox that is being built to be parked would keep the loop from ending. */
 void pool_end_builds(struct pool *pool)
 {
     error cause;
-    (void) fail(&cause, ERR_UNAVAILABLE, "gloveboxd is leaving; call again when it is back");
+    (void) fail(&cause, ERR_UNAVAILABLE, "gloveboxd is ending; try again when it is back");
     for (struct pooled *row = pool->all, *next; row; row = next) {
         next = row->next;
         if (row->pending_lease)
@@ -150,7 +149,7 @@ void pool_end_builds(struct pool *pool)
     }
 }
 
-/* A sandbox for which no request waits any more, or that cannot be held. */
+/* Ends a sandbox that no request waits for any more, or for which there is no memory. */
 static void discard(struct pool *pool, const struct spawned *spawned)
 {
     (void) close(spawned->inside);

@@ -1,11 +1,16 @@
-/* pool_classes.c - a running mean of demand decides how many sandboxes wait; it reads no clock. */
+/* pool_classes.c - a running mean of the demand decides how many sandboxes are parked; it reads no
+ * clock. */
 #include "engine/sandbox/pool_classes.h"
 
 #include "base/table.h"
 
 #include <string.h>
 
-enum { FORGOTTEN_MS = 60000, LEASES_PER_PARKED = 20, BUILT = 16 /* so that halves are seen */ };
+enum {
+    FORGOTTEN_MS = 60000,
+    LEASES_PER_PARKED = 20,
+    BUILT = 16 /* so that halving keeps a difference */
+};
 enum { PREWARMED_LIGHT = 4, PREWARMED_RICH = 1 };
 
 struct pool_class *pool_classes_find(struct pool_classes *pool_classes,
@@ -75,7 +80,7 @@ uint32_t pool_class_target(const struct pool_classes *pool_classes,
 }
 
 struct lack {
-    uint32_t built; /* for its tenant */
+    uint32_t built; /* recent builds of its tenant */
     uint64_t missing, target, turn;
 };
 

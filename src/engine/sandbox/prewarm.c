@@ -1,6 +1,6 @@
-/* prewarm.c - the sandboxes of each shape that will be taken first run ahead what programs do
- * first: they answer sooner and weigh more (docs/benchmark.md). They do it when no request has come
- * for IDLE_MS, so that a busy machine is not made busier. */
+/* prewarm.c - prewarming: the parked sandboxes of a shape that will be leased first run typical
+ * first steps of programs in advance. They answer faster and use more memory (docs/benchmark.md).
+ * It is done when no request has come for IDLE_MS, so that it does not slow a busy machine. */
 #include "engine/sandbox/pool_internal.h"
 
 #include "contract/agent.h"
@@ -12,7 +12,7 @@ static void prime(struct pool_class *pool_class, struct pooled *row)
 {
     static const struct {
         struct agent_execute head;
-        char texts[2]; /* no folder, no file */
+        char texts[2]; /* no working folder, no file name */
     } order = { .head = { .mode = AGENT_MODE_PRIME } };
     struct iovec part = { (void *) (uintptr_t) &order, sizeof order.head + sizeof order.texts };
     row->is_prewarmed = row->is_priming = true;
@@ -59,11 +59,11 @@ bool prewarm_on_frame(struct pooled *row, const struct agent_frame *frame)
     if (!row->is_priming)
         return false;
     if (frame->kind == AGENT_DENIAL)
-        return true; /* a library that tries what the filter refuses; it will again, and be told */
+        return true; /* by a library; the same denial in a run is reported */
     if (frame->id != AGENT_INTERPRETER ||
         (frame->kind != AGENT_EXECUTED && frame->kind != AGENT_DONE))
         return false;
-    if (frame->kind == AGENT_DONE) /* refused: it is as good as one that was never asked */
+    if (frame->kind == AGENT_DONE) /* refused: it is like one that was not prewarmed */
         log_event(POOL_PREWARM_FAILED, COUNT("slot", sandbox_name(row->sandbox)->slot));
     row->is_priming = false;
     row->pool_class->priming = false;

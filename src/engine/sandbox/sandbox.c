@@ -1,5 +1,5 @@
-/* sandbox.c - one reading a turn, and no more than all of them may take: what one sandbox sends
- * waits for the next turn, after the others had theirs. */
+/* sandbox.c - reads once per turn of the loop, within a time for all sandboxes: the rest is read in
+ * the next turn, after the others. */
 #include "engine/sandbox/sandbox.h"
 
 #include "base/bytes.h"
@@ -14,8 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* One reading takes so long at most, as far as the one before it tells: what one byte costs differs
- * by a thousand, and the next is for the next turn. */
+/* One read should take no longer than this, estimated from the one before: the cost of a byte
+ * varies by a factor of a thousand. */
 enum { READ_US = 500, READ_MIN = 4096, READ_FIRST = 4 * READ_MIN, WAITING_MAX = 256 * 1024 };
 
 struct sandbox {
@@ -26,15 +26,15 @@ struct sandbox {
     uint64_t rest_cpu_us; /* 0: not known */
     int stream;
     uv_poll_t poll;
-    int watched; /* events that the loop looks for now */
+    int watched; /* events that the loop polls for */
     bool is_broken, is_closed, wants_room, is_muted;
     uint32_t tenant;
     struct loop_rounds rounds;
     size_t read_max;
     struct sandbox_user user;
-    struct bytes waiting; /* frames on their way to init */
-    size_t sent;          /* of them */
-    unsigned gift_count;  /* descriptors among them: each goes with the byte at `at`, in order */
+    struct bytes waiting; /* frames to init, not sent yet */
+    size_t sent;          /* bytes of `waiting` that were sent */
+    unsigned gift_count;  /* descriptors for them: each is sent with the byte at `at`, in order */
     struct gift {
         int fd;
         size_t at;
@@ -107,7 +107,7 @@ static int frame_came(void *context, const struct agent_frame *frame, const unsi
     return sandbox->is_broken || sandbox->is_closed ? 1 : result;
 }
 
-/* Descriptors come with init's first word, before any code has run, and never again. */
+/* Descriptors come only with init's hello, before any code has run. */
 static void take_sockets(struct sandbox *sandbox, struct msghdr *message)
 {
     unsigned room = SANDBOX_SOCKETS_MAX - sandbox->socket_count;
@@ -157,7 +157,7 @@ static int read_once(struct sandbox *sandbox, error *err)
     ssize_t got = receive(sandbox, place, room < sandbox->read_max ? room : sandbox->read_max);
     int64_t began_us = loop_turn_us();
     if (got < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOMEM))
-        return 0; /* the loop asks again */
+        return 0; /* read again in the next turn */
     if (got < 0)
         return fail_os(err, "read from the sandbox");
     if (got == 0)
@@ -178,8 +178,8 @@ static void drop_gift(struct sandbox *sandbox)
     memmove(sandbox->gifts, sandbox->gifts + 1, sandbox->gift_count * sizeof sandbox->gifts[0]);
 }
 
-/* Sends up to the next descriptor, or from it on: it comes with the first byte of what it is sent
- * with (unix(7)), and that is its frame's. */
+/* Sends bytes up to the next descriptor, or from it on: a descriptor is received with the first
+ * byte of its sendmsg() (unix(7)), which is that of its frame. */
 static ssize_t send_piece(struct sandbox *sandbox)
 {
     struct iovec part = { sandbox->waiting.data + sandbox->sent,
@@ -216,7 +216,7 @@ static void write_waiting(struct sandbox *sandbox)
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote < 0)
-            break; /* EAGAIN: wait; any other: the reading side will tell the story */
+            break; /* EAGAIN: wait; the reading side reports all others */
         sandbox->sent += (size_t) wrote;
     }
     bytes_drop(&sandbox->waiting, sandbox->sent);
@@ -234,10 +234,10 @@ static void has_read(struct sandbox *sandbox, int result, const error *why)
     if (result < 0)
         give_up(sandbox, why);
     else
-        sandbox_flush(sandbox); /* answers that the frames have called for */
+        sandbox_flush(sandbox); /* frames that were queued as answers */
 }
 
-/* Frames of the last reading may be left. */
+/* Bytes of the last read may be left. */
 void sandbox_hear(struct sandbox *sandbox, bool is_heard)
 {
     error err;
@@ -254,7 +254,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
     error err;
     (void) loop_enter(CAUSE_SANDBOX, NULL);
     if (status < 0) {
-        /* libuv says EBADF of whatever is wrong with a socket. */
+        /* libuv reports EBADF for any error of a socket. */
         (void) fail(&err, ERR_SYSTEM, "the stream to glovebox-init broke off");
         give_up(sandbox, &err);
         return;
@@ -269,7 +269,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
     static struct loop_tenants turn = { .all_room_us = 5000, .tenant_room_us = 1000 };
     if (!loop_tenants_go_on(&turn, sandbox->tenant, &sandbox->rounds, loop_turn_number(),
                             loop_turn_us()))
-        return; /* the loop asks again */
+        return; /* called again in the next turn */
     has_read(sandbox, read_once(sandbox, &err), &err);
 }
 
@@ -382,7 +382,7 @@ void sandbox_flush(struct sandbox *sandbox)
         return;
     if (sandbox->waiting.failed) {
         error err;
-        (void) fail(&err, ERR_SYSTEM, "no memory to speak to the sandbox");
+        (void) fail(&err, ERR_SYSTEM, "no memory for frames to the sandbox");
         give_up(sandbox, &err);
         return;
     }

@@ -1,4 +1,4 @@
-/* spawner_client.c - packets to and from the spawner; the table of its answers. */
+/* spawner_client.c - packets to and from the spawner; the table of its messages. */
 #include "engine/sandbox/spawner_client.h"
 
 #include "base/cleanup.h"
@@ -51,8 +51,8 @@ static int hear_hello(struct spawner_link *link, struct packet *packet, error *e
         return fail(err, ERR_PROTOCOL, "a second hello");
     memcpy(&link->hello, packet->body, sizeof link->hello);
     if (link->hello.version != SPAWN_VERSION)
-        return fail(err, ERR_PROTOCOL, "it speaks version %u, this is %d", link->hello.version,
-                    SPAWN_VERSION);
+        return fail(err, ERR_PROTOCOL, "it has protocol version %u, gloveboxd has %d",
+                    link->hello.version, SPAWN_VERSION);
     if (link->hello.slots == 0 || (link->hello.groups >> GROUPS) != 0)
         return fail(err, ERR_PROTOCOL, "a hello with %u slots and groups 0x%x", link->hello.slots,
                     link->hello.groups);
@@ -61,7 +61,7 @@ static int hear_hello(struct spawner_link *link, struct packet *packet, error *e
     return 0;
 }
 
-/* The directories follow in the order of the bits. */
+/* The directories come in the order of the bits. */
 static int take_spawned(const struct spawn_built *built, struct packet *packet,
                         struct spawned *ret_spawned, error *err)
 {
@@ -83,7 +83,8 @@ static int take_spawned(const struct spawn_built *built, struct packet *packet,
     return 0;
 }
 
-/* The sandbox was built but cannot be reached. Its user gets the failure, not the release. */
+/* The sandbox was built, but its descriptors were lost. The caller gets the failure; no release is
+ * reported to it. */
 static void give_back(struct spawner_link *link, const struct spawn_built *built, error *ret_cause)
 {
     const struct spawn_slot name = { .slot = built->slot, .generation = built->generation };
@@ -159,7 +160,7 @@ static int hear_lost(struct spawner_link *link, struct packet *packet, error *er
     return 0;
 }
 
-/* Everything that the spawner can say. */
+/* All messages of the spawner. */
 static const struct hearing {
     size_t size;
     bool with_fds;
@@ -196,7 +197,7 @@ static void hear_all(struct spawner_link *link)
         link->is_cut = came == PACKET_CUT;
         if (link->is_cut)
             log_event(SPAWNER_PACKET_CUT,
-                      TEXT("cause", "no descriptors are left for what came with it"));
+                      TEXT("cause", "no free descriptors for those of the packet"));
         int heard = came < 0 ? -1 : hear(link, &packet, &err);
         if (came == PACKET_CAME)
             packet_done(&packet);
@@ -213,9 +214,8 @@ static void watch(struct spawner_link *link)
     (void) uv_poll_start(&link->poll, events, on_event); /* fails only for a closing handle */
 }
 
-/* Returns 0, 1 if the socket is full or the kernel lacks memory, -1 if the spawner is gone: the
- * loop will hear of that by itself, so that no caller finds its sandbox ended in the middle of a
- * request. */
+/* Returns 0, 1 if the socket is full or the kernel lacks memory, -1 if the spawner has ended. The
+ * loop notices that later by itself, so that no sandbox ends in the middle of a request. */
 static int send_now(struct spawner_link *link, uint32_t kind, const void *body, size_t size)
 {
     error err;
@@ -246,7 +246,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
     struct spawner_link *link = poll->data;
     (void) loop_enter(CAUSE_SPAWNER, NULL);
     if (status < 0) {
-        lose(link, "its socket broke off"); /* libuv says EBADF of whatever is wrong with it */
+        lose(link, "its socket broke off"); /* libuv reports EBADF for any error */
         return;
     }
     if (events & UV_WRITABLE)
@@ -259,11 +259,11 @@ static int ask(struct spawner_link *link, uint32_t kind, const void *body, size_
 {
     if (!link->is_open)
         return fail(err, ERR_UNAVAILABLE,
-                    "glovebox-spawner is gone and starts again by itself; ask again in a second");
+                    "glovebox-spawner has ended and is being restarted; try again in a second");
     int sent = link->unsent ? 1 : send_now(link, kind, body, size);
     if (sent < 0)
         return fail(err, ERR_UNAVAILABLE,
-                    "glovebox-spawner is gone and starts again by itself; ask again in a second");
+                    "glovebox-spawner has ended and is being restarted; try again in a second");
     if (sent == 0)
         return 0;
 
@@ -323,7 +323,7 @@ static void lose(struct spawner_link *link, const char *why)
     spawner_close(link);
     error cause;
     (void) fail(&cause, ERR_UNAVAILABLE,
-                "glovebox-spawner is gone (%s) and starts again by itself; ask again in a second",
+                "glovebox-spawner has ended (%s) and is being restarted; try again in a second",
                 why);
     while (link->builds) {
         struct waiting_build *build = link->builds;
@@ -354,7 +354,7 @@ int spawner_build(struct spawner_link *link, struct spawn_build *build, spawner_
     return 0;
 }
 
-/* Nothing more need be told of a spawner that is gone: its sandboxes go with it. */
+/* A spawner that has ended needs no message: its sandboxes end with it. */
 static void ask_of_slot(struct spawner_link *link, uint32_t kind, const struct spawn_slot *name)
 {
     error err;

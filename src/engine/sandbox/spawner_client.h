@@ -1,7 +1,7 @@
-/* spawner_client.h - asks glovebox-spawner for sandboxes and receives its reports on them.
+/* spawner_client.h - asks glovebox-spawner for sandboxes and receives its reports.
  *
  * Every build has a number; its answer goes to the caller. A sandbox is known by its slot and
- * generation. When the spawner ends, every waiting build fails and `gone` is called once. */
+ * generation. When the spawner ends, every pending build fails and `gone` is called once. */
 #pragma once
 
 #include "base/error.h"
@@ -11,20 +11,20 @@
 #include <stdint.h>
 #include <uv.h>
 
-/* A sandbox that has just been built. The callee owns the descriptors. */
+/* A sandbox that was just built. The callee owns the descriptors. */
 struct spawned {
     struct spawn_slot name;
-    uint32_t tenant; /* that it was asked for */
+    uint32_t tenant; /* that it was built for */
     uint64_t walls;
     uint64_t degraded;
     int inside;
-    int groups[GROUPS]; /* -1 where there is none */
+    int groups[GROUPS]; /* -1: none */
 };
 
-/* Told once for each build: `spawned` is NULL if it failed, and *cause says why. */
+/* Called once for each build: `spawned` is NULL if it failed, and *cause says why. */
 typedef void spawner_built(void *context, const struct spawned *spawned, const error *cause);
 
-/* Callbacks of the holder of sandboxes. */
+/* Callbacks for the owner of the sandboxes. */
 struct spawner_watcher {
     void *context;
     void (*hello)(void *context);
@@ -40,16 +40,16 @@ struct spawner_link {
     uv_poll_t poll;
     int socket;
     bool is_open;
-    bool is_cut;             /* the packet that is being heard has lost its descriptors */
+    bool is_cut;             /* the current packet has lost its descriptors */
     unsigned long files_max; /* descriptors that this process may have */
-    struct spawn_slot given_back[SPAWNER_GIVEN_BACK_MAX]; /* that no request was given */
+    struct spawn_slot given_back[SPAWNER_GIVEN_BACK_MAX]; /* before a request got them */
     unsigned given_back_count;
     bool said_hello;
     struct spawn_hello hello;
     struct spawner_watcher watcher;
     uint64_t last_request;
     struct waiting_build *builds;
-    struct unsent *unsent, **unsent_end; /* packets that the socket had no room for */
+    struct unsent *unsent, **unsent_end; /* while the socket is full */
 };
 
 /* Takes the socket. */
@@ -61,16 +61,16 @@ void spawner_close(struct spawner_link *link);
 int spawner_build(struct spawner_link *link, struct spawn_build *build, spawner_built *built,
                   void *context, error *err);
 
-/* Names a template, with its directory and the modules of its zygotes (both borrowed), or, without
- * `fds`, ends it. Nothing is queued: fails  ERR_SYSTEM  EAGAIN where the socket is full. */
+/* Gives the spawner a template: its directory and the modules of its zygotes (both borrowed);
+ * without `fds` ends it. Nothing is queued: fails  ERR_SYSTEM  EAGAIN if the socket is full. */
 int spawner_template(int socket, const struct spawn_template *template, const int *fds, error *err);
 
-/* Asks for one more interpreter in a sandbox; init tells what happens to it. One at a time. */
+/* Asks for one more interpreter in a sandbox; init reports what happens to it. One at a time. */
 int spawner_inject(struct spawner_link *link, const struct spawn_slot *name, uint32_t id,
                    error *err);
 
-/* Has every process of the sandbox but init stand still, or run on. Whether it does is seen in its
- * control group: counters_freezer(). */
+/* Freezes every process of the sandbox except init, or thaws them. Its control group shows the
+ * state: counters_freezer(). */
 void spawner_freeze(struct spawner_link *link, const struct spawn_slot *name, bool is_frozen);
 
 /* Ends every process of the sandbox, frees its slot, and then calls `released`. */

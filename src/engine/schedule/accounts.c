@@ -1,5 +1,5 @@
-/* accounts.c - a list of accounts by key id. Each request asks the store, so that what
- * `glovebox key` has changed counts at once; what an account has used lies here. */
+/* accounts.c - a list of accounts by key id. Each request looks its key up in the store, so that
+ * changes by `glovebox key` take effect at once; usage is kept here. */
 #include "engine/schedule/accounts.h"
 
 #include "base/clock.h"
@@ -13,7 +13,7 @@
 enum { SAVE_EVERY_MS = 5000, BUSY_RETRY_S = 1, KEYS_COUNT_MS = 1000, TOKEN_CALLERS_MAX = 4096 };
 enum { LOG_USE_SIZE = API_KEY_ID_SIZE + 4 };
 
-/* Beside its processor time, in the same table. */
+/* The name of the log usage, beside the processor time in the same table. */
 static void name_log_use(const struct account *account, char ret_name[LOG_USE_SIZE])
 {
     (void) snprintf(ret_name, LOG_USE_SIZE, "%s/log", account->key.id);
@@ -78,7 +78,7 @@ static struct account *find_account(struct accounts *accounts, const char *id)
     return account;
 }
 
-/* Exact, not by a hash: two tenants never share a zygote. */
+/* Tenants are compared by name, not by hash: two tenants must never share a zygote. */
 static uint32_t number_tenant(struct accounts *accounts, const char *tenant)
 {
     for (const struct account *account = accounts->all; account; account = account->next)
@@ -117,7 +117,7 @@ static struct account *add_account(struct accounts *accounts, const struct api_k
     return account;
 }
 
-/* The account of a key as the store has it now. */
+/* Updates or makes the account of a key that was just read from the store. */
 static int take_account(struct accounts *accounts, const struct api_key *key,
                         struct account **ret_account, error *err)
 {
@@ -139,18 +139,18 @@ void accounts_look_at_issuer(struct accounts *accounts)
         log_event(OAUTH_KEYS_REFUSED, TEXT("cause", accounts->oauth->failure.text));
 }
 
-/* An account lasts as long as the daemon: an issuer that names new subjects all the time gets no
- * more of them. */
+/* Accounts are never freed, so the number of accounts for subjects of an issuer is bounded. */
 static int take_token(struct accounts *accounts, const char *text, struct account **ret_account,
                       error *err)
 {
     struct api_key key;
     accounts_look_at_issuer(accounts);
     if (!accounts->oauth || oauth_identify(accounts->oauth, text, &key, err) < 0)
-        return accounts->oauth ? -1 : fail(err, ERR_UNAUTHORIZED, "this daemon takes no tokens");
+        return accounts->oauth ? -1 : fail(err, ERR_UNAUTHORIZED, "this daemon accepts no tokens");
     const struct account *known = find_account(accounts, key.id);
     if (known && strcmp(known->key.tenant, key.tenant) != 0)
-        return fail(err, ERR_UNAUTHORIZED, "this subject cannot be told from another one");
+        return fail(err, ERR_UNAUTHORIZED,
+                    "the id of this subject collides with that of another one");
     if (!known && accounts->token_callers >= TOKEN_CALLERS_MAX)
         return fail(err, ERR_BUSY, "%d subjects of tokens have been seen since this daemon began",
                     TOKEN_CALLERS_MAX);
@@ -246,7 +246,7 @@ static int refuse(struct account *account, enum error_code code, unsigned retry_
     return -1;
 }
 
-/* Is the queue of this key full? While it was a moment ago, it is shorter. */
+/* Is the queue of this key full? It is shorter for a while after it was full. */
 static bool queue_is_full(const struct accounts *accounts, const struct account *account)
 {
     uint32_t max = accounts->defaults.queue;
@@ -270,7 +270,7 @@ static int count_one(void *context, const struct api_key *key)
     return *count > 1;
 }
 
-/* Keys that could want a slot at any time, whether they were seen or not, and callers by tokens. */
+/* Is there more than one key that may want a slot, used or not, or a caller by token? */
 static bool keys_are_several(struct accounts *accounts)
 {
     uint32_t count = 0;
@@ -412,7 +412,7 @@ int account_admit(struct accounts *accounts, struct account *account, error *err
 uint32_t account_share(const struct accounts *accounts, const struct account *account)
 {
     uint32_t served = accounts->local.turn.active;
-    uint32_t keys = account->turn.queued == 0; /* it wants to */
+    uint32_t keys = account->turn.queued == 0; /* its own, if it has no run in the queue yet */
     keys += accounts->local.turn.queued > 0;
     for (const struct account *each = accounts->all; each; each = each->next) {
         served += each->turn.active;

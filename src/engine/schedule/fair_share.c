@@ -1,7 +1,7 @@
 /* fair_share.c - clocks of processor time; no real clock is read here. */
 #include "engine/schedule/fair_share.h"
 
-enum { USUAL_US = 2000, MIN_US = 200 /* what a run costs us, however little it does */ };
+enum { USUAL_US = 2000, MIN_US = 200 /* the least cost of a run */ };
 
 bool fair_share_is_ready(const struct fair_share *turn)
 {

@@ -1,21 +1,21 @@
-/* loop_fairness.h - who may go on in a turn of the loop when what all of them send takes too long.
+/* loop_fairness.h - which senders are served in a turn of the loop, if serving all takes too long.
  *
- * A turn has so much time for them, from the first that asks: whatever else has filled the turn
- * before, one goes on in each. Those that come later than that are put off, and those that have had
- * a turn wait until these have had theirs: that is a round. Pure: the clock is the caller's. */
+ * Each turn has a time limit, which begins with the first sender that asks, so that at least one is
+ * served in each turn. Senders that come after the limit wait for the next turn; senders that were
+ * served already wait until these are served: that is a round. Pure: the caller reads the clock. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct loop_fairness {
-    uint64_t number;     /* of the turn of the loop */
-    int64_t began_us;    /* when the first of them asked in it, on the clock of the turn */
-    uint64_t round;      /* from 1 on */
-    bool somebody_waits; /* who has had no turn in this round */
+    uint64_t number;     /* of the current turn */
+    int64_t began_us;    /* when the first sender asked in it */
+    uint64_t round;      /* from 1 */
+    bool somebody_waits; /* a sender that was not served in this round */
 };
 
-/* A turn of the loop begins, unless it is the same as before. */
+/* Begins a turn of the loop, if `number` is a new one. */
 static inline void loop_fairness_begins(struct loop_fairness *turn, uint64_t number, int64_t at_us)
 {
     if (turn->number == number)
@@ -26,8 +26,8 @@ static inline void loop_fairness_begins(struct loop_fairness *turn, uint64_t num
     turn->began_us = at_us;
 }
 
-/* May one go on that asks now, where a turn has room_us for them? *its_round is its own: 0 before
- * its first. */
+/* May this sender be served now, if a turn has room_us? *its_round is its last round: 0 at first.
+ */
 static inline bool loop_fairness_goes_on(struct loop_fairness *turn, uint64_t *its_round,
                                          int64_t at_us, int64_t room_us)
 {
@@ -40,8 +40,8 @@ static inline bool loop_fairness_goes_on(struct loop_fairness *turn, uint64_t *i
     return has_time;
 }
 
-/* The same for sandboxes, by tenant first: who has many of them has no more of a turn than who has
- * one. Tenants whose numbers end alike share. */
+/* The same for sandboxes, first by tenant: a tenant with many sandboxes gets no more of a turn than
+ * one with a single sandbox. Tenants are counted by number modulo LOOP_TENANTS. */
 enum { LOOP_TENANTS = 64 };
 
 struct loop_tenants {
@@ -49,7 +49,7 @@ struct loop_tenants {
     struct loop_fairness all, of[LOOP_TENANTS];
 };
 
-/* Rounds of one sandbox. */
+/* The last rounds of one sandbox. */
 struct loop_rounds {
     uint64_t among_all, of_tenant;
 };

@@ -1,4 +1,4 @@
-/* overload.c - no clock is read here. */
+/* overload.c - see overload.h; reads no clock. */
 #include "engine/schedule/overload.h"
 
 void overload_refused(struct overload *overload, int64_t at_ms)

@@ -1,9 +1,9 @@
-/* rate_limit.c - a bucket and a day's sum. */
+/* rate_limit.c - a token bucket, and sums for a day. */
 #include "engine/schedule/rate_limit.h"
 
 enum { MINUTE_MS = 60000, DAY_S = 86400 };
 
-/* A clock that is set back begins no day: what was used counts on. */
+/* If the clock is set back no new day begins, and the sums go on. */
 static void begin_day(struct rate *rate, int64_t wall_s)
 {
     if (rate->day < wall_s / DAY_S)

@@ -1,5 +1,5 @@
-/* directory_order.c - a heap that the entries of a listing are taken from in the order of their
- * paths: however many there are, adding and taking one costs little. */
+/* directory_order.c - a heap that gives the entries of a listing in the order of their paths:
+ * adding or taking one is cheap, however many there are. */
 #include "engine/service/service_files_internal.h"
 
 #include <string.h>

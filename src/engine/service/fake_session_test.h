@@ -1,5 +1,5 @@
-/* fake_session_test.h - a session without a sandbox: what is sent to its init is kept, and the test
- * answers for init. Linked with fake_session of meson.build (--wrap). */
+/* fake_session_test.h - a session without a sandbox: frames to its init are kept, and the test
+ * sends the answers of init. Linked with fake_session of meson.build (--wrap). */
 #pragma once
 
 #include "base/test.h"
@@ -15,11 +15,11 @@ enum { SENT_MAX = 64 };
 static struct {
     enum agent_kind kind;
     size_t size;
-    char payload[256]; /* its beginning */
+    char payload[256]; /* the first bytes */
 } sent[SENT_MAX];
 static unsigned sent_count;
-static bool is_jammed;     /* init reads nothing for now */
-static bool tells_of_room; /* the next flush does */
+static bool is_jammed;     /* init reads nothing at present */
+static bool tells_of_room; /* the next flush reports room again */
 static unsigned wakes;
 
 static struct policy fake_policy;
@@ -88,7 +88,7 @@ static void on_waked(void *context)
 
 static const struct waker fake_waker = { .woken = on_waked };
 
-/* A session that runs, without anything under way. */
+/* A running session without operations. */
 static inline void fake_session_begin(void)
 {
     memset(&fake_policy, 0,
@@ -103,7 +103,7 @@ static inline void fake_session_begin(void)
     is_jammed = tells_of_room = false;
 }
 
-/* Its policy withholds outputs that are not as expected. */
+/* Its policy withholds output that is not as expected. */
 static inline void fake_session_withholds(void)
 {
     fake_policy.expect.on_fault = ON_FAULT_WITHHOLD;
@@ -121,7 +121,7 @@ static inline int answer(enum agent_kind kind, const void *payload, size_t size,
     return operation->frame(operation->context, &frame, payload, err);
 }
 
-/* DONE with an errno; 0: well. */
+/* DONE with an errno; 0: success. */
 static inline void answer_done(int os)
 {
     const struct agent_done done = { .os = os };
@@ -129,7 +129,7 @@ static inline void answer_done(int os)
     expect(answer(AGENT_DONE, &done, sizeof done, &err) == 0, "%s", err.text);
 }
 
-/* Its sandbox is lost. */
+/* Ends the session by the loss of its sandbox. */
 static inline void fake_session_ends(void)
 {
     struct session_operation *operation = fake_session.operations;

@@ -1,4 +1,4 @@
-/* file_answers.c - what init answers about files: checked, kept, and taken by the caller. */
+/* file_answers.c - answers of init about files: checked, kept, and read by the caller. */
 #include "engine/service/service_files_internal.h"
 
 #include "base/list.h"
@@ -15,13 +15,13 @@ enum {
     CREDIT_STEP = 128 * 1024,
     NAMES_MAX = 32 << 20,
     CHANGES_MAX = 1 << 20,
-    LISTINGS_MAX = 256 << 20, /* bytes of all listings that have not been read yet */
+    LISTINGS_MAX = 256 << 20, /* bytes of all listings that were not read yet */
 };
 
 static size_t listings_bytes;
 
-/* What a tenant's unread listings hold: never more than what all leave free, so that there is as
- * much again for another tenant. */
+/* Unread listings of one tenant may use at most as much memory as is left, so that another tenant
+ * can use the same. */
 struct listing_share {
     struct listing_share *next;
     size_t bytes;
@@ -55,7 +55,7 @@ static void share_leave(struct listing_share *share, size_t bytes)
     free(share);
 }
 
-/* Returns whether there is room for so much more of this listing. */
+/* Returns whether there is room for so many more bytes of this listing. */
 static bool count_listed(struct file_task *task, size_t bytes)
 {
     if (!task->share && !(task->share = share_join(session_owner(task->session))))
@@ -81,7 +81,7 @@ static int keep_entry(struct file_task *task, const struct agent_frame *frame,
     size_t texts = frame->size - sizeof facts;
     if (facts.path_size > texts || facts.path_size > AGENT_PATH_MAX ||
         task->entry_count >= FILE_ENTRIES_MAX || task->names.size > NAMES_MAX)
-        return fail(err, ERR_PROTOCOL, "glovebox-init listed what cannot be");
+        return fail(err, ERR_PROTOCOL, "glovebox-init sent an invalid entry of a folder");
     size_t bytes = texts + sizeof *task->entries;
     if (task->names.failed || !count_listed(task, bytes))
         task->names.failed = true;
@@ -145,9 +145,9 @@ static int keep_change(struct file_task *task, const struct agent_frame *frame,
     struct agent_change change;
     memcpy(&change, payload, sizeof change);
     if (task->action != FILE_WATCH || change.what == 0 || change.what >= COUNT_OF(change_names))
-        return fail(err, ERR_PROTOCOL, "glovebox-init told a change of no kind");
+        return fail(err, ERR_PROTOCOL, "glovebox-init sent a change of an unknown kind");
     task->owed += frame->size;
-    bool is_too_much = /* a folder of any size moved in is one turn of init's */
+    bool is_too_much = /* a large folder that is moved in gives many changes at once */
         task->bytes.size > CHANGES_MAX;
     if (!is_too_much)
         add_change(task, payload, frame->size);
@@ -162,7 +162,7 @@ static int keep_data(struct file_task *task, const struct agent_frame *frame,
 {
     if ((task->action != FILE_READ && task->action != FILE_PACK) ||
         task->bytes.size - task->taken + frame->size > FILE_WINDOW + AGENT_PAYLOAD_MAX)
-        return fail(err, ERR_PROTOCOL, "glovebox-init sent more of a file than was asked for");
+        return fail(err, ERR_PROTOCOL, "glovebox-init sent more of a file than it was asked for");
     if (task->taken > 0 && task->taken >= task->bytes.size / 2) {
         bytes_drop(&task->bytes, task->taken);
         task->taken = 0;

@@ -29,17 +29,17 @@ int service_approval_is_pending(const struct service *service, const struct call
     return 0;
 }
 
-/* --- a page of them --------------------------------------------------------------------------- */
+/* --- lists --------------------------------------------------------------------------- */
 
 struct page {
     struct approvals *approvals;
     struct approval_list *list;
     struct bytes *out;
     char last[APPROVAL_ID_SIZE];
-    error err; /* code ERR_NONE while all is well */
+    error err; /* code ERR_NONE: no failure */
 };
 
-/* One more than fit is asked for, to see whether there is a next page. */
+/* One more than a page is requested, to see whether there is a next page. */
 static void add_row(void *context, const struct approval *approval)
 {
     struct page *page = context;
@@ -95,7 +95,7 @@ static int read_scope(const char *name, uint32_t *ret_reach, error *err)
         if (strcmp(approval_scope_name(bit), name) == 0)
             *ret_reach = bit;
     if (*name && *ret_reach == 0)
-        return fail(err, ERR_BAD_REQUEST, "'scope' is once, code, session or time");
+        return fail(err, ERR_BAD_REQUEST, "'scope' must be once, code, session or time");
     return 0;
 }
 
@@ -107,7 +107,7 @@ static int take_decision(struct approvals *approvals, const char *word,
     if (strcmp(word, "revoke") == 0)
         return approvals_revoke(approvals, decision, ret_approval, err);
     if (!decision->approves && strcmp(word, "deny") != 0)
-        return fail(err, ERR_BAD_REQUEST, "'decision' is approve, deny or revoke");
+        return fail(err, ERR_BAD_REQUEST, "'decision' must be approve, deny or revoke");
     return approvals_decide(approvals, decision, ret_approval, err);
 }
 

@@ -1,4 +1,4 @@
-/* service_callers.c - see service_callers.h; keys and quotas are of engine/schedule/accounts. */
+/* service_callers.c - see service_callers.h; keys and quotas are in engine/schedule/accounts. */
 #include "engine/service/service_callers.h"
 
 #include "base/clock.h"

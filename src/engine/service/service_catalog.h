@@ -1,4 +1,4 @@
-/* service_catalog.h - what there is: policies and templates. */
+/* service_catalog.h - the policies and templates of this daemon. */
 #pragma once
 
 #include "engine/service/service.h"
@@ -7,16 +7,16 @@
 
 enum { CATALOG_NAME_SIZE = 64, CATALOG_LANGUAGES_MAX = 16 };
 
-/* The policy of orders of this caller that name none. */
+/* The policy for requests of this caller that name none. */
 void service_default_policy(const struct service *service, const struct caller *caller,
                             char ret_name[CATALOG_NAME_SIZE]);
 
 struct policy_entry {
     const char *name, *digest, *description;
-    const char *json; /* in effect, with all that it extends */
+    const char *json; /* the effective policy, with all that it extends */
 };
 
-/* Without those whose file is wrong. */
+/* Leaves out policies whose file is faulty. */
 void service_each_policy(const struct service *service,
                          void (*each)(void *context, const struct policy_entry *entry),
                          void *context);

@@ -14,12 +14,12 @@
 
 struct checkpoint_wait {
     struct waker waker;
-    bool is_awaited; /* what began it has returned */
+    bool is_awaited; /* the call that began it has returned */
     bool is_over;
     error failure;                         /* code ERR_NONE: it succeeded */
-    struct session *session;               /* that is rolled back; NULL: a checkpoint is made */
-    struct session_checkpoint *checkpoint; /* that is being made; NULL once it is over */
-    struct bytes document;                 /* of the checkpoint that was made */
+    struct session *session;               /* to roll back; NULL: a checkpoint is made */
+    struct session_checkpoint *checkpoint; /* being made; NULL after its end */
+    struct bytes document;                 /* of the new checkpoint */
 };
 
 void service_checkpoints_write(const struct session *session, struct bytes *out)
@@ -50,7 +50,7 @@ static struct checkpoint_wait *wait_new(const struct waker *waker, error *err)
     return wait;
 }
 
-/* Gives the wait away if what it is for has begun, else frees it. */
+/* Gives the wait to the caller if the work has begun, else frees it. */
 static int hand_over(struct checkpoint_wait *wait, int begun, struct checkpoint_wait **ret_wait)
 {
     if (begun < 0) {
@@ -99,7 +99,8 @@ void checkpoint_wait_done(struct checkpoint_wait *wait)
     free(wait);
 }
 
-/* --- making ----------------------------------------------------------------------------------- */
+/* --- make a checkpoint
+ * ----------------------------------------------------------------------------------- */
 
 static void on_checkpoint(void *user, struct session_checkpoint *checkpoint, const error *why)
 {
@@ -150,7 +151,7 @@ int service_checkpoint_make(const struct checkpoint_asker *asker, struct json_ob
     return hand_over(wait, make(wait, asker->caller, asker->session, request, err), ret_wait);
 }
 
-/* --- going back ------------------------------------------------------------------------------- */
+/* --- roll back ------------------------------------------------------------------------------- */
 
 static void on_rolled_back(void *user, const error *why)
 {

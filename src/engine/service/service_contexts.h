@@ -1,4 +1,4 @@
-/* service_contexts.h - contexts of a session, and cells, which are runs in one. */
+/* service_contexts.h - contexts of a session, and cells, which are runs in a context. */
 #pragma once
 
 #include "base/bytes.h"
@@ -11,28 +11,27 @@ struct context;
 struct run;
 struct session;
 
-/* As a ContextRequest asks, which is taken. Gives *ret_context, borrowed. */
+/* Takes the ContextRequest. Gives *ret_context, borrowed. */
 int service_context_create(struct session *session, struct json_object *request,
                            struct context **ret_context, error *err);
 /* Fails  ERR_NOT_FOUND. */
 int service_context_find(struct session *session, const char *id, struct context **ret_context,
                          error *err);
-/* Adds one as a Context of docs/api.md; an array of all. */
+/* Adds a Context of docs/api.md; an array of all contexts. */
 void service_context_write(const struct context *context, struct bytes *out);
 void service_contexts_write(const struct session *session, struct bytes *out);
 
 void service_context_remove(struct context *context);
 int service_context_restart(struct context *context, error *err);
-/* Gives  *ret_interrupted, whether a cell ran. */
+/* Gives  *ret_interrupted: a cell was running. */
 int service_context_interrupt(struct context *context, bool *ret_interrupted, error *err);
 
 struct cell_order {
     const char *session, *context; /* ids */
-    const char *id;                /* that the run is to have; NULL: any */
+    const char *id;                /* for the run; NULL: any */
     struct json_object *request;   /* CellRequest; taken */
 };
 
-/* Begins a cell for the caller, who may be another than whose session it is.
- * Gives *ret_run, borrowed. */
+/* Begins a cell for the caller, which need not be the session's owner. Gives *ret_run, borrowed. */
 int service_cell_begin(const struct service *service, const struct caller *caller,
                        const struct cell_order *order, struct run **ret_run, error *err);

@@ -1,4 +1,4 @@
-/* service_files.c - questions and streams about files of a session: begun, fed and ended. */
+/* service_files.c - begins, feeds and ends questions and streams about files of a session. */
 #include "engine/service/service_files_internal.h"
 
 #include "engine/service/service_sessions.h"
@@ -33,18 +33,18 @@ int file_path_check(struct bytes *path, error *err)
         size_t size = (size_t) ((slash ? slash : end) - at);
         if (size == 0 || (size == 1 && *at == '.') || (size == 2 && at[0] == '.' && at[1] == '.'))
             return fail(err, ERR_BAD_REQUEST,
-                        "a path is names with one '/' between them, without '.' and '..'");
+                        "a path must be names separated by one '/', without '.' and '..'");
         is_more = slash != NULL;
         at += size + 1;
     }
     return 0;
 }
 
-/* What init is asked, and what is counted. */
+/* The frame for init, and the count, of each action. */
 static const struct {
     enum agent_kind kind;
-    bool named; /* /workspace itself will not do */
-    bool tells; /* something of what lies in the session, if only that a name is there */
+    bool named; /* the path must not be /workspace itself */
+    bool tells; /* tells something about the session's files */
     enum session_deed count;
 } actions[] = {
     [FILE_STAT] = { AGENT_STAT, false, true, TRANSFERS },
@@ -59,7 +59,7 @@ static const struct {
     [FILE_UNPACK] = { AGENT_UNPACK, false, false, TRANSFER_FILES_IN },
 };
 
-/* What stands before the paths. */
+/* The fixed part of a frame, before the paths. */
 union order_head {
     struct agent_list list;
     struct agent_read read;
@@ -110,13 +110,13 @@ static int read_paths(const struct file_order *order, struct file_task *task, st
         (file_path_check(&task->path, err) < 0 || file_path_check(&to, err) < 0))
         return -1;
     if (actions[order->action].named && (task->path.size == 0 || (order->to && to.size == 0)))
-        return fail(err, ERR_BAD_REQUEST, "the path names nothing; give one, such as data.csv");
+        return fail(err, ERR_BAD_REQUEST, "the path is empty; give one, such as data.csv");
     bytes_add(paths, task->path.data, task->path.size);
     if (order->to) {
         bytes_add(paths, "", 1);
         bytes_add(paths, to.data, to.size);
         struct bytes from = task->path;
-        task->path = to; /* where it is then */
+        task->path = to; /* the path after the move */
         to = from;
     }
     return task->path.failed || to.failed || paths->failed
@@ -253,7 +253,7 @@ ssize_t file_task_give(struct file_task *task, const char *bytes, size_t size, e
         given += part;
     }
     session_count(task->session, TRANSFER_FILE_BYTES_IN, given);
-    session_flush(task->session); /* which may end it */
+    session_flush(task->session); /* may end the task */
     return (ssize_t) given;
 }
 

@@ -1,6 +1,5 @@
-/* service_files.h - files of a session: a question with one answer, or a stream of bytes out of the
- * session or into it. Nothing is kept beyond a window, however large a file is: who does not take
- * is not sent more. */
+/* service_files.h - files of a session: questions with one answer, and streams of bytes from or to
+ * the session. No more than a window of a file is in memory: a slow receiver is sent no more. */
 #pragma once
 
 #include "base/bytes.h"
@@ -24,7 +23,7 @@ enum file_action {
     FILE_MAKE_FOLDER,
     FILE_MOVE,
     FILE_REMOVE,
-    /* streams out: of a file, of a folder as a tar, of the changes below a folder */
+    /* streams out: a file, a folder as a tar, changes below a folder */
     FILE_READ,
     FILE_PACK,
     FILE_WATCH,
@@ -35,70 +34,71 @@ enum file_action {
 
 struct file_order {
     enum file_action action;
-    struct waker waker;       /* called whenever it may have got further */
+    struct waker waker;       /* called when there may be progress */
     const char *session;      /* its id */
-    const struct bytes *path; /* as a caller gives it: file_path_check() */
-    const struct bytes *to;   /* of MOVE; NULL: no other has one */
+    const struct bytes *path; /* checked by file_path_check() */
+    const struct bytes *to;   /* of MOVE; else NULL */
     uint64_t depth, max;      /* of LIST */
     uint64_t from, size;      /* of READ: the part; UINT64_MAX: to its end */
-    bool facts_only;          /* of READ: no bytes come */
-    bool is_new;              /* of WRITE: it fails where something has this name */
-    uint32_t mode;            /* of WRITE: permissions; 0: as they were, or 0644 */
+    bool facts_only;          /* of READ: no bytes are sent */
+    bool is_new;              /* of WRITE: fails if the path exists */
+    uint32_t mode;            /* of WRITE: permissions; 0: unchanged, or 0644 */
     bool is_recursive;        /* of WATCH */
 };
 
-/* What stands at a path. The texts are borrowed for as long as the task; none ends with NUL. */
+/* What exists at a path. The texts are valid while the task is; none ends with NUL. */
 struct file_entry {
-    const char *path, *target; /* target: of a link, where it leads */
+    const char *path, *target; /* target: of a symbolic link */
     size_t path_size, target_size;
     uint64_t size;
-    uint32_t mode, target_mode; /* type and permissions, as of stat(2); target_mode 0: nothing */
+    uint32_t mode, target_mode; /* as in stat(2); target_mode 0: no target */
     int64_t mtime_ns;
 };
 
 struct file_change {
-    const char *what;        /* "create", "write", "remove", "rename", "mode"; "lost": look again */
-    struct file_entry entry; /* mode 0: nothing stands there any more */
+    const char
+        *what; /* "create", "write", "remove", "rename", "mode"; "lost": read the folder again */
+    struct file_entry entry; /* mode 0: the path does not exist any more */
 };
 
-/* One question or stream that is under way, or its answer. */
+/* A question or a stream, and its answer. */
 struct file_task;
 
-/* Begins one. Counts it, in the log and as use of the session.
- * Fails  as service_session_enter(), and ERR_BAD_REQUEST  a path that is none; ERR_CONFLICT  the
- *        session does not run; ERR_POLICY  its outputs are withheld; ERR_BUSY  too many */
+/* Begins a task, logs it, and counts it as use of the session. Fails  as service_session_enter(),
+ * and ERR_BAD_REQUEST  invalid path; ERR_CONFLICT  the session does not run; ERR_POLICY  its output
+ * is withheld; ERR_BUSY  too many tasks */
 int service_file_begin(const struct service *service, const struct caller *caller,
                        const struct file_order *order, struct file_task **ret_task, error *err);
-void file_task_free(struct file_task *task); /* what is under way is given up; NULL is fine */
+void file_task_free(struct file_task *task); /* cancels it if it has not ended; NULL is accepted */
 
 enum { FILE_LATER = 0, FILE_READY = 1 };
 
-/* FILE_READY: a question is answered, what goes in has been taken whole, what comes out can be
- * taken. Fails  with what came of it. */
+/* FILE_READY: a question is answered, a stream in was taken whole, a stream out can be read. Fails
+ * with the failure of the task. */
 int file_task_look(const struct file_task *task, error *err);
-const struct bytes *file_task_path(const struct file_task *task); /* as it was looked up */
+const struct bytes *file_task_path(const struct file_task *task); /* the resolved path */
 
-/* The answer to STAT, LIST and WRITE: entries, sorted by path, each given once. */
+/* Takes the next entry of STAT, LIST or WRITE; they are sorted by path. */
 bool file_task_next_entry(struct file_task *task, struct file_entry *ret_entry);
-size_t file_task_entries(const struct file_task *task); /* that are left */
-bool file_task_is_cut(const struct file_task *task);    /* there are more than LIST asked for */
-/* What UNPACK left out: paths, each ended by NUL. */
+size_t file_task_entries(const struct file_task *task); /* not taken yet */
+bool file_task_is_cut(const struct file_task *task);    /* LIST found more than it asked for */
+/* What UNPACK skipped: paths, each ended by NUL. */
 const struct bytes *file_task_skipped(const struct file_task *task);
 
-/* Of READ, once it is ready: size, mode and time of the file, and its media type by its name. */
+/* Of READ, when it is ready: size, mode and time of the file; its media type, from its name. */
 void file_task_facts(const struct file_task *task, struct file_entry *ret_facts);
 const char *file_task_media_type(struct file_task *task);
 
-/* Takes bytes of READ and PACK. Returns how many, or as enum flow_end. */
+/* Reads bytes of READ or PACK. Returns how many, or enum flow_end. */
 ssize_t file_task_take(struct file_task *task, char *bytes, size_t size);
-/* Takes a change of WATCH. Returns 1, or as enum flow_end. */
+/* Reads a change of WATCH. Returns 1, or enum flow_end. */
 int file_task_next_change(struct file_task *task, struct file_change *ret_change);
 
-/* Gives bytes to WRITE or UNPACK. Returns `size`; 0: there is no room now, the waker follows.
- * Fails  with what ended it. */
+/* Writes bytes to WRITE or UNPACK. Returns `size`; 0: no room now, the waker will be called. Fails
+ * with the failure of the task. */
 ssize_t file_task_give(struct file_task *task, const char *bytes, size_t size, error *err);
 void file_task_end_input(struct file_task *task);
 
-/* Checks a path as a caller gives it: parts that are names, "/" before it or none. A last "/" is
- * taken away. Fails  ERR_BAD_REQUEST. */
+/* Checks a caller's path, whose parts must be names; a first "/" is optional, a last one is
+ * removed. Fails  ERR_BAD_REQUEST. */
 int file_path_check(struct bytes *path, error *err);

@@ -1,4 +1,4 @@
-/* service_files_json.c - writes entries of folders, a listing piece by piece. */
+/* service_files_json.c - writes entries of folders as JSON, a listing piece by piece. */
 #include "engine/service/service_files_json.h"
 
 #include "base/timestamp.h"
@@ -26,10 +26,10 @@ const char *file_type_name(uint32_t mode)
 void file_facts_write(const struct file_entry *entry, struct bytes *out)
 {
     json_count_field(out, "bytes", entry->size);
-    char octal[8]; /* as a request has it */
+    char octal[8]; /* as in requests */
     (void) snprintf(octal, sizeof octal, "%03o", entry->mode & 07777);
     json_string_field(out, "mode", octal);
-    char moment[TIMESTAMP_SIZE]; /* of 1970, too */
+    char moment[TIMESTAMP_SIZE]; /* also for 1970 */
     json_string_field(out, "modified_at", timestamp_write(entry->mtime_ns / 1000000, moment));
 }
 

@@ -1,5 +1,5 @@
-/* service_files_json.h - what lies in a session's folders, as JSON; a listing is written while it
- * is read: however much there is, no turn of the loop does more than a block of it. */
+/* service_files_json.h - files and folders of a session as JSON. A listing is written while it is
+ * sent: no turn of the loop writes more than a block of it. */
 #pragma once
 
 #include "engine/service/service_files.h"
@@ -11,8 +11,8 @@ struct listing {
     struct chunked_text pieces;
 };
 
-/* Copies the next bytes of {"path", "truncated", "entries": […]}. Returns how many; 0 at its end;
- * -1 without memory. */
+/* Copies the next bytes of {"path", "truncated", "entries": […]}. Returns how many; 0 at the end;
+ * -1: no memory. */
 ssize_t listing_read(struct listing *listing, char *bytes, size_t size);
 void listing_done(struct listing *listing);
 

@@ -250,7 +250,7 @@ TEST(init_is_not_believed)
            "a frame of another operation");
     file_task_free(task);
     task = must_begin((struct file_order){ .action = FILE_WATCH });
-    expect(answer(AGENT_CHANGE, zeros, sizeof zeros, &err) < 0, "a change of no kind");
+    expect(answer(AGENT_CHANGE, zeros, sizeof zeros, &err) < 0, "a change of an unknown kind");
     expect(answer(AGENT_DATA, block, sizeof block, &err) < 0 && err.code == ERR_PROTOCOL,
            "bytes of a file among changes");
     file_task_free(task);

@@ -83,7 +83,7 @@ static uint64_t value_of_key(enum metric metric, const struct key_status *key)
     return 0;
 }
 
-/* As Prometheus wants the value of a label; a tenant's name is an operator's text. */
+/* Escapes the value of a label for Prometheus; a tenant's name is any text. */
 static void escape_label(const char *text, char *ret_text, size_t size)
 {
     size_t used = 0;
@@ -105,7 +105,7 @@ static void write_key(void *context, const struct key_status *key)
     metric_write_value(writer->metric, label, value_of_key(writer->metric, key), writer->out);
 }
 
-/* As many series as there are keys that were used since the daemon began. */
+/* One series for each key that was used since the daemon began. */
 static void write_keys(const struct service *service, struct bytes *out)
 {
     for (enum metric metric = METRIC_KEY_RUNS; metric <= METRIC_KEY_SESSIONS; metric++) {

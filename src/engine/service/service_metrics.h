@@ -1,5 +1,4 @@
-/* service_metrics.h - /metrics: what is counted as it happens, and what is looked up when it is
- * asked for. */
+/* service_metrics.h - /metrics: counters, and numbers that are computed on request. */
 #pragma once
 
 #include "base/bytes.h"
@@ -7,10 +6,10 @@
 
 #include <stdint.h>
 
-/* A request has ended: the first digit of its status, and the bytes of its body. */
+/* Counts a request: the first digit of its status, and the bytes of its body. */
 void service_count_request(unsigned status_class, uint64_t body_bytes);
 
-/* What the transport knows. */
+/* Numbers of the transport. */
 struct transport_figures {
     unsigned connections;
     int64_t began_ms; /* now_ms() when it was opened */

@@ -56,14 +56,14 @@ void network_use_rule(const struct network_use *use, unsigned index,
 
 struct connection_watch {
     const struct service *service;
-    const struct account *account; /* whose it sees; NULL: all */
+    const struct account *account; /* sees only its own; NULL: all */
     struct traffic *traffic;
     struct traffic_listener listener;
     struct waker waker;
     char source[TRAFFIC_SOURCE_SIZE]; /* "": any */
     bool follows;
-    uint64_t at;   /* the last event that was given, or passed over */
-    uint64_t seen; /* its number, for this one */
+    uint64_t at;   /* the last event that was given or skipped */
+    uint64_t seen; /* its number for this watcher */
 };
 
 static void on_changed(void *context)
@@ -72,7 +72,7 @@ static void on_changed(void *context)
     watch->waker.woken(watch->waker.context);
 }
 
-/* For this one; 0: it does not see it. */
+/* The number of the event for this watcher; 0: it may not see it. */
 static uint64_t number_of(const struct connection_watch *watch, const struct traffic_event *event)
 {
     if (!event || !watch->account)
@@ -92,7 +92,7 @@ static uint64_t before_oldest(const struct connection_watch *watch)
     return last > TRAFFIC_KEPT ? last - TRAFFIC_KEPT : 0;
 }
 
-/* How many have gone before they were read: nothing is kept for a slow reader. */
+/* How many events were dropped before they were read: none are kept for a slow reader. */
 static int say_missed(struct connection_watch *watch, uint64_t until,
                       struct connection_event *ret_event)
 {
@@ -128,7 +128,7 @@ int connection_watch_next(struct connection_watch *watch, struct connection_even
     return watch->follows && !watch->service->runs->is_closing ? WATCH_LATER : WATCH_OVER;
 }
 
-/* So far back that `count` of those that are wanted come first. */
+/* Moves back so that `count` of the wanted events come first. */
 static void go_back(struct connection_watch *watch, uint64_t count)
 {
     uint64_t found = 0;
@@ -151,7 +151,8 @@ struct connection_watch *service_watch_connections(const struct service *service
     if (query->sees_all && account_check_scope(caller->account, SCOPE_ADMIN, err) < 0)
         return NULL;
     if (strlen(source) >= TRAFFIC_SOURCE_SIZE) {
-        (void) fail(err, ERR_BAD_REQUEST, "source is the id of a run or session: run_… or ses_…");
+        (void) fail(err, ERR_BAD_REQUEST,
+                    "source must be the id of a run or session: run_… or ses_…");
         return NULL;
     }
     struct connection_watch *watch = calloc(1, sizeof *watch);
@@ -167,7 +168,7 @@ struct connection_watch *service_watch_connections(const struct service *service
                                         .follows = query->follows };
     (void) snprintf(watch->source, sizeof watch->source, "%s", source);
     go_back(watch, query->has_seen ? TRAFFIC_KEPT : query->last);
-    if (query->has_seen) { /* it may be of the daemon before this one */
+    if (query->has_seen) { /* the number may be from an earlier daemon */
         uint64_t told = traffic_told(watch->traffic, watch->account);
         watch->seen = query->seen < told ? query->seen : told;
     }

@@ -22,7 +22,7 @@ void service_log_warning(const struct caller *caller, enum log_event event, cons
 
 enum { REFUSALS_AT_ONCE = 20, REFUSAL_EVERY_MS = 1000 };
 
-/* One line out of the bucket, which gets one a second. */
+/* Takes one from the token bucket, which gains one per second. */
 static bool may_tell_refusal(void)
 {
     static int64_t left = REFUSALS_AT_ONCE, since_ms;

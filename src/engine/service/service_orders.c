@@ -58,8 +58,8 @@ void service_order_drop(struct service *service, const struct order *order)
         idempotency_drop_last(service->idempotency);
 }
 
-/* After a power cut it is not known what of the last moments reached the disk: what is not found
- * then may have run. */
+/* After a power cut it is not known what reached the disk in the last moments: a run without a
+ * record may have run. */
 bool service_order_never_began(const struct service *service, const struct order *order)
 {
     return order->is_of_earlier && order->is_of_boot &&
@@ -68,8 +68,9 @@ bool service_order_never_began(const struct service *service, const struct order
 
 int order_fail_forgotten(const struct order *order, error *err)
 {
-    return fail(err, ERR_CONFLICT,
-                "%s, which this Idempotency-Key has begun, is over and its result forgotten; "
-                "use a new key to run it again",
-                order->id);
+    return fail(
+        err, ERR_CONFLICT,
+        "%s, which this Idempotency-Key has begun, has ended, and its result is no longer kept; "
+        "use a new key to run it again",
+        order->id);
 }

@@ -1,4 +1,4 @@
-/* service_ports.c - one connection's bytes, in windows. */
+/* service_ports.c - the bytes of one connection, with a window in each direction. */
 #include "engine/service/service_ports.h"
 
 #include "base/bytes.h"
@@ -12,17 +12,17 @@
 enum { PORT_WINDOW = 256 * 1024, CREDIT_STEP = 64 * 1024 };
 
 struct port_link {
-    struct session *session; /* NULL once it has ended */
+    struct session *session; /* NULL after its end */
     struct session_operation operation;
     struct waker waker;
     bool is_open, has_ended;
-    bool is_ended; /* both ways, or `failure` */
+    bool is_ended; /* in both directions, or by `failure` */
     bool input_ends, input_has_ended;
     error failure;
     struct bytes in; /* from the server */
-    size_t taken;    /* of it */
+    size_t taken;    /* bytes of `in` */
     uint64_t owed;
-    struct bytes out; /* to the server, waits for its window */
+    struct bytes out; /* to the server, waiting for the window */
     size_t window;
 };
 
@@ -46,7 +46,7 @@ static void end_link(struct port_link *link)
     link->has_ended = true;
 }
 
-/* What is sent is gone from `out` before the flush, which may call on_room() at once. */
+/* Bytes are removed from `out` before the flush, which may call on_room() at once. */
 static void send_on(struct port_link *link)
 {
     while (link->session && link->window > 0 && link->out.size > 0) {
@@ -78,8 +78,9 @@ static int on_frame(void *context, const struct agent_frame *frame, const unsign
         break;
     case AGENT_DATA:
         if (link->in.size - link->taken + frame->size > PORT_WINDOW)
-            return fail(err, ERR_PROTOCOL, "glovebox-init sent more than was asked for");
-        if (link->taken > 0 && link->taken >= link->in.size / 2) { /* each byte moves once */
+            return fail(err, ERR_PROTOCOL, "glovebox-init sent more than it was asked for");
+        if (link->taken > 0 &&
+            link->taken >= link->in.size / 2) { /* so that each byte is moved only once */
             bytes_drop(&link->in, link->taken);
             link->taken = 0;
         }

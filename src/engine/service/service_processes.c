@@ -15,7 +15,8 @@
 _Static_assert((int) PROCESS_FEED_MAX == (int) PROCESS_INPUT_MAX, "what a program takes");
 _Static_assert((int) PROCESS_SIZE_MAX == (int) PROCESS_TERMINAL_MAX, "what a terminal takes");
 
-/* --- starting --------------------------------------------------------------------------------- */
+/* --- start a process
+ * --------------------------------------------------------------------------------- */
 
 static int start_new(struct service *service, const struct caller *caller,
                      const struct process_order *order, struct process **ret_process, error *err)
@@ -60,7 +61,7 @@ int service_process_start(struct service *service, const struct caller *caller,
     int found = service_order_find(service, caller, once, err);
     if (found != ORDER_KNOWN)
         return found < 0 ? -1 : start_new(service, caller, order, ret_process, err);
-    if (once->is_of_earlier) /* its session has ended; another may be called so */
+    if (once->is_of_earlier) /* its session has ended; the id may be another's now */
         return order_fail_forgotten(once, err);
     struct process *process = process_find(service->processes, session, once->id);
     if (!process)
@@ -80,7 +81,8 @@ int service_process_look(const struct process *process, error *err)
     return -1;
 }
 
-/* --- one that there is ------------------------------------------------------------------------ */
+/* --- an existing process ------------------------------------------------------------------------
+ */
 
 int service_process_find(const struct service *service, const struct session *session,
                          const char *name, struct process **ret_process, error *err)
@@ -107,7 +109,7 @@ int service_process_feed(struct process *process, const struct bytes *data, bool
                          error *err)
 {
     if (is_last && process->has_terminal)
-        return fail(err, ERR_BAD_REQUEST, "a terminal is not closed; send it Ctrl-D (\\u0004)");
+        return fail(err, ERR_BAD_REQUEST, "a terminal cannot be closed; send it Ctrl-D (\\u0004)");
     if (data->size > 0 && process_feed(process, data->data, data->size, err) < 0)
         return -1;
     if (is_last)
@@ -134,7 +136,8 @@ static int read_signal(const char *name, unsigned *ret_number, error *err)
     char *end;
     unsigned long number = strtoul(name, &end, 10);
     if (*name < '1' || *name > '9' || *end || number > 64)
-        return fail(err, ERR_BAD_REQUEST, "'signal' is a name, as SIGTERM, or a number to 64");
+        return fail(err, ERR_BAD_REQUEST,
+                    "'signal' must be a name, such as SIGTERM, or a number up to 64");
     *ret_number = (unsigned) number;
     return 0;
 }
@@ -192,7 +195,7 @@ void service_process_write(const struct process *process, struct bytes *out)
     json_close(out, '}');
 }
 
-/* --- what it tells ---------------------------------------------------------------------------- */
+/* --- events ---------------------------------------------------------------------------- */
 
 struct process_watch {
     struct process *process;
@@ -227,12 +230,12 @@ const struct process *process_watch_process(const struct process_watch *watch)
     return watch->process;
 }
 
-/* A character may be cut in two by the pipe: a stream is put together before it becomes text. */
+/* A pipe may cut a character in two: the stream is put together before it becomes text. */
 void process_watch_write(const struct process_watch *watch, struct bytes *out)
 {
     auto_bytes printed = { 0 }, complained = { 0 };
     struct process *process = watch->process;
-    struct process_reader reader = watch->reader; /* reads beside the others: it holds nothing up */
+    struct process_reader reader = watch->reader; /* a copy of the position: it delays nothing */
     struct process_record record;
     reader.at = 0;
     uint64_t lost = process_skip_lost(process, &reader);

@@ -23,7 +23,7 @@ static void write_hashes(const struct merkle_proof *from, struct log_proof *proo
         write_hash(&from->hashes[i], proof->hashes[i]);
 }
 
-/* NULL: the daemon's owner sees all. */
+/* NULL for the daemon's owner, which sees all. */
 static const char *tenant_of(const struct caller *caller)
 {
     const struct api_key *key = &caller->account->key;

@@ -1,4 +1,4 @@
-/* service_runs.c - runs are begun once and listed; service_watch.c follows one. */
+/* service_runs.c - begins runs, each once, and lists them; service_watch.c follows one. */
 #include "engine/service/service_runs.h"
 
 #include "engine/run/lost_runs.h"
@@ -9,7 +9,7 @@
 
 struct oneshot_starter {
     struct run_starter starter;
-    struct json_object *json; /* NULL: it was taken */
+    struct json_object *json; /* NULL: already taken */
 };
 
 static int begin_oneshot(struct run_starter *starter, const char *id, struct run **ret_run,
@@ -28,7 +28,7 @@ static int begin_oneshot(struct run_starter *starter, const char *id, struct run
     return runs_submit(starter->service->runs, request, ret_run, err);
 }
 
-/* Gives  a watch of the run that the order has begun before; NULL: it is to be begun now. */
+/* Gives  a watch of the run that the order has begun before; NULL: it is to begin now. */
 static int find_begun(const struct run_starter *starter, struct order *order,
                       const struct watcher *watcher, struct watch **ret_watch, error *err)
 {
@@ -36,7 +36,7 @@ static int find_begun(const struct run_starter *starter, struct order *order,
     const struct run *run = runs_find(service->runs, starter->caller->account, order->id);
     error unknown;
     if (run && run->verdict.status == RUN_PENDING_APPROVAL)
-        return 0; /* that one has not begun: it is asked again */
+        return 0; /* it has not begun: it begins now */
     if (!run && service_order_never_began(service, order))
         return 0;
     order->is_replayed = true;
@@ -96,7 +96,7 @@ struct watch *service_watch(struct service *service, const struct caller *caller
     return NULL;
 }
 
-/* The verdict of a run that has ended, else its state. */
+/* How a run ended, or its state. */
 static const char *status_of(const struct run *run)
 {
     return run->state == RUN_DONE ? outcome_status_name(run->verdict.status)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 struct session_wait {
-    struct session *session; /* NULL: its waker has been called for good */
+    struct session *session; /* NULL: its waker was called */
     struct session_listener listener;
     struct waker waker;
     enum awaits awaits;
@@ -43,7 +43,7 @@ void session_wait_done(struct session_wait *wait, bool is_abandoned)
         session_unlisten(session, &wait->listener);
     if (session && wait->is_new && session_state(session) == SESSION_STARTING && is_abandoned &&
         !wait->may_return) {
-        (void) fail(&why, ERR_CONFLICT, "its maker hung up before it was told of it");
+        (void) fail(&why, ERR_CONFLICT, "its caller hung up before the answer");
         session_end(session, END_DELETED, &why);
     }
     free(wait);
@@ -111,7 +111,7 @@ struct session_wait *service_session_await(const struct service *service,
     wait->awaits = awaits;
     wait->listener.changed = on_changed;
     session_listen(session, &wait->listener);
-    /* only of a caller who may end it */
+    /* only for a caller that may end it */
     if (awaits == AWAITS_COPIES_TO_END &&
         sessions_enter(service->sessions, caller->account, id, &entered, &err) == 0)
         session_end_once_read(session);

@@ -22,7 +22,8 @@ int service_session_look(const struct service *service, const struct caller *cal
     return sessions_look(service->sessions, caller->account, id, ret_session, err);
 }
 
-/* --- beginning -------------------------------------------------------------------------------- */
+/* --- begin a session
+ * -------------------------------------------------------------------------------- */
 
 static int create_session(struct service *service, const struct caller *caller,
                           const struct session_order *order, struct session **ret_session,
@@ -45,7 +46,7 @@ static int create_session(struct service *service, const struct caller *caller,
     return -1;
 }
 
-/* Takes a text out of the overrides: the rest is as for a change of a session. "": none. */
+/* Takes a text out of the overrides; the rest is as in a change of a session. "": none. */
 static int take_override(struct json_object *overrides, const char *name,
                          char text[CONTEXT_ID_SIZE], error *err)
 {
@@ -59,7 +60,7 @@ static int take_override(struct json_object *overrides, const char *name,
         json_object_is_type(value, json_type_string) ? json_object_get_string_len(value) : 0;
     if (length == 0 || length >= CONTEXT_ID_SIZE ||
         strlen(json_object_get_string(value)) != (size_t) length)
-        return fail(err, ERR_BAD_REQUEST, "'%s' is an id, as a text", name);
+        return fail(err, ERR_BAD_REQUEST, "'%s' must be an id, a text", name);
     (void) snprintf(text, CONTEXT_ID_SIZE, "%s", json_object_get_string(value));
     json_object_object_del(overrides, name);
     return 0;
@@ -73,8 +74,7 @@ static int choose_source(struct json_object *overrides, struct session_source *s
         take_override(overrides, "checkpoint", checkpoint, err) < 0)
         return -1;
     if (checkpoint[0] && context[0])
-        return fail(err, ERR_BAD_REQUEST,
-                    "a checkpoint is of one context already; leave 'context' out");
+        return fail(err, ERR_BAD_REQUEST, "a checkpoint has one context; leave 'context' out");
     if (!checkpoint[0])
         return branch_choose(source->session, context[0] ? context : NULL, &source->context, err);
     if (session_check_running(source->session, err) < 0)
@@ -103,7 +103,7 @@ static int branch_session(struct service *service, const struct caller *caller,
     return -1;
 }
 
-/* What a known order has begun; NULL: that failed, and it may begin now. */
+/* Finds what a known order has begun; NULL: that failed, and it may begin now. */
 static int find_begun(const struct service *service, const struct caller *caller,
                       struct order *order, struct session **ret_session, error *err)
 {
@@ -130,7 +130,8 @@ int service_session_begin(struct service *service, const struct caller *caller,
                          : create_session(service, caller, order, ret_session, err);
 }
 
-/* --- one that is there ------------------------------------------------------------------------ */
+/* --- an existing session ------------------------------------------------------------------------
+ */
 
 void service_session_write(struct session *session, struct bytes *out)
 {
@@ -181,7 +182,7 @@ void service_session_delete(struct session *session)
 
 /* --- lists ------------------------------------------------------------------------------------ */
 
-/* Whether `escaped` says `text`, with %XX for any of its bytes. */
+/* True if `escaped`, which may have %XX, is `text`. */
 static bool says(const char *escaped, size_t length, const char *text, size_t size)
 {
     size_t at = 0;
@@ -198,7 +199,7 @@ static bool says(const char *escaped, size_t length, const char *text, size_t si
     return at == size;
 }
 
-/* One "key=value" of a filter; without "=value" any value will do. */
+/* One "key=value" of a filter; without "=value" any value matches. */
 static bool has_pair(struct json_object *metadata, const char *pair, size_t length)
 {
     const char *equals = memchr(pair, '=', length);
@@ -212,7 +213,7 @@ static bool has_pair(struct json_object *metadata, const char *pair, size_t leng
     return false;
 }
 
-/* "key=value&other=value", each percent-encoded: every one of them must be there. */
+/* "key=value&other=value", each percent-encoded: all must match. */
 static bool has_metadata(const struct session *session, const char *wanted)
 {
     while (wanted && *wanted) {

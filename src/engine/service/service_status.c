@@ -34,14 +34,14 @@ int service_check_health(const struct service *service, error *err)
     if (pool->spawner->is_open && pool->slots == 0 && pool->stuck > 0)
         return fail(err, ERR_UNAVAILABLE,
                     "all %u sandbox slots hold processes that cannot be ended; the log has them as "
-                    "sandbox.leftovers, and each slot serves again once they are gone",
+                    "sandbox.leftovers, and a slot is used again when they have ended",
                     pool->stuck);
     if (!pool->spawner->is_open || pool->slots == 0)
-        return fail(err, ERR_UNAVAILABLE, "glovebox-spawner is not there; it starts by itself");
+        return fail(err, ERR_UNAVAILABLE, "glovebox-spawner is not running; it is being restarted");
     return runs->receipts ? receipts_have_room(runs->receipts, err) : 0;
 }
 
-/* Of the template of the default policy: that it is there, and was not found to be broken. */
+/* Checks the template of the default policy: it exists, and its last sandboxes could be built. */
 static int check_template(const struct service *service, error *err)
 {
     char name[POLICY_NAME_SIZE];
@@ -76,9 +76,10 @@ int service_check_ready(const struct service *service, error *err)
     if (service_check_health(service, err) < 0 || check_template(service, err) < 0)
         return -1;
     if (load.in_use >= load.slots)
-        return fail(err, ERR_UNAVAILABLE, "every slot is taken: %u of %u", load.in_use, load.slots);
+        return fail(err, ERR_UNAVAILABLE, "all sandbox slots are in use: %u of %u", load.in_use,
+                    load.slots);
     return load.queued_max > 0 && load.queued >= load.queued_max
-               ? fail(err, ERR_UNAVAILABLE, "the queue is full: %u wait", load.queued)
+               ? fail(err, ERR_UNAVAILABLE, "the queue is full: %u runs wait", load.queued)
                : 0;
 }
 

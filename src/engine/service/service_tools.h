@@ -1,4 +1,4 @@
-/* service_tools.h - the description, for a model, of the policy that its code runs under. */
+/* service_tools.h - describes, for a model, the policy that its code runs under. */
 #pragma once
 
 #include "base/bytes.h"
@@ -10,10 +10,10 @@
 struct tool_words {
     const char *policy; /* NULL: the caller's default */
     struct bytes text;  /* added to */
-    bool has_network;   /* something leads out of the sandbox */
+    bool has_network;   /* the policy allows connections */
 };
 
-/* Another number once the texts of an account may have changed. */
+/* A number that changes when the texts of an account may have changed. */
 uint64_t service_tool_words_version(const struct service *service);
 
 /* Fails  ERR_NOT_FOUND, ERR_UNAVAILABLE  as policies_find(). */

@@ -1,4 +1,4 @@
-/* service_watch.c - a run is followed: a watch is a set of positions in what the run keeps. */
+/* service_watch.c - follows a run: a watch is a set of positions in what the run keeps. */
 #include "base/utf8.h"
 #include "engine/review/output_check.h"
 #include "engine/run/run.h"
@@ -21,9 +21,9 @@ struct watch {
     struct run_listener listener;
 
     bool gave_started, gave_error, gave_end;
-    uint64_t output_at[2]; /* in head, marker and tail as one text */
+    uint64_t output_at[2]; /* in head, marker and tail together */
     size_t denial_at, artifact_at, result_at;
-    struct bytes scratch; /* of the last event, where the run does not keep it as it is given */
+    struct bytes scratch; /* the last event, if it is not a part of what the run keeps */
 };
 
 /* --- its life --------------------------------------------------------------------------------- */
@@ -206,7 +206,7 @@ static bool give_started(struct watch *watch, struct run_event *event)
     return give(event, EVENT_STARTED, &watch->scratch);
 }
 
-/* Copies from several parts as if they were one text. */
+/* Copies from several parts as if they were one. */
 static size_t copy_parts(const struct output_part *parts, size_t count, uint64_t from, char *block,
                          size_t size)
 {
@@ -239,7 +239,7 @@ static bool give_output(struct watch *watch, enum run_event_kind kind, struct ru
                              sizeof block);
     size_t cut = utf8_cut_at_end(block, size);
     if (cut > 0 && (size == sizeof block || !is_final))
-        size -= cut; /* its rest comes with the next look */
+        size -= cut; /* the rest of the character follows in the next event */
     if (size == 0)
         return false;
     watch->output_at[index] += size;
@@ -254,14 +254,14 @@ static bool give_result(struct watch *watch, struct run_event *event)
         return false;
     const char *from = results->data + watch->result_at;
     size_t left = results->size - watch->result_at;
-    if (left >= 2 && from[0] == ',' && from[1] == '\t') { /* the one before was the last then */
+    if (left >= 2 && from[0] == ',' && from[1] == '\t') { /* skips the separator */
         watch->result_at += 2;
         from += 2;
         left -= 2;
     }
     const char *tab = memchr(from, '\t', left);
     size_t size = tab ? (size_t) (tab - from) : left;
-    if (tab && size > 0) /* a position that a client made up may be that of the tab itself */
+    if (tab && size > 0) /* an invented position may be that of the tab */
         size--;          /* without the comma */
     *event = (struct run_event){ EVENT_RESULT, results, watch->result_at, size };
     watch->result_at += tab ? (size_t) (tab - from) + 1 : left;
@@ -286,7 +286,7 @@ static bool give_artifact(struct watch *watch, struct run_event *event)
     return give(event, EVENT_ARTIFACT, &watch->scratch);
 }
 
-/* Copied: a program that says a second error replaces the first. */
+/* Copied, since a second error of the program replaces the first. */
 static bool give_error(struct watch *watch, struct run_event *event)
 {
     const struct bytes *failure = &watch->run->collector.failure;
@@ -297,7 +297,7 @@ static bool give_error(struct watch *watch, struct run_event *event)
     return give(event, EVENT_ERROR, &watch->scratch);
 }
 
-/* What the policy withholds until it has passed, no event tells before. */
+/* What the policy withholds is not in events before the check has passed. */
 static bool give_collected(struct watch *watch, struct run_event *event)
 {
     if (output_check_holds(watch->run))
@@ -307,7 +307,8 @@ static bool give_collected(struct watch *watch, struct run_event *event)
            give_error(watch, event);
 }
 
-/* Before its end only what has a beginning in the log; without one, all of it after the receipt. */
+/* Before the end only if the log has the run's beginning; else all events come after the receipt.
+ */
 static bool may_give(const struct watch *watch)
 {
     struct run *run = watch->run;

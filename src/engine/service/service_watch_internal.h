@@ -1,4 +1,4 @@
-/* service_watch_internal.h - how the files of engine/service open a watch. */
+/* service_watch_internal.h - watches, for the files of engine/service. */
 #pragma once
 
 #include "engine/service/service_runs.h"
@@ -6,5 +6,5 @@
 /* NULL: it failed, and the run goes on. */
 struct watch *watch_open(struct run *run, const struct watcher *watcher, error *err);
 
-/* Of a run that is known by its result only. Takes the result, also when it fails. */
+/* For a run of which only the result is known. Takes the result, also on failure. */
 struct watch *watch_open_lost(const char *id, struct bytes *result, error *err);

@@ -1,5 +1,5 @@
-/* takeover.c - see takeover.h. The kernel gives a lock up with the last breath of its owner, and
- * is not notified: it is looked for now and then. */
+/* takeover.c - see takeover.h. The kernel releases a lock when its owner has ended, and notifies no
+ * other process: it is tried regularly. */
 #include "engine/service/takeover.h"
 
 #include "engine/audit/audit_log.h"
@@ -11,7 +11,7 @@
 
 enum { LOOK_MS = 200, AFTER_FAILURE_MS = 5000 };
 
-/* What the previous daemon left open is recorded before any of its keys is answered for. */
+/* Records what the previous daemon left open, before any of its keys is answered. */
 static int read_past(struct service *service, error *err)
 {
     struct lost_runs *lost_runs;

@@ -1,5 +1,5 @@
-/* branch.c - see branch.h. The new session is asked for as its parent was; then one context
- * gives its copy while the sandbox is filled with it. */
+/* branch.c - see branch.h. The new session is made from its parent's request; then a context is
+ * copied while the sandbox is filled with the copy. */
 #include "engine/session/branch.h"
 
 #include "base/cleanup.h"
@@ -18,18 +18,19 @@
 enum { PIPE_BYTES = 1 << 20, SOCKET_BYTES = 2 << 20 };
 
 struct branching {
-    struct session *session; /* that begins */
+    struct session *session; /* the new one */
     struct kept_context kept;
-    struct capture *copy; /* of the parent's context, while it is made */
-    bool is_fixed;        /* its moment is; the rest is on its way */
+    struct capture *copy; /* of the parent's context, while it is being made */
+    bool is_fixed;        /* its content is fixed; the rest is being copied */
     bool is_filled;
     struct restore fill;
-    struct stream_copy stream_copy; /* of a checkpoint */
+    struct stream_copy stream_copy; /* from a checkpoint */
 };
 
-/* --- what it is to be ------------------------------------------------------------------------- */
+/* --- the request ------------------------------------------------------------------------- */
 
-/* A session that is read lives on until that is over: one branch after the other would keep it. */
+/* A session does not end while a branch reads it: with one branch after another it would never end.
+ */
 static int check_stays(const struct session *session, error *err)
 {
     bool is_too_old = session->age_ends.at_ms != 0 && deadline_has_passed(session->age_ends);
@@ -38,7 +39,7 @@ static int check_stays(const struct session *session, error *err)
     if (session->delete_pending || is_too_old)
         return fail(err, ERR_CONFLICT, "the session is about to end: %s",
                     is_too_old ? "its time to live is over" : "it was deleted");
-    if (session->rollback) /* its interpreters end with it, while they are read */
+    if (session->rollback) /* its interpreters are about to end */
         return fail(err, ERR_CONFLICT, "the session is being rolled back; try again in a moment");
     return 0;
 }
@@ -66,7 +67,7 @@ int branch_choose(struct session *session, const char *name, struct context **re
     return 0;
 }
 
-/* The parent's request, with what is wished otherwise. */
+/* The parent's request, with the overrides. */
 static int request_of(const struct session *parent, struct json_object *overrides,
                       struct session_request *ret_request, error *err)
 {
@@ -106,7 +107,7 @@ void branch_note_others(const struct session *session, const struct context *cho
             bytes_print(texts, "context %s%c", context->id, 0);
 }
 
-/* An image holds addresses of the template's files: they must be the same ones. */
+/* An image contains addresses of the template's files, so the files must be the same. */
 static int check_template(const struct session *session, const char *digest, error *err)
 {
     if (strcmp(session->plan.template->digest, digest) == 0)
@@ -165,7 +166,8 @@ static int begin(struct session *session, const struct session_source *source, e
     return -1;
 }
 
-/* --- the way ---------------------------------------------------------------------------------- */
+/* --- progress ----------------------------------------------------------------------------------
+ */
 
 static void give_up(struct branching *branching, const error *cause)
 {
@@ -186,7 +188,7 @@ static void note_lost(struct session *session, const struct restore *fill)
                     0);
 }
 
-/* The caller is answered; callers that need the branch's memory wait (rest/early.h). */
+/* The caller is answered; requests that need the branch's memory wait (service_session_wait.h). */
 static void be_fixed(struct branching *branching)
 {
     struct session *session = branching->session;
@@ -279,21 +281,22 @@ int pipe_make(int *ret_read, int *ret_write, error *err)
     int pair[2];
     if (pipe2(pair, O_CLOEXEC) < 0)
         return fail_os(err, "make a pipe");
-    (void) fcntl(pair[0], F_SETPIPE_SZ, PIPE_BYTES); /* it goes with less, too, but slower */
+    (void) fcntl(pair[0], F_SETPIPE_SZ, PIPE_BYTES); /* a smaller pipe is only slower */
     *ret_read = pair[0];
     *ret_write = pair[1];
     return 0;
 }
 
-/* Files go through a socket in half the time that a pipe takes: in pieces of 32 KiB, not of a page.
- * Both ends are init's. Memory is written by the user's own process, and a socket would tell it who
- * made it (SO_PEERPIDFD) and carry descriptors: it gets a pipe. */
+/* For files a socket is twice as fast as a pipe: it takes pieces of 32 KiB, a pipe takes pages.
+ * Both of its ends are init's. The image is written by the user's own process, which could learn
+ * from a socket who made it (SO_PEERPIDFD), or send descriptors: it gets a pipe. */
 static int socket_make(int *ret_read, int *ret_write, error *err)
 {
     int pair[2], room = SOCKET_BYTES;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return fail_os(err, "make a socket for a copy");
-    (void) setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof room); /* slower without */
+    (void) setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &room,
+                      sizeof room); /* else it is only slower */
     (void) shutdown(pair[0], SHUT_WR);
     *ret_read = pair[0];
     *ret_write = pair[1];
@@ -321,7 +324,7 @@ static int begin_copy(struct branching *branching, const struct capture_pipes *p
     struct capture_order order = { .pipes = *pipes, .told = on_copied, .user = branching };
     if (checkpoint) {
         int poured = stream_copy_begin(&branching->stream_copy, checkpoint, pipes, err);
-        checkpoint_release(checkpoint); /* the pouring holds it */
+        checkpoint_release(checkpoint); /* stream_copy retains it */
         return poured;
     }
     if (find_parent(branching->session, &order.context, err) < 0) {
@@ -351,13 +354,14 @@ static bool take_sandbox(struct session *session)
     branching->fill.user = branching;
     branching->fill.is_secret = policy_withholds(session->plan.policy);
     restore_begin(&branching->fill, session->sandbox, take_fd(&image), take_fd(&files));
-    if (session->branching != branching) { /* its sandbox broke at once: it has ended */
+    if (session->branching !=
+        branching) { /* its sandbox was lost at once, and the session has ended */
         close_fd(&pipes.image);
         close_fd(&pipes.files);
     } else if (begin_copy(branching, &pipes, &why) < 0) {
         give_up(branching, &why);
     } else if (branching->stream_copy.checkpoint) {
-        be_fixed(branching); /* since it was made */
+        be_fixed(branching); /* fixed when the checkpoint was made */
     }
     return true;
 }
@@ -383,7 +387,7 @@ static void free_branching(struct session *session)
     free(branching);
     struct session *parent = parent_of(session);
     if (parent)
-        session_tell(parent); /* it lends nothing any more */
+        session_tell(parent); /* the branch does not read it any more */
 }
 
 static void end(struct session *session, const error *why)

@@ -1,4 +1,4 @@
-/* capture.c - one context gives one copy at a time; later ones wait in line. */
+/* capture.c - copies of a context: one at a time, later ones wait. */
 #include "engine/session/capture.h"
 #include "engine/sandbox/agent_error.h"
 
@@ -20,14 +20,14 @@ enum { REASON_MAX = 4096 }; /* bytes of JSON */
 
 struct capture {
     struct context *context;
-    struct capture_pipes pipes;                 /* -1 once they were given away */
-    void (*told)(void *user, const error *why); /* NULL once it was, or without a waiter */
+    struct capture_pipes pipes;                 /* -1 after they were sent to init */
+    void (*told)(void *user, const error *why); /* NULL after the call, or without a waiter */
     void *user;
     bool has_begun;
     bool has_forked, is_saved, has_reason;
-    unsigned left_out; /* files */
+    unsigned left_out; /* files that are not copied */
     struct session_operation saving;
-    char reason[160]; /* why there is no image, in the interpreter's words */
+    char reason[160]; /* why there is no image, from the interpreter */
     deadline ends;
     struct capture *next;
 };
@@ -50,7 +50,7 @@ static void drop(struct capture *copy)
     free(copy);
 }
 
-/* The context is free for what waits there. */
+/* The next copy or cell of the context may begin. */
 static void go_on(struct capture *copy)
 {
     struct context *context = copy->context;
@@ -86,14 +86,15 @@ static int on_frame(void *from, const struct agent_frame *frame, const unsigned 
     return 0;
 }
 
-/* --- the line --------------------------------------------------------------------------------- */
+/* --- the order of copies
+ * --------------------------------------------------------------------------------- */
 
 int capture_check(const struct context *context, error *err)
 {
     if (context->kind->driver)
         return fail(err, ERR_BAD_REQUEST,
-                    "context %s is of %s; only one of python can be copied while it lives",
-                    context->id, context->kind->language);
+                    "context %s has language %s; only python contexts can be copied", context->id,
+                    context->kind->language);
     if (session_check_running(context->session, err) < 0)
         return -1;
     if (context->running || context->first_queued)
@@ -170,10 +171,10 @@ void capture_abandon(struct capture *copy)
     }
 }
 
-/* --- what the context says -------------------------------------------------------------------- */
+/* --- frames of the context -------------------------------------------------------------------- */
 
-/* What JSON reads is UTF-8, and answers are written as JSON again. One is read: code that plays our
- * interpreter may send them as fast as it can. */
+/* The text is read as JSON, so it is UTF-8, and is written as JSON again. Only one is read: code in
+ * place of our interpreter may send them as fast as it can. */
 static void hear_reason(struct capture *copy, const unsigned char *payload, size_t size)
 {
     struct json_object *json = NULL, *value = NULL;
@@ -199,7 +200,7 @@ static int fault_of(const struct capture *copy, int os, error *err)
 {
     if (os == ENOTSUP)
         return fail(err, ERR_CONFLICT, "%s",
-                    copy->reason[0] ? copy->reason : "it holds what cannot be carried");
+                    copy->reason[0] ? copy->reason : "it has something that cannot be copied");
     return fail(err, ERR_LIMIT, "%s; give the session more limits.memory_bytes or processes",
                 strerror(os)); /* NOLINT(concurrency-mt-unsafe) */
 }
@@ -218,7 +219,7 @@ bool copies_hear(struct context *context, const struct agent_frame *frame,
         return true;
     }
     if (frame->kind == AGENT_DONE && error_of_agent(frame, payload, &why) == 0)
-        return true; /* of a signal */
+        return true; /* for a signal */
     if (frame->kind == AGENT_EXECUTED)
         memcpy(&executed, payload, sizeof executed);
     if (executed.exit_code != 0)
@@ -247,7 +248,7 @@ void copies_end(struct context *context, const error *why)
     }
 }
 
-/* An interpreter that does not fork hangs as one does whose cell heeds no interrupt. */
+/* An interpreter that does not fork is killed, like one whose cell ignores an interrupt. */
 void copies_look(struct context *context)
 {
     struct capture *copy = context->copies;
@@ -260,7 +261,7 @@ void copies_look(struct context *context)
     capture_abandon(copy);
     if (copy->has_forked || context->is_ending)
         return;
-    context->end = "it did not give its image, and was killed";
+    context->end = "it did not write its image in time, and was killed";
     context->end_is_ours = true;
     context_kill(context);
 }

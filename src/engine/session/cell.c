@@ -1,5 +1,5 @@
-/* cell.c - one cell: a run whose sandbox is a session's. Its context lives on, so a cell that is
- * stopped is interrupted first, and its interpreter is killed only if that does not help. */
+/* cell.c - one cell: a run in a session's sandbox. Its context goes on afterwards, so a cell is
+ * ended by an interrupt first, and its interpreter is killed only if that does not help. */
 #include "engine/session/contexts.h"
 
 #include "base/clock.h"
@@ -14,9 +14,9 @@
 #include <stdlib.h>
 
 enum {
-    DIE_MS = 5000,   /* for a killed interpreter to be gone */
-    EARLY_MS = 100,  /* so soon after its beginning a cell may not have listened yet */
-    REPEAT_MS = 250, /* when it is interrupted once more for that */
+    DIE_MS = 5000,   /* for a killed interpreter to end */
+    EARLY_MS = 100,  /* before that a cell may miss an interrupt */
+    REPEAT_MS = 250, /* after which it is interrupted again */
     EXIT_NOT_WRITTEN = 126,
 };
 
@@ -48,7 +48,7 @@ static void read_counters(struct run *run, struct session *session)
     counters_subtract(&run->counters, &before);
 }
 
-/* The context is freed for the next cell before this one is reported. */
+/* The context may begin the next cell before this one is reported. */
 static void finish(struct run *run)
 {
     struct cell *cell = run->cell;
@@ -68,12 +68,12 @@ static void finish(struct run *run)
         context->state = CONTEXT_IDLE;
     }
     session_done(session, &context->file);
-    run->is_collected = run->started_us != 0; /* there is an output to compare */
+    run->is_collected = run->started_us != 0; /* there is output to compare */
     if (!had_begun || session_route_ends(session, run))
         run_finish(run);
 }
 
-/* Says as an error of the code what has happened to its context, if that said nothing. */
+/* Reports what happened to the context as an exception of the code, if the code reported none. */
 static void write_failure(struct run *run, const char *name, const char *value)
 {
     if (run->collector.failure.size == 0)
@@ -113,8 +113,8 @@ void cell_end_unwritten(struct run *run, const error *why)
 
 /* --- the beginning ---------------------------------------------------------------------------- */
 
-/* Its receipt may be written when its session is long forgotten: after its output was compared, or
- * the disk or the log was waited for. */
+/* Copies the rules: the receipt may be written long after the session has ended, as its output may
+ * be compared first, or the disk or the log waited for. */
 static int keep_way(struct run_spec *plan, const struct network_policy *narrowed, error *err)
 {
     plan->narrowed = malloc(sizeof *plan->narrowed);
@@ -148,9 +148,10 @@ static int grant(struct run *run, const struct session *session, const struct ru
             (void) limit_set(&run->plan.limits, of_cells[i], limit_get(&granted, of_cells[i]), err);
     }
     if (given->limits.given & ~may)
-        return fail(err, ERR_LIMIT,
-                    "a cell may ask for limits.wall_ms, cpu_ms and output_bytes; the others belong "
-                    "to the session, from its beginning");
+        return fail(
+            err, ERR_LIMIT,
+            "a cell may ask for limits.wall_ms, cpu_ms and output_bytes; all others are those "
+            "of the session, fixed when it begins");
     return 0;
 }
 
@@ -184,7 +185,8 @@ void cell_begin(struct run *run)
     run_notify(run);
 }
 
-/* --- stopping --------------------------------------------------------------------------------- */
+/* --- cancelling ---------------------------------------------------------------------------------
+ */
 
 static void signal_context(struct context *context, uint32_t number)
 {
@@ -213,7 +215,7 @@ void cell_interrupt(struct run *run)
     stop(run);
 }
 
-/* It never began: the next one of its context may. */
+/* The cell never began: the next one of its context may begin. */
 static void leave(struct run *run)
 {
     struct context *context = run->cell->context;
@@ -229,25 +231,26 @@ static void cancel(struct run *run)
     if (run->evidence.stopped_for >= LIMITS)
         run->evidence.cancelled = true;
     if (is_at_gate)
-        run_finish(run); /* what no request waits for is not compared to its end */
+        run_finish(run); /* a comparison is cut short: no request waits for it */
     else if (run->state == RUN_QUEUED)
         leave(run);
     else
         stop(run);
 }
 
-/* It has not heeded the interrupt: its interpreter goes, or, if that is no help, the session. */
+/* The interrupt did not end the cell: kills the interpreter, or, if that did not help, ends the
+ * session. */
 static void escalate(struct run *run)
 {
     struct cell *cell = run->cell;
     if (cell->is_killed) {
         error why;
-        (void) fail(&why, ERR_TIMEOUT, "a killed interpreter was not gone in %d ms", DIE_MS);
+        (void) fail(&why, ERR_TIMEOUT, "a killed interpreter did not end within %d ms", DIE_MS);
         session_end(cell->context->session, END_LOST, &why);
         return;
     }
     cell->is_killed = true;
-    cell->context->end = "it did not heed an interrupt, and was killed";
+    cell->context->end = "it did not stop when it was interrupted, and was killed";
     cell->context->end_is_ours = true;
     run->state_ends = deadline_in(DIE_MS);
     run_set_timer(run);
@@ -262,7 +265,7 @@ static void on_timed_out(struct run *run)
         escalate(run);
 }
 
-/* It may not have listened to the first interrupt. */
+/* The first interrupt may have come before the interpreter was ready for it. */
 static void interrupt_again(struct run *run)
 {
     if (run->cell->is_first)
@@ -275,7 +278,7 @@ static const struct group_directories *groups_of(const struct run *run)
     return sandbox_groups(run->cell->context->session->sandbox);
 }
 
-/* --- what its context says -------------------------------------------------------------------- */
+/* --- frames of its context -------------------------------------------------------------------- */
 
 static void ended(struct run *run, bool with_context)
 {
@@ -286,7 +289,7 @@ static void ended(struct run *run, bool with_context)
         run->context_end = context->end;
         char value[300];
         (void) snprintf(value, sizeof value,
-                        "the interpreter of this context is gone: %s; the next cell starts a fresh "
+                        "the interpreter of this context has ended: %s; the next cell starts a new "
                         "one",
                         context->end);
         write_failure(run, "ContextEnded", value);
@@ -296,7 +299,7 @@ static void ended(struct run *run, bool with_context)
         context_proceed(context);
 }
 
-/* The collector knows one interpreter: this cell's. */
+/* The collector knows one interpreter: that of this cell. */
 int cell_on_frame(struct run *run, const struct agent_frame *frame, const unsigned char *payload,
                   error *err)
 {
@@ -321,8 +324,8 @@ static void free_cell(struct run *run)
     free(run->cell);
 }
 
-/* Besides what every run's result has: which cell it was, and what has happened to its context.
- * That a limit has interrupted one whose output is withheld is the program's to choose. */
+/* In addition to the fields of any run: which cell it was, and what happened to its context. If its
+ * output is withheld, an interrupt by a limit is not shown, since the program can choose it. */
 static void write_cell(const struct run *run, struct bytes *out)
 {
     bool is_hidden = output_check_has_withheld(run) && run->verdict.fault == FAULT_POLICY;
@@ -381,7 +384,7 @@ int cell_new(struct context *context, struct context_request *request, struct ru
     if (output_check_prepare(run, cell->request.given, err) < 0 ||
         run_note(run, cell->request.given, err) < 0 ||
         (!check_is_wanted(run) && run_ask(run, cell->request.given, err) < 0)) {
-        run_free(run); /* with its cell */
+        run_free(run); /* also frees the cell */
         return -1;
     }
     run->walls = session->walls;

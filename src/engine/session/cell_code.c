@@ -14,9 +14,9 @@ static void path_of_code(const struct context *context, char *path, size_t size)
     (void) snprintf(path, size, "/run/%s.%u", context->id, context->process.id);
 }
 
-/* A fresh interpreter gets its folder and its environment; later changes are its own. No cell
- * has a stdin: a forked interpreter's ends here, a driver's never was. `path` is the file that has
- * the code, NULL: it goes along. */
+/* A new interpreter gets its folder and environment; it may change them later. Cells have no stdin:
+ * that of a forked interpreter is closed here, a driver has none. `path` is the file with the code,
+ * NULL: the code is in the frame. */
 static void send_execute(struct run *run, const char *path)
 {
     struct context *context = run->cell->context;
@@ -69,7 +69,7 @@ static int on_file(void *from, const struct agent_frame *frame, const unsigned c
     return 0;
 }
 
-/* What does not fit into the frame, and what a driver runs, is a file before it is run. */
+/* Code that does not fit into the frame, or is for a driver, is written to a file first. */
 static int send_file(struct run *run, error *err)
 {
     static unsigned char piece[AGENT_PAYLOAD_MAX / 3 * 3];

@@ -1,12 +1,12 @@
-/* checkpoint_copy.c - the files of a checkpoint: whether they are whole, and their way into the
- * pipes of a sandbox. */
+/* checkpoint_copy.c - checks the files of a checkpoint, and copies them into the pipes of a
+ * sandbox. */
 #include "engine/session/checkpoints.h"
 
 #include "contract/image.h"
 
 #include <unistd.h>
 
-/* The process that wrote it may have been killed on the way. */
+/* The process that wrote the image may have been killed meanwhile. */
 bool session_checkpoint_image_is_whole(const struct session_checkpoint *checkpoint)
 {
     const struct session_checkpoint_part *part = &checkpoint->image;

@@ -1,5 +1,5 @@
-/* checkpoint_quota.c - how many checkpoints there may be, and how much of the disk they may have:
- * of a session, a key, and all. */
+/* checkpoint_quota.c - bounds on the number of checkpoints and their disk space: per session, per
+ * key, and for all. */
 #include "engine/session/checkpoints.h"
 
 #include "engine/session/session_internal.h"
@@ -11,7 +11,7 @@ uint64_t session_checkpoint_bytes(const struct session_checkpoint *checkpoint)
     return checkpoint->image.bytes + checkpoint->files.bytes;
 }
 
-/* One key leaves half to the others; the owner of the daemon has what all may have. */
+/* One key leaves half to the others; the owner of the daemon may use all. */
 static uint64_t share_of(const struct account *account, uint64_t max)
 {
     return account->key.id[0] ? max / 2 : max;

@@ -35,7 +35,7 @@ static void on_closed(void *user)
     free(checkpoint);
 }
 
-/* To give the pages of its files back takes as long as a part of their writing did. */
+/* Freeing the pages of its files takes time, so a disk thread does it. */
 static void forget(struct session_checkpoint *checkpoint)
 {
     kept_context_done(&checkpoint->kept);
@@ -55,7 +55,7 @@ void checkpoint_release(struct session_checkpoint *checkpoint)
         forget(checkpoint);
 }
 
-/* It is no checkpoint of the session any more; its holders may still read from it. */
+/* Removes it from the session; restores that retain it may still read it. */
 static void leave_session(struct session_checkpoint *checkpoint)
 {
     struct session *session = checkpoint->session;
@@ -66,7 +66,7 @@ static void leave_session(struct session_checkpoint *checkpoint)
     checkpoint->account = session->account;
     checkpoint->sessions = session->sessions;
     checkpoint->unreturned = session_checkpoint_bytes(checkpoint);
-    if (checkpoint->is_ready) { /* what is asked for next may have its room at once */
+    if (checkpoint->is_ready) { /* its bytes are free for the next request at once */
         checkpoint->account->session_checkpoint_bytes -= checkpoint->unreturned;
         checkpoint->sessions->session_checkpoint_bytes -= checkpoint->unreturned;
         checkpoint->unreturned = 0;
@@ -112,7 +112,7 @@ static void look(struct session *session)
             continue;
         (void) fail(&why, ERR_TIMEOUT, "it was not written in %d s", CHECKPOINT_MS / 1000);
         break_off(checkpoint, &why);
-        return; /* the list may be another now */
+        return; /* the list may have changed */
     }
 }
 
@@ -120,12 +120,12 @@ static void end(struct session *session, const error *why)
 {
     for (struct session_checkpoint *checkpoint = session->checkpoints; checkpoint;
          checkpoint = session->checkpoints) {
-        session->checkpoints = checkpoint->older; /* the list is not asked of what is freed */
+        session->checkpoints = checkpoint->older; /* the list must not have freed ones */
         break_off(checkpoint, why);
     }
 }
 
-/* --- the making ------------------------------------------------------------------------------- */
+/* --- make one ------------------------------------------------------------------------------- */
 
 static int64_t bytes_shown(const struct session_checkpoint *checkpoint)
 {
@@ -202,7 +202,7 @@ static void on_pumped(void *user, uint64_t moved, const error *why)
     be_ready_if_done(checkpoint);
 }
 
-/* The pipe's write end goes into the copy. It may be there also when it fails. */
+/* Makes the pipe whose write end the copy gets, also if it fails later. */
 static int open_part(struct session_checkpoint *checkpoint, struct session_checkpoint_part *part,
                      int *ret_pipe, error *err)
 {
@@ -279,7 +279,7 @@ int session_checkpoint_make(struct session *session, const struct session_checkp
     }
     checkpoint->told = order->told;
     checkpoint->user = order->user;
-    checkpoint_retain(checkpoint); /* the copy may fail at once, and then reports it */
+    checkpoint_retain(checkpoint); /* the copy may fail at once, with a callback */
     copied.user = checkpoint;
     result = capture_begin(&copied, &checkpoint->copy, err);
     if (result < 0 && checkpoint->session)
@@ -289,20 +289,20 @@ int session_checkpoint_make(struct session *session, const struct session_checkp
     return result;
 }
 
-/* --- the finding ------------------------------------------------------------------------------ */
+/* --- find one ------------------------------------------------------------------------------ */
 
 static int no_such_mark(const struct session *session, const char *name, error *err)
 {
     char names[110] = "";
     size_t size = 0;
-    if (session->state == SESSION_ENDED) /* its checkpoints went with it */
+    if (session->state == SESSION_ENDED) /* its checkpoints were removed with it */
         return session_check_running(session, err);
     for (const struct session_checkpoint *checkpoint = session->checkpoints; checkpoint;
          checkpoint = checkpoint->older) {
         int more = snprintf(names + size, sizeof names - size, "%s%s", size > 0 ? ", " : "",
                             checkpoint->name[0] ? checkpoint->name : checkpoint->id);
         if (more < 0 || (size_t) more >= sizeof names - size) {
-            names[size] = '\0'; /* the newest are enough */
+            names[size] = '\0'; /* only the newest are listed */
             break;
         }
         size += (size_t) more;

@@ -1,5 +1,4 @@
-/* context_state.c - a context without its interpreter: to be taken along, and given to another
- * session. */
+/* context_state.c - a context without its interpreter, to be copied to another session. */
 #include "engine/session/context_state.h"
 
 #include "engine/session/session_internal.h"
@@ -75,14 +74,14 @@ int context_adopt(struct session *session, const struct kept_context *kept, uint
     return -1;
 }
 
-/* Why its interpreter has ended: read from the control group, since init cannot tell. */
+/* Why its interpreter has ended: from the control group, since init cannot know. */
 const char *context_describe_end(const struct context *context, const struct agent_exited *exited)
 {
     struct counters now;
     counters_read(sandbox_groups(context->session->sandbox), &now);
     bool ran_out = now.memory_kills > context->session->counters.memory_kills;
     if (exited->signal == 9 && ran_out)
-        return "the kernel ended it: memory was used up";
+        return "the kernel killed it: memory was used up";
     if (exited->signal == 9)
         return "it was killed";
     return exited->signal != 0 ? "a signal ended it" : "it ended by itself";

@@ -1,9 +1,9 @@
-/* context_state.h - a context without its interpreter: what branches and checkpoints take. */
+/* context_state.h - a context without its interpreter, for branches and checkpoints. */
 #pragma once
 
 #include "engine/session/contexts.h"
 
-/* What is known of a context outside of its interpreter. */
+/* The data of a context outside its interpreter. */
 struct kept_context {
     char *id, *language, *folder;
     struct variables variables;
@@ -14,6 +14,6 @@ int kept_context_take(struct kept_context *kept, const struct context *context, 
 int kept_context_copy(struct kept_context *kept, const struct kept_context *from, error *err);
 void kept_context_done(struct kept_context *kept);
 
-/* Gives the session a context that has this interpreter. */
+/* Adds a context with this interpreter to the session. */
 int context_adopt(struct session *session, const struct kept_context *kept, uint32_t interpreter,
                   error *err);

@@ -1,5 +1,5 @@
-/* contexts.c - starts interpreters in a session, gives each its cells one by one, and tells why one
- * has ended. */
+/* contexts.c - starts interpreters in a session, gives each its cells one by one, and records why
+ * one has ended. */
 #include "engine/session/contexts.h"
 
 #include "base/list.h"
@@ -22,7 +22,7 @@ static int on_frame(void *from, const struct agent_frame *frame, const unsigned 
 
 /* --- the interpreter -------------------------------------------------------------------------- */
 
-/* The one that came with the sandbox is there and warm. */
+/* Takes the interpreter that came with the sandbox, which is ready. */
 static int take_parked_interpreter(struct context *context, error *err)
 {
     context->process.id = AGENT_INTERPRETER;
@@ -33,8 +33,8 @@ static int take_parked_interpreter(struct context *context, error *err)
     return 0;
 }
 
-/* A further child of the zygote. The spawner takes one order at a time: who finds another under
- * way is begun when that has ended. */
+/* Forks another child of the zygote. The spawner takes one order at a time: a context that must
+ * wait is started when the order before has ended. */
 static int fork_interpreter(struct context *context, error *err)
 {
     struct session *session = context->session;
@@ -82,7 +82,7 @@ static int start(struct context *context, error *err)
     return fork_interpreter(context, err);
 }
 
-/* Every cell that waits for the context gets the error that kept it from starting. */
+/* Fails every waiting cell of the context with the reason why the interpreter did not start. */
 static void refuse_waiting(struct context *context, const error *why)
 {
     while (context->first_queued) {
@@ -121,9 +121,10 @@ void context_proceed(struct context *context)
     cell_begin(run);
 }
 
-/* --- what the interpreter says ---------------------------------------------------------------- */
+/* --- frames of the interpreter ---------------------------------------------------------------- */
 
-/* A background thread or a child that prints on: the next cell tells it, as a notebook would. */
+/* Output of a background thread or a child after its cell: the next cell reports it, as in a
+ * notebook. */
 static void keep_between(struct context *context, const struct agent_frame *frame,
                          const unsigned char *payload)
 {
@@ -132,7 +133,7 @@ static void keep_between(struct context *context, const struct agent_frame *fram
     bytes_add(&context->between, payload, size);
 }
 
-/* The next one that waits for a fork. */
+/* Starts the next context that waits for a fork. */
 static void fork_is_over(struct context *context)
 {
     struct session *session = context->session;
@@ -161,7 +162,7 @@ static int interpreter_ended(struct context *context, const struct agent_frame *
     context->running = NULL;
     session_done(context->session, &context->file);
     error why;
-    (void) fail(&why, ERR_CONFLICT, "the interpreter of context %s is gone: %s", context->id,
+    (void) fail(&why, ERR_CONFLICT, "the interpreter of context %s has ended: %s", context->id,
                 context->end);
     copies_end(context, &why);
     fork_is_over(context);
@@ -190,7 +191,7 @@ static void start_failed(struct context *context, const struct agent_frame *fram
         context_free(context);
 }
 
-/* At those that start. */
+/* Checks the deadlines of contexts that are starting. */
 static void look(struct session *session)
 {
     error why;
@@ -221,7 +222,7 @@ int context_on_frame(struct context *context, const struct agent_frame *frame,
             context_kill(context);
         context_proceed(context);
         return 0;
-    case AGENT_DONE: /* of a START that failed, else of a signal */
+    case AGENT_DONE: /* for a START that failed, or for a signal */
         if (context->state == CONTEXT_STARTING)
             start_failed(context, frame, payload);
         return 0;
@@ -252,7 +253,7 @@ void context_kill(struct context *context)
     session_flush(context->session);
 }
 
-/* --- what doors ask --------------------------------------------------------------------------- */
+/* --- calls of doors --------------------------------------------------------------------------- */
 
 int context_interrupt(struct context *context, error *err)
 {
@@ -270,7 +271,7 @@ int context_restart(struct context *context, error *err)
         return -1;
     session_touch(context->session);
     if (context->state != CONTEXT_IDLE && context->state != CONTEXT_BUSY)
-        return 0; /* it is as fresh as can be */
+        return 0; /* no cell has run in it */
     context->end = "a restart was requested";
     context->end_is_ours = true;
     bytes_done(&context->between);
@@ -412,7 +413,7 @@ void context_remove(struct context *context)
         return;
     }
     if (context->state == CONTEXT_STARTING)
-        return; /* once it has started */
+        return; /* it is removed when it has started */
     context->end = "it was removed";
     context->end_is_ours = true;
     context_kill(context);

@@ -104,7 +104,7 @@ static inline void fake_begin(void)
     fake_turn();
 }
 
-/* Everything ends in good order, and leaves nothing. */
+/* Closes everything in the daemon's order; the test fails if anything is left. */
 static inline void fake_end(void)
 {
     char path[96];
@@ -120,8 +120,8 @@ static inline void fake_end(void)
     spawner_close(&fake.spawner);
     blobs_leave(engine.blobs);
     loop_monitor_close();
-    fake_until(!uv_loop_alive(&fake.loop)); /* the disk has what it was given */
-    expect(uv_loop_close(&fake.loop) == 0, "something is still open");
+    fake_until(!uv_loop_alive(&fake.loop)); /* jobs of the disk have ended */
+    expect(uv_loop_close(&fake.loop) == 0, "a handle of the loop is still open");
     for_each(slot, fake.slots) {
         for (unsigned i = 0; i < slot->count; i++)
             if (slot->frames[i].fd >= 0)
@@ -145,7 +145,7 @@ static inline struct json_object *fake_json(const char *text)
     return json;
 }
 
-/* Submits a run, as JSON. It lives until the next turn, or as long as a listener is there. */
+/* Submits a run, as JSON. It is valid until the next turn, or while it has a listener. */
 static inline int fake_submit(const char *text, struct run **ret_run, error *err)
 {
     struct run_request *request = NULL;
@@ -154,7 +154,7 @@ static inline int fake_submit(const char *text, struct run **ret_run, error *err
     return runs_submit(&engine.runs, request, ret_run, err);
 }
 
-/* A session of the policy `data`, which runs. */
+/* A running session of the policy `data`. */
 static inline struct session *fake_session(const char *text)
 {
     struct session_request request;
@@ -167,8 +167,8 @@ static inline struct session *fake_session(const char *text)
     return session;
 }
 
-/* The context of this name, and a cell in it. The cell has no listener: it is looked at before
- * the next thousand runs have ended. */
+/* The context of this name, with a cell in it. The cell has no listener: it is valid until a
+ * thousand more runs have ended. */
 static inline struct context *fake_context(struct session *session, const char *name)
 {
     struct context *context = NULL;
@@ -195,7 +195,7 @@ static inline struct run *fake_cell_begins(struct context *context, const char *
     return run;
 }
 
-/* A cell has come to its end: 0, or 1 if it raised. */
+/* Ends a cell: 0, or 1 if it raised. */
 static inline void fake_cell_ends(unsigned slot, uint32_t interpreter, int32_t exit_code)
 {
     const struct agent_executed word = { .exit_code = exit_code, .count = 1 };
@@ -214,7 +214,7 @@ static inline void fake_started(unsigned slot, uint32_t id)
               sizeof(struct agent_started));
 }
 
-/* The number of the last signal that init was asked to send; 0: of none since. */
+/* The last signal that init was told to send since the last call; 0: none. */
 static inline uint32_t fake_signal(unsigned slot)
 {
     struct agent_signal order = { 0 };

@@ -1,4 +1,4 @@
-/* language_drivers.c - how an interpreter of each language that has contexts comes to be. */
+/* language_drivers.c - starts an interpreter of each language that has contexts. */
 #include "base/table.h"
 #include "cells_bash.h"
 #include "cells_js.h"
@@ -8,12 +8,12 @@
 
 #include <string.h>
 
-/* Bash reads its driver from a variable: what it does before its first prompt. What it says about
- * the terminal that it does not have goes nowhere; the driver gives it its stderr back. */
+/* Bash runs PROMPT_COMMAND before its first prompt; it starts the driver. Messages of bash about
+ * the missing terminal are discarded; the driver restores stderr. */
 static const char begin_bash[] = "PROMPT_COMMAND=$0 exec bash --norc --noprofile +m -i "
                                  "4>&2 2>/dev/null";
 
-/* Rscript takes no program of several lines from the command line, but any text as an argument. */
+/* Rscript accepts no program of several lines on its command line, but any text as an argument. */
 static const char begin_r[] = "eval(parse(text = commandArgs(TRUE)))";
 
 static const struct context_kind kinds[] = {
@@ -40,7 +40,7 @@ const struct context_kind *context_kind_of(const char *language)
     return NULL;
 }
 
-/* A driver: a program like any other, that reads the paths of its cells from a socket. */
+/* A driver is an ordinary program that reads the paths of its cells from a socket. */
 int context_start_driver(struct context *context, error *err)
 {
     struct session *session = context->session;

@@ -1,6 +1,6 @@
-/* pause.c - a session that stands still. The freezer of control groups holds every program
- * in it; where there is none its init stops them, again and again, since a program can have itself
- * woken. Its deadlines stand still with it (decision 0091). */
+/* pause.c - a paused session. The freezer of control groups stops every program in it. If there is
+ * none, init stops them by signals, again and again, since a program can arrange to be continued.
+ * The deadlines of the session do not move (decision 0091). */
 #include "engine/observe/log.h"
 #include "engine/session/branch.h"
 #include "engine/session/checkpoints.h"
@@ -10,12 +10,12 @@
 #include <signal.h>
 
 enum {
-    PAUSE_MAX_MS = 7 * 24 * 60 * 60 * 1000, /* where the policy states no age */
-    CPU_MAX_US = 300000,                    /* nothing that is stopped uses as much */
-    FREEZE_MS = 900,                        /* after which the freezer must have frozen all */
+    PAUSE_MAX_MS = 7 * 24 * 60 * 60 * 1000, /* if the policy has no age */
+    CPU_MAX_US = 300000,                    /* stopped programs use less */
+    FREEZE_MS = 900,                        /* time for the freezer */
 };
 
-/* For everything inside but init. */
+/* To all processes inside except init. */
 static void send_signal(struct session *session, uint32_t number)
 {
     struct agent_signal wanted = { .number = number, .whole_group = 1 };
@@ -31,7 +31,7 @@ static int check_rests(const struct session *session, error *err)
         return -1;
     if (session_holds(session) & SESSION_ROLLS_BACK)
         return fail(err, ERR_CONFLICT, "the session is being rolled back; try again in a moment");
-    if (session_holds(session) & SESSION_IS_COPIED) /* its writer would be stopped as well */
+    if (session_holds(session) & SESSION_IS_COPIED) /* its writer would be stopped, too */
         return fail(err, ERR_CONFLICT,
                     "a checkpoint or a branch of the session is being made; try again in a moment");
     for (const struct context *context = session->contexts; context; context = context->next) {
@@ -47,7 +47,8 @@ static int check_rests(const struct session *session, error *err)
     return 0;
 }
 
-/* The interpreters go with all else; each context starts a fresh one when it is used again. */
+/* Ends the interpreters with all other programs; each context starts a new one when it is used
+ * again. */
 static void end_programs(struct session *session)
 {
     for (struct context *context = session->contexts; context; context = context->next) {
@@ -114,7 +115,7 @@ int session_pause(struct session *session, bool files_only, error *err)
     return 0;
 }
 
-/* What does not rest now (a cell that runs) is asked again a second later. */
+/* A session that cannot be paused now, because a cell runs, is tried again a second later. */
 void session_look_at_day(struct session *session)
 {
     error over, busy;
@@ -157,8 +158,8 @@ int session_resume(struct session *session, error *err)
     return 0;
 }
 
-/* One second after the other, for as long as the pause lasts: what is not frozen is stopped. A
- * process that forks while it is frozen, or that the kernel holds, may need a second look. */
+/* Called once a second during a pause: stops what is not frozen. A process that forks while it is
+ * being frozen, or that waits in the kernel, may need a second call. */
 static void hold(struct session *session)
 {
     enum freezer freezer = counters_freezer(sandbox_groups(session->sandbox));
@@ -169,7 +170,7 @@ static void hold(struct session *session)
     stop(session);
 }
 
-/* Init is the user's like all else inside: whether it has stopped the others is looked at. */
+/* Init runs as the user like all other programs, so it is checked that they are stopped. */
 void session_look_at_pause(struct session *session)
 {
     error why;

@@ -17,19 +17,19 @@ struct rollback {
     struct session *session;
     bool waits_for_room;
     struct pool_ticket *pending_lease;
-    struct sandbox *sandbox; /* that the session is going to have */
+    struct sandbox *sandbox; /* the new one */
     enum run_start start;
     struct restore fill;
     struct stream_copy stream_copy;
     const struct account *asker;
     deadline ends;
-    struct session_listener stands; /* listens once the session has moved */
+    struct session_listener stands; /* after the session has the new sandbox */
     bool has_moved;
     void (*told)(void *user, const error *why);
     void *user;
 };
 
-/* Everything that is not the session's own by now is given back. */
+/* Frees all that the session did not take. */
 static void finish(struct rollback *rollback, const error *why)
 {
     struct session *session = rollback->session;
@@ -60,7 +60,7 @@ void rollback_unsubscribe(struct session *session, const void *user)
         session->rollback->told = NULL;
 }
 
-/* Its way out may take a moment. */
+/* Its route may take a moment to open. */
 static void on_changed(void *user, struct session *session)
 {
     if (session_is_running(session))
@@ -121,13 +121,13 @@ static void fill_it(struct rollback *rollback)
     rollback->fill.user = rollback;
     rollback->fill.is_secret = policy_withholds(session->plan.policy);
     restore_begin(&rollback->fill, rollback->sandbox, take_fd(&image), take_fd(&files));
-    if (session->rollback != rollback) { /* its sandbox broke at once: it is over */
+    if (session->rollback != rollback) { /* its sandbox was lost at once: it has ended */
         close_fd(&pipes.image);
         close_fd(&pipes.files);
         return;
     }
     int poured = stream_copy_begin(&rollback->stream_copy, checkpoint, &pipes, &why);
-    checkpoint_release(checkpoint); /* the pouring holds it */
+    checkpoint_release(checkpoint); /* stream_copy retains it */
     if (poured < 0)
         finish(rollback, &why);
 }
@@ -183,7 +183,7 @@ int session_roll_back(struct session *session, const struct rollback_order *orde
     if (session->rollback)
         return fail(err, ERR_CONFLICT, "the session is being rolled back already");
     if (session_holds(session) &
-        SESSION_IS_BRANCHED) /* it would be answered for, and lose what it is read from */
+        SESSION_IS_BRANCHED) /* the branch may have been answered, and would lose its source */
         return fail(err, ERR_CONFLICT,
                     "a branch of the session is being made; try again in a moment");
     struct rollback *rollback = calloc(1, sizeof *rollback);

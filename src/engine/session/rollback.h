@@ -1,6 +1,6 @@
-/* rollback.h - a session becomes again what it was at one of its checkpoints: it keeps its id, its
- * deadlines and its checkpoints, and gets another sandbox. Until that stands the session is as it
- * was. */
+/* rollback.h - returns a session to one of its checkpoints: it keeps its id, deadlines and
+ * checkpoints, and gets another sandbox. Until the new sandbox is ready the session does not
+ * change. */
 #pragma once
 
 #include "base/error.h"
@@ -14,15 +14,14 @@ struct rollback;
 struct rollback_order {
     struct session_checkpoint *checkpoint;
     const struct account *asker;
-    void (*told)(void *user, const error *why); /* the end; *why NULL: it is done */
+    void (*told)(void *user, const error *why); /* called at the end; *why NULL: it succeeded */
     void *user;
 };
 
-/* Begins one.
- * Fails  ERR_CONFLICT  the session does not run, is on its way back already, or is being branched.
- */
+/* Begins a rollback. Fails  ERR_CONFLICT  the session does not run, is being rolled back already,
+ * or is being branched. */
 int session_roll_back(struct session *session, const struct rollback_order *order, error *err);
-void rollback_unsubscribe(struct session *session,
-                          const void *user); /* it is not notified any more */
+/* `user` is not notified any more. */
+void rollback_unsubscribe(struct session *session, const void *user);
 
 extern const struct session_activity rollback_activity;

@@ -13,7 +13,7 @@ static void add_records(struct route_usage *use, const struct connection_log *fr
     struct connection_log *story = &use->story;
     size_t room = ROUTE_USAGE_ROWS - story->count;
     size_t count = fresh->count < room ? fresh->count : room;
-    if (!story->records || !fresh->records) /* memory was missing: they are counted */
+    if (!story->records || !fresh->records) /* no memory: they are only counted */
         count = 0;
     if (count > 0)
         memcpy(story->records + story->count, fresh->records, count * sizeof *story->records);
@@ -32,7 +32,7 @@ static void take(const struct session *session, struct route_usage *use)
     size_t all = egress_route_record_count(session->route);
     uint64_t unlisted = fresh.unlisted;
     if (!fresh.records && all > use->seen)
-        unlisted -= all - use->seen; /* memory was missing: they are counted, once */
+        unlisted -= all - use->seen; /* no memory: they are only counted, once */
     add_records(use, &fresh);
     use->seen = all;
     use->unlisted_seen = unlisted;
@@ -82,7 +82,7 @@ void route_usages_take(struct session *session)
     }
 }
 
-/* The next use whose answer has come; its callback ends the use. */
+/* The next use whose answer has come; its callback ends it. */
 static struct route_usage *next_answered(const struct session *session)
 {
     struct route_usage *use = session->route_usages;

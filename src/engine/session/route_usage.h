@@ -1,5 +1,5 @@
-/* route_usage.h - what passed on the egress route of a session while one of its programs ran: the
- * route is the session's, so two programs that ran at once report the same connections. Lies in
+/* route_usage.h - connections on the network route of a session while one of its programs ran. The
+ * route is the session's, so two programs that run at once report the same connections. It is in
  * the program's own storage, from route_usage_begin() to route_usage_end(). */
 #pragma once
 
@@ -15,27 +15,28 @@ enum { ROUTE_USAGE_ROWS = 64 };
 
 struct route_usage {
     void *context;
-    void (*told)(void *context); /* all that had passed when it was asked is there */
-    struct connection_log story; /* as far as it was taken */
-    size_t seen;                 /* of the way's records */
+    void (*told)(void *context); /* all records up to the question are there */
+    struct connection_log story; /* the records that were taken */
+    size_t seen;                 /* number of records of the route that were seen */
     uint64_t unlisted_seen;
-    uint64_t ask; /* number of the question; 0: none is open */
+    uint64_t ask; /* number of the question; 0: none is pending */
     struct route_usage *next;
 };
 
 /* `context` and `told` have been set. */
 void route_usage_begin(struct session *session, struct route_usage *use);
 
-/* False: nothing is awaited; else `told` follows, if glovebox-egress answers. */
+/* Asks glovebox-egress for the records. False: nothing to wait for; else `told` follows, if
+ * glovebox-egress answers. */
 bool route_usage_ask(struct session *session, struct route_usage *use);
 
-/* Takes what there is. The story stays until route_usage_done(). */
+/* Takes the records that are there. They stay until route_usage_done(). */
 void route_usage_end(struct session *session, struct route_usage *use);
 void route_usage_done(struct route_usage *use);
 
-/* For session_route.c: the records of the route are about to be forgotten. */
+/* For session_route.c: to be called before the records of the route are freed. */
 void route_usages_take(struct session *session);
-/* The route is about to close: waiters are notified. */
+/* The route is about to be closed: notifies waiters. */
 void route_usages_leave(struct session *session);
 /* So many questions were answered. */
 void route_usages_answer(struct session *session);

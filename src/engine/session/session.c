@@ -1,5 +1,5 @@
-/* session.c - one session: from the lease of its sandbox to its end, and which callbacks
- * it makes in between. */
+/* session.c - one session, from the lease of its sandbox to its end, and the callbacks in between.
+ */
 #include "engine/observe/log.h"
 
 #include "base/list.h"
@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-/* Operations of sessions are numbered from here on: lower numbers are those of the collector. */
+/* Operations of sessions are numbered from here: lower numbers are those of the collector. */
 enum { FIRST_OPERATION = 32, MOVE_MS = 10000 };
 
 const char *session_id(const struct session *session)
@@ -96,7 +96,7 @@ void session_done(struct session *session, struct session_operation *operation)
     }
 }
 
-/* A paused session's init goes on with what it has begun. */
+/* The init of a paused session continues its operations. */
 static bool stands(const struct session *session)
 {
     return session->state == SESSION_RUNNING || session->state == SESSION_PAUSED;
@@ -132,7 +132,7 @@ bool session_has_room(const struct session *session)
     return stands(session) && sandbox_has_room(session->sandbox);
 }
 
-/* Refused calls carry no id: they belong to whatever runs. */
+/* Refused calls have no id: every operation that wants them gets them. */
 static int hear_denial(const struct session *session, const struct agent_frame *frame,
                        const unsigned char *payload, error *err)
 {
@@ -156,14 +156,14 @@ static int on_frame(void *context, const struct agent_frame *frame, const unsign
         if (operation)
             result = operation->frame(operation->context, frame, payload, err);
         else if (frame->kind == AGENT_EXITED && frame->id == AGENT_INTERPRETER)
-            session->has_parked_interpreter = false; /* killed before a context took it */
+            session->has_parked_interpreter = false; /* it ended before a context took it */
     }
     if (session->state == SESSION_ENDED)
         return 1;
     return result;
 }
 
-/* The callback of an operation may remove that operation or another one. */
+/* The callback may remove this operation or another one. */
 static void on_room(void *context)
 {
     const struct session *session = context;
@@ -236,7 +236,7 @@ void session_ready(struct session *session)
     session_tell(session);
 }
 
-/* A session is ready when its egress is open, as the code of a run begins when it is. */
+/* A session is ready when its route is open, like a run. */
 void session_open_egress(struct session *session)
 {
     error err;
@@ -253,7 +253,7 @@ static void on_route(void *context)
     session_open_egress(context);
 }
 
-/* From now on what happens in its sandbox is its own. */
+/* From now on events of the sandbox are the session's. */
 static void use_sandbox(struct session *session)
 {
     struct sandbox_user user = { .context = session,
@@ -262,7 +262,7 @@ static void use_sandbox(struct session *session)
                                  .route = session_has_egress(session) ? on_route : NULL,
                                  .broken = on_broken };
     sandbox_use(session->sandbox, &user);
-    sandbox_rests(session->sandbox); /* each cell will read its counters twice */
+    sandbox_rests(session->sandbox); /* opens its counters, which each cell reads twice */
     if (session_has_egress(session))
         session_open_egress(session);
     else
@@ -391,7 +391,7 @@ void session_move(struct session *session, struct sandbox *sandbox, enum run_sta
     session_route_detach(session);
     end_operations(session, cause);
     keep_usage(session);
-    session->holds = 0; /* theirs */
+    session->holds = 0; /* ended by their callbacks */
     session->injected = NULL;
     session->sandbox = sandbox;
     session->charged_us += sandbox_cpu_before_us(sandbox);

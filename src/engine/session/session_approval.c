@@ -1,4 +1,4 @@
-/* session_approval.c - may a program be started in a session whose policy asks a person first? */
+/* session_approval.c - whether a program may start in a session whose policy needs approvals. */
 #include "engine/approval/approvals.h"
 #include "engine/session/contexts.h"
 #include "engine/session/session_internal.h"

@@ -22,7 +22,7 @@ void session_choose_id(char id[SESSION_ID_SIZE])
     (void) sodium_bin2hex(id + 4, SESSION_ID_SIZE - 4, random, sizeof random);
 }
 
-/* What the policy allows; 0: no file states it. */
+/* The bound of the policy; 0: none. */
 static uint64_t bound_of(const struct session *session, enum policy_session_bound bound)
 {
     return session->plan.policy->sessions.values[bound];
@@ -46,7 +46,7 @@ static uint64_t usual_ms(const struct session *session, uint64_t usual,
     return max_ms != 0 && max_ms < usual ? max_ms : usual;
 }
 
-/* A time to live counts from now, and never leads beyond the age that the policy allows. */
+/* A time to live counts from now, and does not exceed the age that the policy allows. */
 static int grant_time(struct session *session, const struct session_request *request, error *err)
 {
     uint64_t lived_ms = (uint64_t) (now_ms() - session->began_at);
@@ -77,7 +77,7 @@ static int grant_memory(struct session *session, const struct session_request *r
     return 0;
 }
 
-/* One key does not take every sandbox of the machine for its sessions. */
+/* One key must not use every sandbox of the machine for its sessions. */
 static int check_number(const struct session *session, error *err)
 {
     struct account *account = session->account;
@@ -123,7 +123,7 @@ static int fill_in(struct session *session, struct session_request *request, err
         (void) snprintf(session->id, sizeof session->id, "%s", request->id);
     else
         session_choose_id(session->id);
-    request->id = NULL; /* it is the caller's */
+    request->id = NULL; /* borrowed from the caller */
     return 0;
 }
 
@@ -171,10 +171,10 @@ int session_create(struct sessions *sessions, struct session_request *request,
     if (!is_admitted)
         log_event(SESSION_REFUSED, TEXT("cause", err->text));
     else if (sessions->runs->is_closing)
-        (void) fail(err, ERR_UNAVAILABLE, "gloveboxd is leaving; call again when it is back");
+        (void) fail(err, ERR_UNAVAILABLE, "gloveboxd is ending; try again when it is back");
     else if (!sessions->pool->spawner->is_open)
         (void) fail(err, ERR_UNAVAILABLE,
-                    "glovebox-spawner is gone and starts again by itself; ask again in a second");
+                    "glovebox-spawner has ended and is being restarted; try again in a second");
     else if ((!sessions->runs->receipts ||
               receipts_have_room(sessions->runs->receipts, err) == 0) &&
              fill_in(session, &session->request, err) == 0 &&
@@ -208,7 +208,7 @@ int session_change(struct session *session, struct session_request *request, err
         return fail(err, ERR_CONFLICT, "the session has ended: %s", session->why.text);
     if (session->state == SESSION_PAUSED && (request->has_idle || request->has_ttl))
         return fail(err, ERR_CONFLICT,
-                    "the deadlines of a session that is paused stand still; resume it first");
+                    "the deadlines of a paused session cannot be changed; resume it first");
     if (grant_time(session, request, err) < 0)
         return -1;
     if (request->metadata) {

@@ -1,4 +1,4 @@
-/* session_deadlines.c - when a session ends by itself: no start, its age, its idle time. */
+/* session_deadlines.c - ends sessions at their deadlines: start, age, idle time. */
 #include "engine/session/session_internal.h"
 
 enum { REST_MS = 5000, CHARGE_MS = 10000, CHARGE_IDLE_MS = 80000 };
@@ -8,7 +8,7 @@ static bool has_day(const struct session *session)
     return session->account && account_has_day(session->sessions->runs->accounts, session->account);
 }
 
-/* At most REST_MS until one of its deadlines. */
+/* Until the next of its deadlines, at most REST_MS. */
 static int64_t left_ms(const struct session *session, int64_t now)
 {
     int64_t left = REST_MS, age = session->age_ends.at_ms, idle = session->idle_ends.at_ms;
@@ -17,12 +17,12 @@ static int64_t left_ms(const struct session *session, int64_t now)
     left = age != 0 && age - now < left ? age - now : left;
     left = session->holds == 0 && idle != 0 && idle - now < left ? idle - now : left;
     if (left < SESSION_LOOK_MS && (session_holds(session) & SESSION_MUST_LIVE))
-        return SESSION_LOOK_MS; /* until its branch is done */
+        return SESSION_LOOK_MS; /* while a branch is made */
     return left > 0 ? left : 0;
 }
 
-/* Nothing has used it since the last look, and it waits for nothing but its own end: it is looked
- * at every fifth second. A machine has a thousand of them. */
+/* Not used since the last look, and only its own end is due: such a session is checked every fifth
+ * second. There may be a thousand of them. */
 static bool is_unused(struct session *session, int64_t left)
 {
     bool is_touched = session->idle_ends.at_ms != session->looked_at_ms;
@@ -33,10 +33,10 @@ static bool is_unused(struct session *session, int64_t left)
            session->idle_ends.at_ms != 0 && !has_day(session);
 }
 
-/* Processor time between cells: a counter of the kernel is read for it. Where a key has a bound of
- * a day, its sessions are paused within a second of it; else it is a figure of /metrics, and a
- * session that uses none is looked at more and more seldom, and not at all before anything of its
- * client has run in it. */
+/* Charges processor time between cells, which means reading a counter of the kernel. If the key has
+ * a daily bound, its sessions are paused within a second of reaching it. Else the time is only a
+ * figure of /metrics: a session that uses none is read less and less often, and not at all before
+ * any code of its client has run. */
 static void look_at_charge(struct session *session)
 {
     if (!session->was_used || (!has_day(session) && !deadline_has_passed(session->charge_due)))
@@ -53,7 +53,7 @@ static void look_at_charge(struct session *session)
 static void look_at_deadlines(struct session *session)
 {
     error why;
-    bool is_filled = session->branching && session->sandbox; /* it has its own deadlines */
+    bool is_filled = session->branching && session->sandbox; /* a branch has its own deadlines */
     if (session->state == SESSION_STARTING && !is_filled &&
         deadline_has_passed(session->start_ends)) {
         if (session->sandbox)
@@ -85,7 +85,7 @@ static void look_at_deadlines(struct session *session)
     unsigned holds = session_holds(session);
     if (session->state == SESSION_ENDED || (holds & SESSION_MUST_LIVE))
         return;
-    if (session->delete_pending) { /* paused, too: no client comes back to it */
+    if (session->delete_pending) { /* also if it is paused */
         (void) fail(&why, ERR_CONFLICT, "it was deleted");
         session_end(session, END_DELETED, &why);
     } else if (session->state != SESSION_RUNNING) {
@@ -97,7 +97,7 @@ static void look_at_deadlines(struct session *session)
         session_end(session, END_AGE, &why);
     } else if (session->holds == 0 && session->idle_ends.at_ms != 0 &&
                deadline_has_passed(session->idle_ends)) {
-        if (holds & (SESSION_ROLLS_BACK | SESSION_IS_COPIED)) { /* a request waits for that */
+        if (holds & (SESSION_ROLLS_BACK | SESSION_IS_COPIED)) { /* a request waits for its end */
             session_touch(session);
             return;
         }
@@ -121,7 +121,7 @@ static void on_timer(uv_timer_t *timer)
         older = session->older;
         if (session->state == SESSION_ENDED)
             continue;
-        int64_t left = left_ms(session, now); /* what is over ends below, and may be gone then */
+        int64_t left = left_ms(session, now); /* session_end() below may free it */
         bool rests = is_unused(session, left);
         int64_t its = rests || left < SESSION_LOOK_MS ? left : SESSION_LOOK_MS;
         next = its < next ? its : next;
@@ -133,7 +133,7 @@ static void on_timer(uv_timer_t *timer)
                                 : uv_timer_stop(timer));
 }
 
-/* Others are looked at when they were to be: a session that is used costs no walk over all. */
+/* Sets the timer without checking all sessions, so that using one is cheap. */
 void sessions_look_in_time(const struct session *session)
 {
     uv_timer_t *timer = &session->sessions->timer;

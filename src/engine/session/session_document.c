@@ -1,4 +1,4 @@
-/* session_document.c - sessions and contexts as callers see them. */
+/* session_document.c - sessions and contexts as JSON. */
 #include "engine/session/branch.h"
 #include "engine/session/contexts.h"
 #include "engine/session/session_internal.h"
@@ -63,7 +63,7 @@ static void write_origin(const struct session *session, struct bytes *out)
     json_close(out, '}');
 }
 
-/* Which its contexts may be in. */
+/* The languages that its contexts may have. */
 static void write_languages(const struct session *session, struct bytes *out)
 {
     const struct template *template = session->plan.template;
@@ -102,7 +102,7 @@ void session_write_contexts(const struct session *session, struct bytes *out)
 void session_write(struct session *session, struct bytes *out)
 {
     bool is_paused = session->state == SESSION_PAUSED;
-    bool is_counted = session->state != SESSION_ENDED && !is_paused; /* its deadlines move */
+    bool is_counted = session->state != SESSION_ENDED && !is_paused; /* its deadlines count */
     json_open(out, '{');
     json_string_field(out, "id", session->id);
     json_string_field(out, "state",

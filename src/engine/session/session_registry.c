@@ -1,4 +1,4 @@
-/* session_registry.c - which sessions there are, how many there may be, and when each one ends. */
+/* session_registry.c - the list of sessions, their number, and their end. */
 #include "engine/session/session_internal.h"
 
 #include "base/cleanup.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the table -------------------------------------------------------------------------------- */
+/* --- the list -------------------------------------------------------------------------------- */
 
 void sessions_list(struct sessions *sessions, struct session *session)
 {
@@ -68,7 +68,7 @@ int session_write_event(const struct session *session, const char *kind,
     return 0;
 }
 
-/* Sessions are part of the log: who has had one, of what kind, and how it ended. */
+/* The log has events for sessions: whose they were, their policy, and how they ended. */
 int session_write_log(const struct session *session, const char *kind, error *err)
 {
     const struct api_key *key = &session->account->key;
@@ -82,7 +82,7 @@ int session_write_log(const struct session *session, const char *kind, error *er
         { "tenant", key->tenant, 0 },
     };
     if (has_ended)
-        (void) session_summary(session, fields + 6); /* what follows is zero: the end of fields */
+        (void) session_summary(session, fields + 6); /* the rest is zero: the end of the list */
     return session_write_event(session, kind, fields, err);
 }
 
@@ -107,7 +107,7 @@ static const struct {
     [END_DELETED] = { "deleted",  "nothing: variables, files and processes went with the session" },
     [END_IDLE]    = { "idle",     "nothing: variables, files and processes went with the session" },
     [END_AGE]     = { "expired",  "nothing: variables, files and processes went with the session" },
-    [END_LOST]    = { "lost",     "nothing: the sandbox broke" },
+    [END_LOST]    = { "lost",     "nothing: the sandbox was lost" },
     [END_FAILED]  = { "failed",   "nothing: it never ran" },
     [END_STOPPED] = { "stopped",  "nothing: sessions end with the glovebox that serves them" },
     [END_DAEMON]  = { "daemon",   "nothing: sessions end with the glovebox that serves them" },
@@ -167,7 +167,7 @@ int sessions_enter(const struct sessions *sessions, const struct account *accoun
     if (sessions_look(sessions, account, id, &session, err) < 0)
         return -1;
     assert(session);
-    if (session->state == SESSION_ENDED) /* one of an earlier daemon has no policy to ask */
+    if (session->state == SESSION_ENDED) /* one of an earlier daemon has no policy */
         return fail(err, ERR_CONFLICT, "the session has ended: %s", session->why.text);
     *ret_session = session;
     return 0;
@@ -175,7 +175,7 @@ int sessions_enter(const struct sessions *sessions, const struct account *accoun
 
 /* --- opening and closing ---------------------------------------------------------------------- */
 
-/* What an earlier daemon left. */
+/* A session that an earlier daemon left. */
 static void remember(void *context, const struct tombstone *tombstone)
 {
     struct sessions *sessions = context;
@@ -195,8 +195,8 @@ static void remember(void *context, const struct tombstone *tombstone)
     sessions->ended++;
 }
 
-/* Those that a killed daemon could not tell the end of. Whose they were stands in their
- * `session.opened`; the list of sessions has no keys. */
+/* Writes the end of sessions whose daemon was killed. `session.opened` has their owner; the list of
+ * sessions has no keys. */
 static int tell_found_dead(const struct sessions *sessions, int64_t since_ms, error *err)
 {
     struct receipts *receipts = sessions->runs->receipts;
@@ -238,7 +238,7 @@ int sessions_take_over(struct sessions *sessions, error *err)
     if (taken != 0)
         return taken;
     for (const struct session *session = sessions->oldest; session; session = session->newer) {
-        if (session->account) /* ours, of the time before */
+        if (session->account) /* our own, of an earlier call */
             tombstones_note_begin(tombstones, session);
         if (session->account && session->state == SESSION_ENDED)
             tombstones_note_end(tombstones, session);
@@ -257,7 +257,7 @@ void sessions_proceed(struct sessions *sessions)
     error why;
     if (!sessions->lacks_slot)
         return;
-    sessions->lacks_slot = false; /* until one of them is told again that there is none */
+    sessions->lacks_slot = false; /* until one fails to get a slot again */
     for (struct session *session = sessions->oldest, *next; session; session = next) {
         next = session->newer;
         for_each_activity(activity, sessions)
@@ -294,7 +294,7 @@ void sessions_close(struct sessions *sessions)
     uv_close((uv_handle_t *) &sessions->timer, NULL);
 }
 
-/* --- what other folders may know -------------------------------------------------------------- */
+/* --- for other folders -------------------------------------------------------------- */
 
 enum session_state session_state(const struct session *session)
 {

@@ -1,7 +1,7 @@
-/* session_registry.h - the whole interface that doors have to sessions and their contexts.
+/* session_registry.h - sessions and their contexts, for doors.
  *
- * A session is a sandbox that is kept: it is created, lives by deadlines that only the daemon
- * holds, and ends as its own tombstone. What works inside it is in session.h. */
+ * A session is a sandbox that is kept: it is created, ends at deadlines that only the daemon knows,
+ * and is kept as a tombstone. Operations inside it are in session.h. */
 #pragma once
 
 #include "base/bytes.h"
@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
-enum { TOMBSTONES_MAX = 1000 }; /* of ended sessions that are known; the oldest is forgotten */
+enum { TOMBSTONES_MAX = 1000 }; /* ended sessions that are kept; the oldest is dropped */
 
 enum {
     SESSION_ID_SIZE = 37, /* "ses_", 32 hex digits and the end */
@@ -36,30 +36,30 @@ enum session_state {
     SESSION_STATES
 };
 
-/* Why it has ended; the words are in session_registry.c. */
+/* Why it has ended; session_registry.c has the texts. */
 enum session_end {
     END_NONE,
-    END_DELETED, /* a request asked for it */
-    END_IDLE,    /* it was not used for so long */
-    END_AGE,     /* its time to live is over */
+    END_DELETED, /* by a request */
+    END_IDLE,    /* not used for its idle time */
+    END_AGE,     /* at the end of its time to live */
     END_LOST,    /* its sandbox broke */
     END_FAILED,  /* it could not be built */
-    END_STOPPED, /* the daemon was stopped in good order */
-    END_DAEMON,  /* the daemon had ended before the session: found when it came back */
+    END_STOPPED, /* the daemon was stopped */
+    END_DAEMON,  /* the daemon died before it: found at the next start */
     SESSION_ENDS
 };
 
-/* What a caller asks of a session, or changes about it. Zero-filled it asks for nothing. */
+/* A request for a session, or a change of one. Zero-filled: nothing is set. */
 struct session_request {
-    struct run_request *place; /* policy, template, limits, env: the texts' owner */
-    const char *folder;        /* of contexts that name none; NULL: /workspace */
+    struct run_request *place; /* policy, template, limits, env; owns the texts */
+    const char *folder;        /* default for its contexts; NULL: /workspace */
     struct json_object *metadata;
     bool has_idle, has_ttl;
     uint64_t idle_ms, ttl_ms;
-    const char *id; /* that it is to have, as session_choose_id() made it; NULL: any */
+    const char *id; /* from session_choose_id(); NULL: any */
 };
 
-/* What a caller asks of a new context, or of one cell. */
+/* A request for a new context, or for one cell. */
 struct context_request {
     struct run_request *given; /* language, env, code, limits */
     const char *folder;
@@ -82,7 +82,7 @@ struct session_usage {
 struct tombstones {
     int file, other, lock, folder;
     unsigned lines;  /* in `file` */
-    bool is_turning; /* `file` is on its way to the disk, then `other` is emptied */
+    bool is_turning; /* `file` is being synced, then `other` is emptied */
 };
 
 struct sessions {
@@ -93,103 +93,103 @@ struct sessions {
     const struct templates *templates;
     const struct session_activity *const *activities; /* ended by NULL: activity.h */
     unsigned alive, ended;
-    unsigned branching; /* that begin from another one */
+    unsigned branching; /* that begin as branches */
     struct session *newest, *oldest;
     uv_timer_t timer;     /* for the next deadline */
-    deadline look_at_all; /* those too that nothing uses */
-    bool are_unused;      /* all: the timer rests for longer than a second */
-    bool lacks_slot;      /* one of them may wait for a slot */
+    deadline look_at_all; /* when unused ones are checked too */
+    bool are_unused;      /* none is used: the timer is slower than a second */
+    bool lacks_slot;      /* one may wait for a slot */
     struct tombstones tombstones;
     uint64_t session_checkpoint_bytes,
         session_checkpoint_bytes_max; /* of checkpoints of all sessions */
     unsigned session_checkpoint_count;
 };
 
-/* The first six have been set, all borrowed. `state` is the daemon's folder, NULL for none. */
+/* The first six members have been set, all borrowed. `state` is the daemon's folder, NULL: none. */
 int sessions_open(struct sessions *sessions, const char *state, error *err);
 
-/* While another daemon notes its sessions in the state folder, ours are not noted there. Tries to
- * become the one who does. Returns 0, or SESSIONS_ELSEWHERE. */
+/* Tries to take the list of sessions in the state folder; while another daemon has it, our sessions
+ * are not written there. Returns 0, or SESSIONS_ELSEWHERE. */
 enum { SESSIONS_ELSEWHERE = 1 };
 int sessions_take_over(struct sessions *sessions, error *err);
 
-/* Ends all of them in good order; the next daemon may note its own from now on. */
+/* The daemon is stopping: ends all sessions, and lets the next daemon take the list. */
 void sessions_leave(struct sessions *sessions);
 void sessions_close(struct sessions *sessions);
 
-/* The pool has room: who waits for it is next. */
+/* The pool has room: the next session that waits for a slot is started. */
 void sessions_proceed(struct sessions *sessions);
 
-/* Ends all of them. */
+/* Ends all sessions. */
 void sessions_end(struct sessions *sessions, enum session_end end);
 
-/* Reads a request from JSON, which it takes, also when it fails. `is_new` is false for a change. */
+/* Reads a request from JSON, which it takes, also on failure. `is_new` is false for a change. */
 int session_request_read(struct json_object *json, bool is_new, struct session_request *ret_request,
                          error *err);
 void session_request_done(struct session_request *request);
 
-/* Begins a session, empty with `source` NULL, else as a branch (branch.h has more of it). Takes
- * what is in the request, also when it fails.
- * Gives  *ret_session, borrowed; it runs at once, or when its listeners are notified.
- * Fails  ERR_BUSY  as many as the policy or this machine allows are alive; else as
- * run_plan_grant(). */
+/* Begins a session, new if `source` is NULL, else as a branch (branch.h has more of it). Takes the
+ * contents of the request, also on failure. Gives  *ret_session, borrowed; it runs at once, or when
+ * its listeners are notified. Fails  ERR_BUSY  as many as the policy or this machine allows are
+ * alive; else as run_plan_grant(). */
 struct session_source;
 void session_choose_id(char ret_id[SESSION_ID_SIZE]);
 int session_create(struct sessions *sessions, struct session_request *request,
                    const struct session_source *source, struct session **ret_session, error *err);
 
-/* NULL if none that this account may see has this id, or it ended long ago and is forgotten. */
+/* NULL if there is none with this id that the account may see, or it ended long ago and was
+ * dropped. */
 struct session *sessions_find(const struct sessions *sessions, const struct account *account,
                               const char *id);
 
-/* One that this account is about to use: a key may do nothing in a session whose policy it may not
- * use, whichever key of its tenant has begun it. What it gives is alive: `spec` is filled in.
- * Fails  ERR_NOT_FOUND, ERR_FORBIDDEN; ERR_CONFLICT  it has ended. */
+/* Finds a session for use by this account. A key may use no session whose policy it may not use,
+ * even if another key of its tenant began it. The session is alive: `spec` is filled in. Fails
+ * ERR_NOT_FOUND, ERR_FORBIDDEN; ERR_CONFLICT  it has ended. */
 int sessions_enter(const struct sessions *sessions, const struct account *account, const char *id,
                    struct session **ret_session, error *err);
 
-/* The same, and tombstones too: `spec` is empty in one that an earlier daemon left. */
+/* The same, also for tombstones: `spec` is empty in one that an earlier daemon left. */
 int sessions_look(const struct sessions *sessions, const struct account *account, const char *id,
                   struct session **ret_session, error *err);
 
-/* Changes deadlines and metadata. Takes what is in the request. */
+/* Changes deadlines and metadata. Takes the contents of the request. */
 int session_change(struct session *session, struct session_request *request, error *err);
 
-/* session.c: charges its account for the processor time that was used in it since the last time: by
- * cells, programs, and what outlives them. */
+/* session.c: charges its account for the processor time used in it since the last call: by cells,
+ * programs, and processes that outlive them. */
 void session_charge(struct session *session);
 
-/* pause.c: stops every program in it where it stands, or ends them all and keeps its files.
- * Its init goes on: what was on its way arrives.
- * Fails  ERR_CONFLICT  it does not run, or a cell does. */
+/* pause.c: stops every program in it, or ends all and keeps its files. Its init goes on, so that
+ * frames that were sent arrive. Fails  ERR_CONFLICT  it does not run, or a cell does. */
 int session_pause(struct session *session, bool files_only, error *err);
-/* Fails  ERR_QUOTA  the processor time of its key's day is used up. */
+/* Fails  ERR_QUOTA  its key has used its processor time of the day. */
 int session_resume(struct session *session, error *err);
-void session_look_at_day(struct session *session);   /* it is paused where its key's is over */
-void session_look_at_pause(struct session *session); /* now and then, while it is paused */
+void session_look_at_day(
+    struct session *session); /* pauses it if its key has no processor time left today */
+void session_look_at_pause(struct session *session); /* regularly, while it is paused */
 /* "freezer" or "signals"; NULL: it is not paused, or has no programs. */
 const char *session_held_by(const struct session *session);
 
-/* session.c, for sessions.c: takes a sandbox from the pool; and the other way round. */
+/* session.c: takes a sandbox from the pool. */
 int session_lease(struct session *session, error *err);
-void session_filled(struct session *session); /* its sandbox has what it begins with */
+void session_filled(struct session *session); /* its sandbox has its files and interpreter */
 struct lease session_lease_of(const struct session *session);
 
-/* Everything in it ends, for this cause, and it has another sandbox, which it takes;
+/* Ends everything in it, with this cause, and replaces its sandbox by another, which it takes;
  * session_filled() follows. */
 void session_move(struct session *session, struct sandbox *sandbox, enum run_start start,
                   const error *cause);
 void session_list(struct session *session, struct session_operation *operation);
 void sessions_ended(struct sessions *sessions, struct session *session);
 
-/* Ends everything in it, and all that waits for it. */
+/* Ends everything in it, and all waits for it. */
 void session_end(struct session *session, enum session_end end, const error *why);
 
 void session_listen(struct session *session, struct session_listener *listener);
 void session_unlisten(struct session *session, struct session_listener *listener);
-void session_tell(struct session *session); /* them all: look again */
+void session_tell(struct session *session); /* notifies its listeners */
 
-/* By its counters as they were read last, and by the sandboxes before. */
+/* From the counters that were last read, and those of earlier sandboxes. */
 struct session_usage session_usage(const struct session *session);
 
 /* Adds it as a Session of docs/api.md; an array of its contexts. */
@@ -201,45 +201,44 @@ enum session_state session_state(const struct session *session);
 unsigned sessions_count(const struct sessions *sessions, enum session_state state);
 bool session_is_branch(const struct session *session);
 bool session_has_failed(const struct session *session); /* ended: it could not be built */
-bool session_is_lost(const struct session *session);    /* ended: that, or its sandbox broke */
-/* Fails  with why it has ended. */
+bool session_is_lost(const struct session *session);    /* ended: that, or its sandbox was lost */
+/* Fails  with the reason why it has ended. */
 int session_check_alive(const struct session *session, error *err);
 const struct run_spec *session_plan(const struct session *session);
-const struct run_request *session_place(const struct session *session); /* what was asked for */
+const struct run_request *session_place(const struct session *session); /* the request */
 struct json_object *session_metadata(const struct session *session);    /* NULL: none */
-struct session *session_older(const struct session *session);           /* NULL: it is the oldest */
+struct session *session_older(const struct session *session);           /* NULL: none */
 struct runs *session_runs(const struct session *session);
-/* What its sandbox has used by now. */
+/* The processor time of its sandbox until now. */
 uint64_t session_cpu_us(const struct session *session);
-/* Those of its place: what a receipt says of anything that works in it. */
+/* Adds the facts about its policy, template and sandbox to a receipt. */
 void session_add_facts(const struct session *session, struct receipt_facts *facts);
 void session_count_process(struct session *session); /* a client has started one */
-void session_end_once_read(struct session *session); /* as soon as no branch reads it any more */
+void session_end_once_read(struct session *session); /* when no branch reads it any more */
 
-/* Does it exist for this account? */
+/* May this account see it? */
 bool session_is_seen(const struct session *session, const struct account *account);
 
 const char *session_end_name(enum session_end end);
-const char *session_end_kept(enum session_end end); /* what is left of it, in a sentence */
+const char *session_end_kept(enum session_end end); /* a sentence on what was kept */
 
 int context_request_read(struct json_object *json, bool is_cell,
                          struct context_request *ret_request, error *err);
 void context_request_done(struct context_request *request);
 
-/* Begins a context. Takes what is in the request. */
+/* Begins a context. Takes the contents of the request. */
 int context_create(struct session *session, struct context_request *request,
                    struct context **ret_context, error *err);
 
-/* A context by its id; the name of a language is the id of its first context, which is made when it
- * is first named. */
+/* Finds a context by id. The name of a language is the id of its first context, which is made when
+ * it is first named. */
 int context_find(struct session *session, const char *id, struct context **ret_context, error *err);
 
 /* Adds it as a Context of docs/api.md. */
 void context_write(const struct context *context, struct bytes *out);
 
-/* Puts a cell behind those that wait. Takes what is in the request.
- * Gives  a run, as runs_submit(): the same result, events and cancelling, where to cancel is to
- * interrupt. */
+/* Queues a cell. Takes the contents of the request. Gives  a run, as runs_submit(), with the same
+ * result, events and cancelling; to cancel it interrupts the interpreter. */
 int context_run(struct context *context, struct context_request *request, struct run **ret_run,
                 error *err);
 enum { CONTEXT_WAS_IDLE = 1 };

@@ -1,5 +1,5 @@
-/* session_requests.c - what may be said of a session, a context, a cell: a row for each key.
- * Keys that runs have too are read by run_request.c. */
+/* session_requests.c - the keys of requests for sessions, contexts and cells, a row each. Keys that
+ * runs also have are read by run_request.c. */
 #include "engine/session/session_internal.h"
 
 #include "base/table.h"
@@ -78,7 +78,7 @@ static int read_session_folder(struct session_request *request, struct json_obje
     return read_folder(value, &request->folder, err);
 }
 
-/* `read` is NULL for what a run has as well. */
+/* `read` NULL: runs have this key too. */
 static const struct key {
     const char *name;
     bool may_change;
@@ -164,7 +164,7 @@ int context_request_read(struct json_object *json, bool is_cell,
             result = value ? read_folder(value, &request.folder, err) : 0;
         else if (is_cell && strcmp(name, "env") == 0)
             result = fail(err, ERR_BAD_REQUEST,
-                          "a cell has no 'env': its interpreter keeps the one that it has; give it "
+                          "a cell has no 'env': its interpreter has one already; give it "
                           "to the session or the context, or set it in the code");
         else if (i < count)
             result = request_read_key(request.given, name, value, err);
@@ -179,8 +179,8 @@ int context_request_read(struct json_object *json, bool is_cell,
         result = fail(err, ERR_BAD_REQUEST, "the cell has no 'code'; send its text");
     if (result == 0 && request.given->expect_needs.artifacts)
         result = fail(err, ERR_BAD_REQUEST,
-                      "a cell leaves no artifacts, its files stay in the session; expect stdout, "
-                      "result and secrets of it");
+                      "a cell has no artifacts, its files stay in the session; expect stdout, "
+                      "result and secrets");
     if (result < 0) {
         context_request_done(&request);
         return -1;

@@ -1,6 +1,6 @@
-/* session_route.c - the egress of a session: one for its whole life, and for all that runs in it.
- * What passes while cells run is reported by each of them, since it cannot be attributed to one;
- * what passes in between is reported by the next. */
+/* session_route.c - the network route of a session: one for its whole life, and for all that runs
+ * in it. Connections during cells are reported by each of these cells, since they cannot be
+ * attributed to one; connections in between by the next cell. */
 #include "engine/network/trust_bundle.h"
 
 #include "base/list.h"
@@ -9,8 +9,8 @@
 #include "engine/session/session_internal.h"
 
 enum {
-    ID_CERTIFICATES = 8, /* of the write that is not waited for: all that comes after it finds it */
-    LIFE_S = 30 * 24 * 3600, /* of certificates, beyond the policy's bound for sessions */
+    ID_CERTIFICATES = 8, /* of the write; later frames are handled after it, so no wait is needed */
+    LIFE_S = 30 * 24 * 3600, /* of certificates, if the policy has no bound for sessions */
     BOUND_MAX_S = 365 * 24 * 3600,
 };
 
@@ -36,7 +36,7 @@ static void conclude(struct session *session, struct run *run)
         egress_route_forget(session->route);
         session->records_told = 0;
     }
-    run_finish(run); /* its context is free already */
+    run_finish(run); /* its context was released before */
 }
 
 static void on_told(void *context)
@@ -72,7 +72,7 @@ static int write_certificates(struct session *session, const char *own, error *e
     return 0;
 }
 
-/* At its beginning, and each time that glovebox-egress has come back: the keys went with it. */
+/* Called at the beginning, and each time that glovebox-egress has restarted with new keys. */
 static void on_certified(void *context, const char *certificate)
 {
     struct session *session = context;
@@ -89,7 +89,7 @@ static void on_certified(void *context, const char *certificate)
         session_ready(session);
 }
 
-/* As long as the policy lets it live, and more, since it does not age while it is paused. */
+/* As long as the policy allows, and more: a session does not age while it is paused. */
 static uint32_t life_s(const struct session *session)
 {
     uint64_t bound_ms = session->plan.policy->sessions.values[SESSIONS_AGE];
@@ -129,7 +129,8 @@ void session_route_close(struct session *session)
     session->route = session->past_route = NULL;
 }
 
-/* glovebox-egress has said all that passed there: only now is it known what is left. */
+/* glovebox-egress has reported all connections of the old route: now the rest of the bytes is
+ * known. */
 static void on_past_ended(void *context)
 {
     struct session *session = context;

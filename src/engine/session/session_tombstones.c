@@ -1,5 +1,5 @@
-/* session_tombstones.c - reads the files once, before the daemon is confined; then only adds lines,
- * and now and then writes the other file anew. */
+/* session_tombstones.c - reads the files once, before the daemon is confined; later only adds
+ * lines, and sometimes rewrites the other file. */
 #include "engine/session/session_tombstones.h"
 
 #include "base/cleanup.h"
@@ -26,7 +26,7 @@ static bool add_line(int fd, struct bytes *line)
     bytes_add_text(line, "\n");
     if (line->failed)
         return false;
-    errno = ENOSPC; /* a short write says no more */
+    errno = ENOSPC; /* a short write gives no errno */
     return write(fd, line->data, line->size) == (ssize_t) line->size;
 }
 
@@ -60,7 +60,7 @@ static bool note(int fd, const struct session *session, bool has_ended)
     return add_line(fd, &line);
 }
 
-/* The new file is brought to disk beside the loop; then the old one is emptied. */
+/* Syncs the new file on a disk thread, and then empties the old one. */
 struct turn_over {
     struct disk_job job;
     struct tombstones *tombstones;
@@ -85,7 +85,7 @@ static void empty_other(void *user)
     free(turn);
 }
 
-/* What cannot be begun is left out: then both files say the same. */
+/* If this fails, both files have the same contents, which is harmless. */
 static void turn_over(struct tombstones *tombstones, uv_loop_t *loop)
 {
     struct turn_over *turn = calloc(1, sizeof *turn);
@@ -99,7 +99,7 @@ static void turn_over(struct tombstones *tombstones, uv_loop_t *loop)
     disk_worker_do(loop, &turn->job);
 }
 
-/* Gives  *ret_lines. False: the disk has no room; the file that there is goes on. */
+/* Gives  *ret_lines. False: the disk is full, and the current file stays in use. */
 static bool write_other(int file, const struct sessions *sessions, unsigned *ret_lines)
 {
     unsigned left_out = sessions->ended > TOMBSTONES_MAX ? sessions->ended - TOMBSTONES_MAX : 0;
@@ -119,7 +119,7 @@ static bool write_other(int file, const struct sessions *sessions, unsigned *ret
     return true;
 }
 
-/* If we are killed on the way, both files say the same of whatever is in both. */
+/* If the daemon dies meanwhile, both files agree on all sessions that are in both. */
 static void begin_anew(struct tombstones *tombstones, const struct sessions *sessions)
 {
     unsigned lines;
@@ -127,7 +127,7 @@ static void begin_anew(struct tombstones *tombstones, const struct sessions *ses
         return;
     if (!write_other(tombstones->other, sessions, &lines)) {
         say_not_noted();
-        tombstones->lines = LINES_MAX / 2; /* tried again after so many */
+        tombstones->lines = LINES_MAX / 2; /* tried again after as many more lines */
         return;
     }
     int emptied = tombstones->file;
@@ -173,7 +173,7 @@ static int64_t read_count(struct json_object *line, const char *key)
     return json_object_get_int64(value);
 }
 
-/* A line that cannot be read, such as the last one of a daemon that was killed, is left out. */
+/* A line that cannot be read, such as the last one of a daemon that was killed, is skipped. */
 static bool read_tombstone(const char *text, struct tombstone *tombstone)
 {
     struct json_object *line = json_tokener_parse(text);
@@ -210,7 +210,7 @@ static void keep_tombstone(struct tombstone_list *known, const struct tombstone 
     known->list[known->count++] = *tombstone;
 }
 
-/* A list that cannot be read as a whole is no empty one: it would be replaced by what was read. */
+/* A list that cannot be read is an error: as an empty list it would replace the file. */
 static int read_tombstones(int folder, const char *name, struct tombstone_list *known, error *err)
 {
     char *line = NULL;
@@ -232,7 +232,7 @@ static int read_tombstones(int folder, const char *name, struct tombstone_list *
     return result;
 }
 
-/* The one that was written last has what is new: it is read last. */
+/* The file that was written last is read last, since it is newer. */
 static int read_both(int folder, struct tombstone_list *known, error *err)
 {
     static const char *const names[] = { "sessions.log", "sessions.more.log" };
@@ -247,7 +247,7 @@ static int read_both(int folder, struct tombstone_list *known, error *err)
                : read_tombstones(folder, names[!is_turned], known, err);
 }
 
-/* What was read goes into a file that takes the old one's place, whole and on disk. */
+/* Writes what was read into a file that replaces the old one by rename, synced. */
 static int write_tombstones(int folder, const struct tombstone_list *known, size_t first,
                             error *err)
 {
@@ -267,7 +267,7 @@ static int write_tombstones(int folder, const struct tombstone_list *known, size
     return take_fd(&file);
 }
 
-/* Those that their daemon has not told the end of. */
+/* Ends the sessions that their daemon did not end. */
 static void settle(struct tombstone_list *known)
 {
     for (size_t i = 0; i < known->count; i++) {
@@ -326,7 +326,7 @@ int tombstones_open(const char *state, tombstone_found *found, void *context,
     int result = tombstones_take_over(ret_tombstones, found, context, err);
     if (result == TOMBSTONES_ELSEWHERE)
         log_event(SESSIONS_SHARED_STATE,
-                  TEXT("cause", "another daemon notes its sessions in this state folder"));
+                  TEXT("cause", "another daemon keeps its list of sessions in this state folder"));
     return result < 0 ? -1 : 0;
 }
 

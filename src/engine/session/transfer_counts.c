@@ -47,7 +47,7 @@ void session_tell_deeds(struct session *session, bool now)
     transfer_counts->next = deadline_in(TELL_EVERY_MS);
     if (session_write_event(session, "session.transfers", fields, &err) < 0) {
         log_event(AUDIT_WRITE_FAILED, TEXT("session", session->id), TEXT("cause", err.text));
-        return; /* the next record counts it */
+        return; /* counted in the next record */
     }
     for (enum session_deed transfer = 0; transfer < TRANSFERS; transfer++)
         transfer_counts->told[transfer] = transfer_counts->done[transfer];

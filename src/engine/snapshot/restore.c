@@ -13,7 +13,7 @@ enum { FILL_FILES = 9, SAID_MAX = 400, LOST_MAX = 4096 };
 
 static const char restorer[] = "/usr/lib/glovebox/glovebox-restore";
 
-/* Returns 1: nothing uses the sandbox any more. */
+/* Returns 1: the sandbox is not used any more. */
 static int over(struct restore *fill, const error *why)
 {
     if (fill->is_lost)
@@ -22,7 +22,7 @@ static int over(struct restore *fill, const error *why)
         return 0;
     fill->is_over = true;
     fill->is_lost = why != NULL;
-    fill->told(fill->user, why); /* which may free it */
+    fill->told(fill->user, why); /* may free it */
     return why ? 1 : 0;
 }
 
@@ -47,7 +47,7 @@ static int files_are_there(struct restore *fill, const struct agent_frame *frame
 {
     error why;
     if (frame->kind != AGENT_DONE)
-        return 0; /* files that could not be made are reported by frames */
+        return 0; /* other frames report files that could not be made */
     if (error_of_agent(frame, payload, &why) == 0) {
         start_restorer(fill);
         return 0;
@@ -70,17 +70,18 @@ static int interpreter_is_gone(struct restore *fill, const unsigned char *payloa
     limit_print(LIMIT_memory, fill->memory, limit, sizeof limit);
     if (exited.signal == 9 && now.memory_kills > 0)
         (void) fail(&why, ERR_LIMIT,
-                    "memory was used up at the limit of %s: a copy needs more of it than its "
-                    "interpreter, which shares some with others; give the session more "
+                    "memory was used up at the limit of %s: a copy needs more than its "
+                    "interpreter, which shares memory with others; give the session more "
                     "limits.memory_bytes when it begins",
                     limit);
     else if (size > 0)
         (void) fail(&why, ERR_CONFLICT, "the interpreter cannot be copied: %.*s", (int) size,
                     fill->said.data);
     else
-        (void) fail(
-            &why, ERR_CONFLICT, "the interpreter cannot be copied: its image ended it with %s %d",
-            exited.signal ? "signal" : "status", exited.signal ? exited.signal : exited.exit_code);
+        (void) fail(&why, ERR_CONFLICT,
+                    "the interpreter cannot be copied: it ended with %s %d while it was restored",
+                    exited.signal ? "signal" : "status",
+                    exited.signal ? exited.signal : exited.exit_code);
     return over(fill, &why);
 }
 
@@ -101,7 +102,7 @@ static void hear_lost(struct restore *fill, const struct agent_frame *frame,
     struct json_object *json = NULL;
     const size_t head = sizeof(struct agent_result);
     error err;
-    fill->has_lost = true; /* once: it may send them as fast as it can */
+    fill->has_lost = true; /* only one is read: it may send them as fast as it can */
     if (json_read((const char *) payload + head, frame->size - head, &json, &err) == 0 &&
         json_object_is_type(json, json_type_object)) {
         fill->threads = count_of(json, "threads");
@@ -144,8 +145,8 @@ static int hear_interpreter(struct restore *fill, const struct agent_frame *fram
     }
 }
 
-/* Before it is over nothing else is used in the sandbox: the rest is an interpreter's that came
- * with it. */
+/* Until the restore has ended nothing else uses the sandbox: other frames are those of an
+ * interpreter that came with it. */
 static int on_frame(void *context, const struct agent_frame *frame, const unsigned char *payload,
                     error *err)
 {
@@ -179,7 +180,7 @@ void restore_look(struct restore *fill)
     error why;
     if (!fill->sandbox || fill->is_over || !deadline_has_passed(fill->ends))
         return;
-    (void) fail(&why, ERR_TIMEOUT, "the copy did not live in %d s",
+    (void) fail(&why, ERR_TIMEOUT, "the copy did not run within %d s",
                 (fill->image < 0 ? FILL_MS : FILL_MAX_MS) / 1000);
     (void) over(fill, &why);
 }

@@ -1,6 +1,6 @@
-/* blob_disk.c - what the store asks of the disk, off the event loop: that files are on it or have
- * gone, in groups, on a thread of its own, and that files of an earlier daemon are still what they
- * were (disk_worker.h). After a power cut a file may have its name without its bytes. */
+/* blob_disk.c - disk work of the store, off the event loop: syncs and removes files in groups, and
+ * checks the files of an earlier daemon (disk_worker.h). After a power cut a file may have its name
+ * but not its bytes. */
 #include "engine/store/blobs_internal.h"
 
 #include "base/cleanup.h"
@@ -30,11 +30,11 @@ int blob_damaged(struct blob_store *store, struct blob *blob, error *err)
     return -1;
 }
 
-/* --- to the disk ------------------------------------------------------------------------------ */
+/* --- syncs ------------------------------------------------------------------------------ */
 
 static void sync_next(struct blob_store *store);
 
-/* Is it on the disk? One that is not there was removed meanwhile, or handed over, noted again. */
+/* Syncs a file. One that does not exist was removed meanwhile, or handed over and queued again. */
 static bool sync_file(int folder, const char *file, bool is_begun)
 {
     auto_fd fd = openat(folder, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -46,7 +46,7 @@ static bool sync_file(int folder, const char *file, bool is_begun)
     return false;
 }
 
-/* The file of that name may be another one: the same bytes, made again. */
+/* Another file may have that name now: the same bytes, made again. */
 void blobs_remove(const struct blob_store *store, struct blob **list)
 {
     for (struct blob *blob; (blob = *list); free(blob)) {
@@ -60,8 +60,9 @@ void blobs_remove(const struct blob_store *store, struct blob **list)
     }
 }
 
-/* Beside the loop. First all are begun: their blocks are chosen then, and the file system's journal
- * waits for the disk once, not once for each. The name of a file that the disk refuses stays. */
+/* On a disk thread. Writeback of all files is started first, which allocates their blocks, so that
+ * the file system's journal is waited for once and not once per file. The name of a file that could
+ * not be synced stays in the list. */
 static void sync_files(uv_work_t *work)
 {
     struct blob_store *store = work->data;
@@ -73,10 +74,10 @@ static void sync_files(uv_work_t *work)
         }
     store->sync_failure = (error){ 0 };
     if (fsync(store->folder) < 0)
-        (void) fail_os(&store->sync_failure, "bring the folder of artifacts to disk");
+        (void) fail_os(&store->sync_failure, "sync the folder of artifacts");
 }
 
-/* As blob_file_name() has put it together: of one that is held for a run, too. */
+/* Finds a blob by its file name (blob_file_name()), also one that is held for a run. */
 static struct blob *blob_of_file(struct blob_store *store, const char *file)
 {
     char name[BLOB_NAME_SIZE];
@@ -85,7 +86,7 @@ static struct blob *blob_of_file(struct blob_store *store, const char *file)
     return file[0] ? blob_find(store, *owner == '.' ? owner + 1 : "", name) : NULL;
 }
 
-/* The kernel may have dropped what it could not write: such a file is not believed any more. */
+/* The kernel may have dropped pages that it could not write: such a file is removed. */
 static void files_are_synced(uv_work_t *work, int status)
 {
     struct blob_store *store = work->data;
@@ -104,7 +105,7 @@ static void files_are_synced(uv_work_t *work, int status)
     sync_next(store);
 }
 
-/* In the line in which files get their names. */
+/* Queued with the jobs that give files their names. */
 static void remove_files(void *user)
 {
     struct blob_store *store = user;
@@ -171,7 +172,7 @@ void blobs_leave(struct blob_store *store)
         uv_close((uv_handle_t *) &store->timer, NULL);
 }
 
-/* --- checked ---------------------------------------------------------------------------------- */
+/* --- checks ---------------------------------------------------------------------------------- */
 
 struct blob_check {
     struct blob_store *store;
@@ -186,11 +187,11 @@ struct blob_check {
     void *user;
 };
 
-/* Beside the loop: so much, then others have their turn. */
+/* On a disk thread: hashes a part, then other jobs run. */
 static void hash_part(void *user)
 {
     struct blob_check *check = user;
-    static unsigned char part[READ_BYTES]; /* one job is under way at a time */
+    static unsigned char part[READ_BYTES]; /* only one job runs at a time */
     for (uint64_t end = check->size + TURN_BYTES; check->size < end && !check->is_at_end;) {
         ssize_t got = read(check->fd, part, sizeof part);
         if (got < 0) {

@@ -1,6 +1,6 @@
-/* blob_quota.c - a list for each tenant. What is too much is taken from the tenant that has most:
- * at least the bound divided by the number of tenants. So no tenant within that share loses
- * anything for what others keep. */
+/* blob_quota.c - a list for each tenant. Beyond the bounds the tenant with most loses blobs: it has
+ * at least the bound divided by the number of tenants. So no tenant within that share loses blobs
+ * because of others. */
 #include "engine/store/blobs_internal.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 enum { BLOCK = 4096 };
 
-/* What it takes of the disk: whole blocks, and one at least, for its inode. */
+/* What it uses on the disk: whole blocks, and at least one, for its inode. */
 static uint64_t weight_of(const struct blob *blob)
 {
     uint64_t blocks = (blob->size + BLOCK - 1) / BLOCK;
@@ -87,7 +87,7 @@ static struct blob_share *largest(const struct blob_store *store, bool by_count)
     return max;
 }
 
-/* Where the largest share is the fresh blob alone, the store stays above its bound by that one. */
+/* If the largest share is only the fresh blob, the store stays above its bound by that one. */
 void blob_shares_hold(struct blob_store *store, const struct blob *fresh)
 {
     for (;;) {

@@ -1,4 +1,4 @@
-/* blobs.c - a table by hash. */
+/* blobs.c - a hash table of blobs. */
 #include "engine/store/blobs_internal.h"
 
 #include "base/cleanup.h"
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* After so long a file that is on its way into place is left behind. */
+/* A temporary file of this age was left by a daemon that died. */
 static const int64_t left_ms = INT64_C(86400) * 1000;
 
 bool blob_name_is_valid(const char *name)
@@ -76,7 +76,7 @@ void blob_remove(struct blob_store *store, struct blob *blob, bool from_disk)
         free(blob);
 }
 
-/* Takes  the descriptor in `given`; -1 for a file in the folder. */
+/* Takes  the descriptor in `given`; -1: the blob is a file in the folder. */
 static int add_blob(struct blob_store *store, const struct blob *given, const char *payer,
                     struct blob **ret_blob, error *err)
 {
@@ -98,8 +98,8 @@ static int add_blob(struct blob_store *store, const struct blob *given, const ch
     return 0;
 }
 
-/* A name that is none of ours is of a file that was held for a run, or on its way into place. Its
- * daemon may still be ending, for less than a day. */
+/* A file with another name was held for a run, or was about to be renamed. Its daemon may still be
+ * ending, for less than a day. */
 static void take_over_file(struct blob_store *store, const char *file)
 {
     struct stat found;
@@ -115,7 +115,7 @@ static void take_over_file(struct blob_store *store, const char *file)
         (void) unlinkat(store->folder, file, 0);
 }
 
-/* What an earlier daemon has kept. */
+/* Adds the blobs that an earlier daemon stored. */
 static int take_over(struct blob_store *store, error *err)
 {
     int folder = openat(store->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -208,7 +208,7 @@ int blob_add(struct blob_writer *writer, const void *data, size_t size, error *e
     return writer->held.failed ? fail(err, ERR_SYSTEM, "no memory to keep an artifact") : 0;
 }
 
-/* Gives the nameless file its name. What has that name already is of no owner that we know, or is
+/* Gives the nameless file its name. An existing file of this name has no known owner, or is
  * damaged: it is replaced. */
 static int name_file(const struct blob_store *store, int fd, const char *name, error *err)
 {
@@ -226,7 +226,7 @@ static int name_file(const struct blob_store *store, int fd, const char *name, e
     return 0;
 }
 
-/* Is it surely what its name says? What was cut short since is not. */
+/* Is its size still that of the blob? A truncated file is not used. */
 static bool is_whole(const struct blob_store *store, const struct blob *blob)
 {
     char file[BLOB_FILE_SIZE];
@@ -277,14 +277,14 @@ int blob_keep(struct blob_writer *writer, const char *mime, const char *name, er
     struct blob_store *store = writer->store;
     struct blob *known = blob_find(store, writer->owner, name);
     if (known && is_whole(store, known)) {
-        known->inode = writer->inode; /* which has its name now */
+        known->inode = writer->inode; /* the file that has the name now */
         blob_sync_soon(store, known);
         return keep_known(writer, known, mime);
     }
     if (known)
         blob_remove(store, known, false);
     struct blob blob = { .size = writer->size, .mime = mime, .is_checked = true };
-    blob.fd = take_fd(&writer->fd); /* of memory */
+    blob.fd = take_fd(&writer->fd); /* a memfd */
     blob.inode = writer->inode;
     memcpy(blob.name, name, sizeof blob.name);
     memcpy(blob.owner, writer->owner, sizeof blob.owner);
@@ -313,7 +313,7 @@ static int blob_fail_missing(error *err)
 int blob_open_file(struct blob_store *store, struct blob *blob, error *err)
 {
     char path[BLOB_FILE_SIZE];
-    if (blob->fd >= 0) { /* a new description: readers do not share a position */
+    if (blob->fd >= 0) { /* opened anew, so that readers do not share an offset */
         (void) snprintf(path, sizeof path, "/proc/self/fd/%d", blob->fd);
         int copy = open(path, O_RDONLY | O_CLOEXEC);
         return copy < 0 ? fail_os(err, "open artifact %s", blob->name) : copy;
@@ -324,7 +324,7 @@ int blob_open_file(struct blob_store *store, struct blob *blob, error *err)
         return fail_os(err, "open artifact %s", blob->name);
     if (fd >= 0)
         return fd;
-    blob_remove(store, blob, false); /* another daemon of this folder has made room */
+    blob_remove(store, blob, false); /* another daemon with this folder has removed it */
     return blob_fail_missing(err);
 }
 

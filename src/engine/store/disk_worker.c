@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static struct disk_job *first, **end = &first; /* the first is under way */
+static struct disk_job *first, **end = &first; /* the first one runs */
 static uv_work_t thread;
 
 struct closing {
@@ -25,7 +25,7 @@ static void work(uv_work_t *unused)
 static void done(uv_work_t *worked, int status)
 {
     struct disk_job *job = first;
-    (void) status; /* it is never cancelled */
+    (void) status; /* jobs are never cancelled */
     (void) loop_enter(CAUSE_DISK, NULL);
     first = job->next;
     if (!first)
@@ -37,7 +37,7 @@ static void done(uv_work_t *worked, int status)
 
 static void begin(uv_loop_t *loop)
 {
-    (void) uv_queue_work(loop, &thread, work, done); /* fails without a `work` only */
+    (void) uv_queue_work(loop, &thread, work, done); /* fails only if `work` is NULL */
 }
 
 void disk_worker_do(uv_loop_t *loop, struct disk_job *job)

@@ -1,14 +1,14 @@
-/* disk_worker.h - what waits for the disk without being part of the log: one piece after the other,
- * in the order in which they came, on a thread of libuv (decision 0082). However many there
- * are, one at a time is under way, so that the log always has a thread of its own.
+/* disk_worker.h - runs jobs that wait for the disk and are not part of the log, one after another
+ * in their order, on a thread of libuv (decision 0082). Only one at a time is under way, so that
+ * the log always has a thread.
  *
- *   Threads  `work` runs off the event loop, and touches nothing but what its job lends it. All
- * else here belongs to the loop. */
+ * Threads  `work` runs off the event loop and uses only what its job lends it. All else here
+ * belongs to the loop. */
 #pragma once
 
 #include <uv.h>
 
-/* Lies in the caller's own storage until `done`. */
+/* In the caller's own storage until `done`. */
 struct disk_job {
     void (*work)(void *user); /* off the event loop */
     void (*done)(void *user); /* on the loop again; may free it */
@@ -18,6 +18,6 @@ struct disk_job {
 
 void disk_worker_do(uv_loop_t *loop, struct disk_job *job);
 
-/* Closes what may be the last descriptor of a file without a name: to give its pages back takes as
- * long as a part of its writing did. Behind all that is in line. -1 is none. */
+/* Closes a descriptor after the jobs that are queued: if it is the last one of a file without a
+ * name, the kernel frees its pages, which takes time. -1: none. */
 void disk_worker_close(uv_loop_t *loop, int fd);

@@ -1,5 +1,5 @@
-/* idempotency.c - a ring of entries, by age, with a table of lists over it, by name. The file is
- * the ring, behind a head. */
+/* idempotency.c - a ring of entries ordered by age, and a hash table of their names. The file has a
+ * head and then the ring. */
 #include "engine/store/idempotency.h"
 
 #include "base/clock.h"
@@ -16,20 +16,20 @@ enum { BUCKETS = 1 << 16, NAME_SIZE = 32, TENANTS = 4096, BOOT_ID_SIZE = 36 };
 
 static const int64_t kept_ms = INT64_C(24) * 3600 * 1000, head_every_ms = INT64_C(60) * 1000;
 
-/* As it lies in the file, behind the head at its index. Each is within one sector. */
+/* An entry, in memory and in the file at the same index. None crosses a sector. */
 struct entry {
     unsigned char name[NAME_SIZE]; /* hash of caller and key */
     unsigned char digest[IDEMPOTENCY_DIGEST_SIZE];
-    char id[IDEMPOTENCY_ID_SIZE]; /* "": another of this name came later, and counts */
+    char id[IDEMPOTENCY_ID_SIZE]; /* "": a later entry has this name */
     uint8_t reserved[3];
     uint32_t tenant, boot; /* hashes */
-    int64_t born_ms;       /* on the clock of keys, never twice; 0: an empty entry */
+    int64_t born_ms;       /* on the clock of keys, unique; 0: empty */
     uint64_t log_size;
 };
 
 struct head {
     char magic[8];
-    int64_t clock_ms; /* of keys, as it was last seen */
+    int64_t clock_ms; /* the clock of keys when last written */
     uint8_t reserved[112];
 };
 
@@ -41,12 +41,12 @@ static const char magic[8] = "gbkeys2";
 struct idempotency {
     struct idempotency_file file;
     bool sync_each;
-    uint32_t oldest, used; /* of the ring: what is used begins with the oldest */
+    uint32_t oldest, used; /* of the ring: index of the oldest, and how many */
     uint32_t boot;
     unsigned char salt[crypto_shorthash_KEYBYTES]; /* so that no client can choose a bucket */
-    int64_t clock_ms, began_at;                    /* the clock of keys was so much at now_ms() */
+    int64_t clock_ms, began_at; /* value of the clock of keys at now_ms() `began_at` */
     int64_t last_born_ms, head_at;
-    uint32_t held[TENANTS];    /* keys of each; two tenants with one hash share */
+    uint32_t held[TENANTS];    /* keys of each tenant, by hash */
     uint32_t buckets[BUCKETS]; /* index + 1; 0: none */
     uint32_t behind[IDEMPOTENCY_MAX];
     bool is_of_earlier[IDEMPOTENCY_MAX];
@@ -85,8 +85,8 @@ static void link_entry(struct idempotency *idempotency, uint32_t index)
     idempotency->held[entry->tenant % TENANTS]++;
 }
 
-/* It is found no more. Its place is its tenant's until its day is over: a key that is kept again
- * takes another one. */
+/* Removes an entry from the table. Its tenant still counts it until its day has passed; if the key
+ * is stored again, it gets another entry. */
 static void leave_table(struct idempotency *idempotency, uint32_t index)
 {
     struct entry *entry = &idempotency->entries[index];
@@ -117,7 +117,7 @@ static uint32_t next_of(const struct idempotency *idempotency)
     return (idempotency->oldest + idempotency->used) % IDEMPOTENCY_MAX;
 }
 
-/* From the oldest on: what is a day old, and places that were given back. */
+/* Removes the oldest entries: those of a day ago, and those that were dropped. */
 static void forget_old(struct idempotency *idempotency)
 {
     while (idempotency->used > 0 &&
@@ -159,8 +159,8 @@ static int write_all(void *context, error *err)
     return write_head(idempotency, err);
 }
 
-/* Gives  how many entries there are. A file of another kind is one without any; one that cannot be
- * read is not, or its keys would begin a second time. */
+/* Gives  how many entries the file has, 0 if it is of another kind. Fails if it cannot be read:
+ * with no entries, its keys would begin a second time. */
 static int read_file(struct idempotency *idempotency, struct head *ret_head, uint32_t *ret_count,
                      error *err)
 {
@@ -182,8 +182,8 @@ static int read_file(struct idempotency *idempotency, struct head *ret_head, uin
     return 0;
 }
 
-/* What is torn is left out. The clock goes on where the newest of them was born, or the head has
- * seen it later: what lies between a daemon's end and the next one's beginning is not counted. */
+/* Torn entries are skipped. The clock continues at the newest entry, or at the value in the head if
+ * that is later: the time between two daemons is not counted. */
 static int read_entries(struct idempotency *idempotency, error *err)
 {
     struct head head = { .clock_ms = 1 };
@@ -228,7 +228,7 @@ int idempotency_open(const struct idempotency_settings *settings, struct idempot
                      error *err)
 {
     struct idempotency *idempotency =
-        calloc(1, sizeof *idempotency); /* unused pages take no place */
+        calloc(1, sizeof *idempotency); /* unused pages use no memory */
     if (!idempotency)
         return fail(err, ERR_SYSTEM, "no memory for the keys of requests");
     idempotency->file = (struct idempotency_file){
@@ -281,7 +281,7 @@ int idempotency_take_over(struct idempotency *idempotency, error *err)
     if (idempotency_file_lock(&idempotency->file) == FILE_IS_ELSEWHERE)
         return IDEMPOTENCY_ELSEWHERE;
     if (read_entries(idempotency, err) == 0 && write_head(idempotency, err) == 0) {
-        idempotency_file_sync_soon(&idempotency->file); /* what was read may be in memory only */
+        idempotency_file_sync_soon(&idempotency->file); /* what was read may not be on disk yet */
         return 0;
     }
     idempotency_give_back(idempotency);
@@ -307,9 +307,9 @@ int idempotency_check_key(const char *key, error *err)
     for (size_t i = 0; i < length; i++)
         if (key[i] < 0x21 || key[i] > 0x7E)
             return fail(err, ERR_BAD_REQUEST,
-                        "an Idempotency-Key is plain ASCII without blanks, such as a UUID");
+                        "an Idempotency-Key must be plain ASCII without blanks, such as a UUID");
     if (length == 0 || length > IDEMPOTENCY_KEY_MAX)
-        return fail(err, ERR_BAD_REQUEST, "an Idempotency-Key has 1 to %d characters",
+        return fail(err, ERR_BAD_REQUEST, "an Idempotency-Key must have 1 to %d characters",
                     IDEMPOTENCY_KEY_MAX);
     return 0;
 }
@@ -336,7 +336,7 @@ static uint32_t find_entry(struct idempotency *idempotency, const struct idempot
     return at;
 }
 
-/* Says why no key can be looked up or kept now. */
+/* Fails while no key can be looked up or stored. */
 static int check_file(const struct idempotency *idempotency, error *err)
 {
     if (idempotency_are_elsewhere(idempotency))
@@ -351,7 +351,7 @@ static int check_file(const struct idempotency *idempotency, error *err)
     return 0;
 }
 
-/* Restarts of gloveboxd while no key comes do not stop the clock. */
+/* So that the clock continues after a restart even if no key has come. */
 static void save_clock(struct idempotency *idempotency)
 {
     error unwritten;
@@ -371,7 +371,7 @@ int idempotency_find(struct idempotency *idempotency, const struct idempotency_e
     const struct entry *entry = &idempotency->entries[at - 1];
     if (memcmp(entry->digest, replay->digest, IDEMPOTENCY_DIGEST_SIZE) != 0)
         return fail(err, ERR_CONFLICT,
-                    "Idempotency-Key '%.40s' came with another body, or to another place, before; "
+                    "Idempotency-Key '%.40s' was used before with another body or path; "
                     "use a new key for a new request",
                     replay->key);
     *ret_replayed = (struct replayed){ .is_of_earlier = idempotency->is_of_earlier[at - 1],
@@ -381,8 +381,8 @@ int idempotency_find(struct idempotency *idempotency, const struct idempotency_e
     return IDEMPOTENCY_KNOWN;
 }
 
-/* A tenant may have as many keys as are free for all: alone it gets one half of them, with another
- * one a third each, and there is always some room for one more. */
+/* A tenant may use as many keys as are free for all: alone it gets one half, two get a third each,
+ * and there is always room for one more key. */
 static int check_share(const struct idempotency *idempotency, uint32_t tenant, error *err)
 {
     uint32_t held = idempotency->held[tenant % TENANTS], left = IDEMPOTENCY_MAX - idempotency->used;
@@ -442,6 +442,5 @@ void idempotency_drop_last(struct idempotency *idempotency)
     error unwritten;
     idempotency->used--;
     unlink_entry(idempotency, next_of(idempotency));
-    (void) write_entry(idempotency, next_of(idempotency),
-                       &unwritten); /* else: it is found nowhere */
+    (void) write_entry(idempotency, next_of(idempotency), &unwritten); /* else: no such entry */
 }

@@ -1,4 +1,4 @@
-/* idempotency_file.c - see idempotency_file.h. The disk is waited for off the event loop. */
+/* idempotency_file.c - see idempotency_file.h. Syncs run off the event loop. */
 #include "engine/store/idempotency_file.h"
 
 #include "base/cleanup.h"
@@ -20,7 +20,7 @@ int idempotency_file_open(struct idempotency_file *file, const char *state, erro
         return fail(err, ERR_BAD_REQUEST, "the path of the state folder is too long");
     file->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file->fd < 0)
-        return fail_os(err, "open '%s', where the keys of requests are kept", path);
+        return fail_os(err, "open '%s', the file of Idempotency-Keys", path);
     if (!file->loop)
         return 0;
     file->timer.data = file->work.data = file;
@@ -44,8 +44,9 @@ void idempotency_file_close(struct idempotency_file *file)
     close_fd(&file->fd);
 }
 
-/* flock() does not tell its owner that others wait, so they hold a lock of the other kind, on a
- * byte behind the file. `command` is F_OFD_SETLK or F_OFD_GETLK; returns the type that is found. */
+/* flock() does not tell its owner that others wait, so a waiting daemon takes another kind of lock,
+ * on a byte after the end of the file. `command` is F_OFD_SETLK or F_OFD_GETLK; returns the type of
+ * lock that was found. */
 static int lock_of_waiting(const struct idempotency_file *file, int command, int type)
 {
     struct flock lock = { .l_type = (short) type, .l_start = WAITING_AT, .l_len = 1 };
@@ -74,9 +75,9 @@ void idempotency_file_unlock(struct idempotency_file *file)
 int idempotency_file_write(struct idempotency_file *file, const void *bytes, size_t size, off_t at,
                            error *err)
 {
-    errno = ENOSPC; /* a short write says no more */
+    errno = ENOSPC; /* a short write gives no errno */
     if (file->fd >= 0 && pwrite(file->fd, bytes, size, at) != (ssize_t) size)
-        return fail_os(err, "keep an Idempotency-Key on disk");
+        return fail_os(err, "write an Idempotency-Key to its file");
     return 0;
 }
 
@@ -84,7 +85,7 @@ int idempotency_file_sync(struct idempotency_file *file, error *err)
 {
     return file->fd < 0 || fdatasync(file->fd) == 0
                ? 0
-               : fail_os(err, "bring an Idempotency-Key to disk");
+               : fail_os(err, "sync the file of Idempotency-Keys");
 }
 
 static void sync_beside(uv_work_t *work)

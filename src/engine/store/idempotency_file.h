@@ -1,5 +1,4 @@
-/* idempotency_file.h - the file of idempotency.c: who has it, and when what was written there is on
- * disk. */
+/* idempotency_file.h - the file of idempotency.c: its lock, and its syncs. */
 #pragma once
 
 #include "base/error.h"
@@ -11,15 +10,15 @@
 struct idempotency_file {
     int fd; /* -1: there is none */
     bool is_ours;
-    uv_loop_t *loop; /* NULL: nothing is brought to disk in groups */
+    uv_loop_t *loop; /* NULL: no syncs in groups */
     uv_timer_t timer;
     uv_work_t work;
     bool is_working, is_dirty, is_closing;
-    int failure; /* errno of the last sync; until it is 0 again nothing new is kept */
+    int failure; /* errno of the last sync; while it is not 0, no new key is stored */
     int work_failure;
 
-    /* Writes all of it once more: after a failed sync the kernel may have dropped any page of it
-     * (fsync(2)), and would say yes to the next. */
+    /* Rewrites the whole file: after a failed sync the kernel may have dropped any page of it
+     * (fsync(2)), and would report success for the next sync. */
     int (*rewrite)(void *context, error *err);
     void *context;
 };

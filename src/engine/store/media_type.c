@@ -1,4 +1,4 @@
-/* media_type.c - what kind of file it is, by its name, else by its first bytes. */
+/* media_type.c - the MIME type of a file, by its name, else by its first bytes. */
 #include "base/table.h"
 #include "engine/store/blobs.h"
 

@@ -1,5 +1,5 @@
-/* spool.c - see spool.h. A pump waits on the loop until its pipe is ready; then it has its turn in
- * the line of disk_worker.h, and waits again. */
+/* spool.c - see spool.h. A spool waits on the loop until its pipe is ready; then it is queued as a
+ * job of disk_worker.h, and waits again. */
 #include "engine/store/spool.h"
 
 #include "base/cleanup.h"
@@ -15,17 +15,17 @@
 enum { PIECE = 256 * 1024, TURN = 1024 * 1024 };
 
 struct spool {
-    struct spool_order order; /* its file is our own descriptor */
+    struct spool_order order; /* with our own descriptor of the file */
     uv_poll_t poll;
     uint64_t moved;
     void (*ready)(struct spool *spool);
     struct disk_job job;
-    size_t wanted, got; /* of a turn */
-    error failure;      /* of a turn; code ERR_NONE: none */
+    size_t wanted, got; /* in one job */
+    error failure;      /* of one job; code ERR_NONE: none */
     bool is_working, is_over;
 };
 
-static unsigned char piece[PIECE]; /* whose turn it is */
+static unsigned char piece[PIECE]; /* for the job that runs */
 
 static void on_closed(uv_handle_t *handle)
 {
@@ -55,8 +55,7 @@ void spool_abandon(struct spool *spool)
     end(spool, NULL);
 }
 
-/* --- off the event loop
- * ---------------------------------------------------------------------------- */
+/* --- off the event loop ----------------------------------------------------------------------- */
 
 static int write_piece(const struct spool *spool, size_t size, error *err)
 {
@@ -79,7 +78,7 @@ static size_t piece_of(const struct spool *spool)
     return left < sizeof piece ? left : sizeof piece;
 }
 
-/* What is wanted lies in the pipe, and no other process reads there. */
+/* The wanted bytes are in the pipe, and no other process reads it. */
 static void move_out(void *user)
 {
     struct spool *spool = user;
@@ -106,7 +105,7 @@ static void move_in(void *user)
         if (got < 0)
             (void) fail_os(&spool->failure, "read what was kept");
         else if (got == 0)
-            (void) fail(&spool->failure, ERR_SYSTEM, "what was kept ends after %llu bytes",
+            (void) fail(&spool->failure, ERR_SYSTEM, "the stored file ends after %llu bytes",
                         (unsigned long long) from);
         if (got <= 0)
             return;
@@ -143,8 +142,8 @@ static void take_turn(struct spool *spool, size_t wanted, void (*work)(void *use
     disk_worker_do(spool->order.loop, &spool->job);
 }
 
-/* The loop has found it ready a moment ago, and no other process reads there: when nothing lies in
- * it, its writers are gone. */
+/* The pipe was reported readable, and no other process reads it: if it is empty, its writers have
+ * closed it. */
 static void ready_out(struct spool *spool)
 {
     int waiting = 0;
@@ -188,8 +187,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
         spool->ready(spool);
         return;
     }
-    (void) fail(&err, ERR_CONFLICT,
-                "the reader has closed the pipe"); /* the pipe's other end is gone */
+    (void) fail(&err, ERR_CONFLICT, "the reader has closed the pipe");
     end(spool, &err);
 }
 
@@ -208,7 +206,7 @@ static int begin(const struct spool_order *order, void (*ready)(struct spool *sp
         uv_poll_init(order->loop, &spool->poll, order->pipe) < 0) {
         (void) close(order->pipe);
         free(spool);
-        return fail(err, ERR_SYSTEM, "no memory to carry bytes");
+        return fail(err, ERR_SYSTEM, "no memory to copy bytes");
     }
     spool->order = *order;
     spool->order.file = take_fd(&file);

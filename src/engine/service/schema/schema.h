@@ -1,7 +1,7 @@
-/* schema.h - how parameters and documents are described, for every door: REST makes its OpenAPI
- * document of it, MCP the schemas of its tools.
+/* schema.h - descriptions of parameters and documents for all doors: REST makes its OpenAPI
+ * document from them, MCP the schemas of its tools.
  *
- * Types are written in a few words; schema_write.c makes JSON Schema of them:
+ * Types are written in a few words; schema_write.c turns them into JSON Schema:
  *
  *     string  string 1..255  string /^[a-z]*$/  count  count 0..300  integer  boolean  any  object
  *     number  number 0.5..9  moment (RFC 3339, UTC, milliseconds)  base64
@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 
-/* Of routes that are `is_once`. */
+/* For routes that are `is_once`. */
 #define KEY_TYPE "string 1..255"
 #define KEY_TEXT                                                                                   \
     "the same key with the same body gets the same answer for a day, and nothing is begun twice; " \
@@ -27,17 +27,17 @@ struct property {
     const char *name; /* NULL ends a list */
     const char *type;
     const char *text;
-    bool may_lack; /* in a request: it may be left out. In an answer every field is there */
+    bool may_lack; /* in a request: optional. In an answer every field is always there */
 };
 
-/* A named schema. Every body of JSON has one; schemas.c lists the tables of all areas. */
+/* A named schema. Every JSON body has one; schemas.c lists the tables of all areas. */
 struct schema {
     const char *name;
     const char *text;
     const struct property *fields; /* NULL: it is one of these others: */
     const char *either[3];
-    bool is_open;                 /* other keys than these may be there */
-    const struct property *first; /* fields of another schema that stand before its own */
+    bool is_open;                 /* other keys are allowed */
+    const struct property *first; /* fields of another schema, before its own */
     const char *example;          /* JSON */
 };
 

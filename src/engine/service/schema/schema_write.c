@@ -1,4 +1,4 @@
-/* schema_write.c - makes JSON Schema of the words of openapi.h. */
+/* schema_write.c - turns the types of schema.h into JSON Schema. */
 #include "engine/service/schema/schema_write.h"
 
 #include "base/table.h"
@@ -29,7 +29,7 @@ void schema_reference_write(struct bytes *out, const char *name)
     json_close(out, '}');
 }
 
-/* " 1..255" behind a simple type: the numbers as they stand there. */
+/* " 1..255" after a simple type: the numbers are copied. */
 static void write_bounds(struct bytes *out, const char *type, const char *min, const char *max)
 {
     const char *blank = strchr(type, ' ');
@@ -42,7 +42,7 @@ static void write_bounds(struct bytes *out, const char *type, const char *min, c
     json_raw(out, dots + 2, strlen(dots + 2));
 }
 
-/* " /^[a-z]*$/" behind a text. */
+/* " /^[a-z]*$/" after a string. */
 static void write_pattern(struct bytes *out, const char *type)
 {
     const char *from = strstr(type, " /");
@@ -120,7 +120,7 @@ static void write_null(struct bytes *out)
     json_close(out, '}');
 }
 
-/* "[]", "[64]", "{}" or "{name}", and what is in it. */
+/* "[]", "[64]", "{}" or "{name}", and the type of the members. */
 static void write_many(struct bytes *out, const char *type, bool may_be_null)
 {
     bool is_list = *type == '[';
@@ -178,7 +178,7 @@ static void write_union(struct bytes *out, const char *types, bool may_be_null)
 
 static void write_inner(struct bytes *out, const char *type, bool may_be_null)
 {
-    bool has_pattern = strstr(type, " /") != NULL; /* a bar means something else in there */
+    bool has_pattern = strstr(type, " /") != NULL; /* in a pattern a bar has another meaning */
     bool is_reference = isupper((unsigned char) *type);
     if (is_reference && !may_be_null && !strchr(type, '|'))
         write_reference(out, type);
@@ -255,7 +255,7 @@ void schema_write(struct bytes *out, const struct schema *schema)
     json_close(out, '}');
 }
 
-/* Straight from limits.def. */
+/* Written from limits.def. */
 void schema_limits_write(struct bytes *out)
 {
     json_open_field(out, "Limits", '{');

@@ -1,5 +1,5 @@
-/* schemas.c - what the bodies of requests and answers look like, field by field. Types are written
- * as schema.h says. */
+/* schemas.c - the bodies of requests and answers, field by field. Types are written as in schema.h.
+ */
 #include "engine/service/schema/schema.h"
 
 #include <stddef.h>
@@ -50,15 +50,15 @@ static const struct property display_data[] = {
     { "chart",    "object?", "the numbers of a matplotlib figure: docs/cells.md" },
     { "metadata", "object",  "by MIME type, where the program gave some", true },
     { "id",       "string 0..255", "of display(…, display_id=…)", true },
-    { "update",   "boolean", "it takes the place of what had this id", true },
+    { "update",   "boolean", "it replaces the value with this id", true },
     { 0 },
 };
 static const struct property exception[] = {
     { "name",      "string",   "its type" },
     { "value",     "string",   "its text" },
     { "traceback", "string",   "as Python prints it" },
-    { "frames",    "[]any",    "where it came by: file, line, function, code" },
-    { "causes",     "[]any",   "other exceptions that it came of, the nearest first", true },
+    { "frames",    "[]any",    "the stack: file, line, function, code" },
+    { "causes",     "[]any",   "the exceptions that caused it, the nearest first", true },
     { "exceptions", "[]any",   "of a group", true },
     { 0 },
 };
@@ -149,13 +149,13 @@ static const struct property output_check_found[] = {
     { 0 },
 };
 static const struct property output_check[] = {
-    { "verdict",     "=passed,failed,error", "error: it could not be found out, which is no pass" },
+    { "verdict",     "=passed,failed,error", "error: the check failed, which is no pass" },
     { "expectation", "string",  "SHA-256 of `expect` in canonical JSON (RFC 8785); with a policy's, of the list of all" },
     { "findings",    "[]GateFound", "up to 100" },
     { "unlisted",    "count",   "findings beyond those" },
     { "failure",     "string?", "with error: why" },
     { "took_ms",     "count",   "" },
-    { "withheld",    "string?", "the policy hands over only what has passed: what was not handed over" },
+    { "withheld",    "string?", "what was not handed over, as the policy hands over only output that has passed" },
     { 0 },
 };
 static const struct property usage[] = {
@@ -173,7 +173,7 @@ static const struct property named[] = {
 static const struct property isolation[] = {
     { "tier",     "string",   "native" },
     { "walls",    "[]string", "that stood" },
-    { "degraded", "[]string", "that stood in a weaker form" },
+    { "degraded", "[]string", "walls in a weaker form" },
     { 0 },
 };
 const struct property run_result[] = {
@@ -230,7 +230,7 @@ static const struct property input_text[] = {
 };
 static const struct property hidden_character[] = { { "line", "count", "" }, { "character", "string", "as U+202E" }, { 0 } };
 static const struct property limit_asked[] = {
-    { "name", "string", "" }, { "asked", "string", "" }, { "usual", "string", "what a run gets that asks for nothing" }, { "is_above", "boolean", "" },
+    { "name", "string", "" }, { "asked", "string", "" }, { "usual", "string", "what a run gets that does not ask for more" }, { "is_above", "boolean", "" },
     { 0 },
 };
 static const struct property card[] = {
@@ -290,7 +290,7 @@ static const struct property decision[] = {
 };
 static const struct property protected_resource[] = {
     { "resource",              "string",   "this service, as tokens name it in aud" },
-    { "authorization_servers", "[]string", "whose tokens are taken" },
+    { "authorization_servers", "[]string", "whose tokens are accepted" },
     { "scopes_supported",      "[]string", "" },
     { "bearer_methods_supported", "[]string", "" },
     { "resource_name",         "string",   "" },
@@ -335,7 +335,7 @@ static const struct schema common[] = {
     { "Shown", "A value that a cell showed", display_data },
     { "Exception", "What ended the code", exception },
     { "Artifact", "A file that a run made", artifact },
-    { "Denial", "Something that was tried and refused", denial },
+    { "Denial", "A refused operation", denial },
     { "Connection", "A connection out of a sandbox", connection },
     { "CheckFound", "A finding of the pre-execution check", check_found },
     { "Checks", "A look at code before it ran: a lint, the sandbox is the boundary", checks },
@@ -354,14 +354,14 @@ static const struct schema common[] = {
     { "Error", "A request that failed", error_answer },
     { "ProtectedResource", "Who gives access tokens for this service", protected_resource },
     { "Health", "Whether runs can be started", health },
-    { "HealthOrError", "What it lacks", NULL, { "Health", "Error" } },
-    { "HiddenCharacter", "One that does not show as what it is", hidden_character },
-    { "InputText", "What goes in", input_text },
+    { "HealthOrError", "What is missing", NULL, { "Health", "Error" } },
+    { "HiddenCharacter", "A character that is not shown as what it is", hidden_character },
+    { "InputText", "An input", input_text },
     { "LimitAsked", "A limit that is asked for", limit_asked },
     { "Card", "What an approver is shown", card },
     { "Approval", "A request that waits for a person, or was decided on", approval },
     { "ApprovalList", "Approvals", approval_list },
-    { "Decision", "Yes, no, or no longer", decision, .example = "{\"decision\":\"approve\",\"scope\":\"once\",\"reason\":\"looks right\"}" },
+    { "Decision", "Approves, denies or revokes", decision, .example = "{\"decision\":\"approve\",\"scope\":\"once\",\"reason\":\"looks right\"}" },
     { "RuleUse", "How often a rule was used", rule_use },
     { "PolicyUse", "The rules of a policy", policy_use },
     { "NetworkRules", "How often rules were used", network_rules },

@@ -1,4 +1,4 @@
-/* schemas_catalog.c - schemas of what there is: policies, templates, limits. */
+/* schemas_catalog.c - schemas of policies, templates and limits. */
 #include "engine/service/schema/schema.h"
 
 /* clang-format off */
@@ -39,7 +39,7 @@ static const struct property policy_values[] = {
     { "description", "string?",   "" },
     { "env",         "{}string",  "" },
     { "languages",   "[]string",  "" },
-    { "limits",      "Limits",    "of a run that asks for nothing" },
+    { "limits",      "Limits",    "of a run that does not ask for more" },
     { "maximum",     "Limits",    "what may be asked for" },
     { "name",        "string",    "" },
     { "network",     "=none,loopback|NetworkValues", "" },
@@ -49,7 +49,7 @@ static const struct property policy_values[] = {
     { 0 },
 };
 static const struct property policy_list[] = {
-    { "default",  "string",      "taken where a request of this caller names none" },
+    { "default",  "string",      "used if a request of this caller names none" },
     { "policies", "[]PolicyRow", "" },
     { 0 },
 };

@@ -1,5 +1,5 @@
-/* schemas_files.c - bodies of files in sessions, field by field. A path that is no UTF-8 comes in
- * base64 too; where one is asked for, either will do. Types are written as schema.h says. */
+/* schemas_files.c - the bodies for files in sessions, field by field. A path that is not UTF-8 is
+ * also given in base64; requests may use either. Types are written as in schema.h. */
 #include "engine/service/schema/schema.h"
 
 /* clang-format off */
@@ -41,10 +41,10 @@ static const struct property file_entry[] = {
     { "name",        "string",  "the last part of the path" },
     { "type",        "=folder,file,link,special", "" },
     { "bytes",       "count",   "its size" },
-    { "mode",        "string /^[0-7]{3,4}$/", "octal, as a request has it" },
+    { "mode",        "string /^[0-7]{3,4}$/", "octal, as in requests" },
     { "modified_at", "moment",  "" },
     { "target",      "string",  "of a link", true },
-    { "target_type", "=folder,file,link,special?", "of a link; null: it leads nowhere", true },
+    { "target_type", "=folder,file,link,special?", "of a link; null: the target does not exist", true },
     { 0 },
 };
 static const struct property file_listing[] = {
@@ -54,12 +54,12 @@ static const struct property file_listing[] = {
 };
 static const struct property file_written[] = {
     { "bytes",       "count",         "its size" },
-    { "mode",        "string /^[0-7]{3,4}$/", "octal, as a request has it" },
+    { "mode",        "string /^[0-7]{3,4}$/", "octal, as in requests" },
     { "modified_at", "moment",        "" },
     { 0 },
 };
 static const struct property tar_unpacked[] = {
-    { "skipped", "[]string", "what is no file, folder or link, or would lie outside" },
+    { "skipped", "[]string", "other than files, folders and links, or outside the folder" },
     { 0 },
 };
 
@@ -67,14 +67,14 @@ const struct schema file_schemas[] = {
     { "FileRequest", "Which file or folder", path_request, .example = "{\"path\":\"/workspace/data.csv\"}" },
     { "FileListRequest", "Which folder, and how much of it", list_request, .first = path_request, .example = "{\"path\":\"/workspace\",\"depth\":2}" },
     { "FileMoveRequest", "From where to where", move_request, .example = "{\"from\":\"data.csv\",\"to\":\"old/data.csv\"}" },
-    { "FileSignRequest", "What a URL shall be for", sign_request, .first = path_request, .example = "{\"path\":\"data.csv\",\"method\":\"GET\",\"expires_seconds\":60}" },
+    { "FileSignRequest", "The use of a signed URL", sign_request, .first = path_request, .example = "{\"path\":\"data.csv\",\"method\":\"GET\",\"expires_seconds\":60}" },
     { "SignedUrl", "A URL that needs no key", signed_url },
-    { "FilePath", "Which file or folder it was", file_path, .example = "{\"path\":\"data.csv\"}" },
-    { "FileEntry", "What stands at a path", file_entry, .first = file_path,
+    { "FilePath", "The file or folder", file_path, .example = "{\"path\":\"data.csv\"}" },
+    { "FileEntry", "What exists at a path", file_entry, .first = file_path,
       .example = "{\"path\":\"old/data.csv\",\"name\":\"data.csv\",\"type\":\"file\",\"bytes\":12,\"mode\":\"644\",\"modified_at\":\"2026-09-21T14:13:20.000Z\"}" },
-    { "FileListing", "What stands in a folder", file_listing, .first = file_path },
-    { "FileWritten", "A file as it has been written", file_written, .first = file_path },
-    { "TarUnpacked", "A folder that has been filled", tar_unpacked, .first = file_path },
+    { "FileListing", "The contents of a folder", file_listing, .first = file_path },
+    { "FileWritten", "A file that was written", file_written, .first = file_path },
+    { "TarUnpacked", "A folder that a tar was unpacked into", tar_unpacked, .first = file_path },
     { 0 },
 };
 /* clang-format on */

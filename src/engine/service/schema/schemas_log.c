@@ -1,5 +1,5 @@
-/* schemas_log.c - bodies of receipts, of the log that proves them, and of the daemon's own state,
- * field by field. Types are written as schema.h says. */
+/* schemas_log.c - the bodies for receipts, the log, and the state of the daemon, field by field.
+ * Types are written as in schema.h. */
 #include "engine/service/schema/schema.h"
 
 #include <stddef.h>
@@ -45,13 +45,13 @@ static const struct property opening[] = {
     { "execution",    "string", "" },
     { "items",        "[]OpeningItem", "" },
     { "sealed_items", "[]OpeningItem", "of what was withheld", true },
-    { "sealed",       "object?", "what was withheld: the statement that says it" },
+    { "sealed",       "object?", "the statement with what was withheld" },
     { 0 },
 };
 static const struct property log_key[] = {
     { "keyid",    "string /^[0-9a-f]{64}$/", "" },
-    { "note_key", "string", "as a verifier of signed notes takes it" },
-    { "pem",      "string", "as openssl takes it" },
+    { "note_key", "string", "for verifiers of signed notes" },
+    { "pem",      "string", "for openssl" },
     { 0 },
 };
 static const struct property inclusion_proof[] = {
@@ -79,7 +79,7 @@ static const struct property pool[] = {
     { "parked",       "count",   "that are ready" },
     { "building",     "count",   "" },
     { "target",       "count",   "how many shall be ready" },
-    { "per_second",   "count",   "how many are taken of late" },
+    { "per_second",   "count",   "how many are leased, recently" },
     { 0 },
 };
 static const struct property key_use[] = {
@@ -116,7 +116,7 @@ static const struct property status[] = {
     { "queue",    "count",   "how many may" },
     { "sessions", "count",   "that have not ended" },
     { "closing",  "boolean", "it takes no more runs" },
-    { "warnings", "[]string", "what an operator should mend: a reload that was refused, policies that cannot be used, templates that cannot be read" },
+    { "warnings", "[]string", "what an operator should repair: a reload that was refused, policies that cannot be used, templates that cannot be read" },
     { "pools",    "[]Pool",  "" },
     { "keys",     "[]KeyUse", "those that were used" },
     { 0 },
@@ -135,15 +135,15 @@ static const struct property document[] = {
 const struct schema log_schemas[] = {
     { "Signature", "Of the daemon's key", signature },
     { "Envelope", "A signed record (DSSE)", envelope },
-    { "ReceiptProof", "A receipt with what proves that it stands in the log", receipt_proof },
+    { "ReceiptProof", "A receipt with the proof that it is in the log", receipt_proof },
     { "LoggedRecord", "A record of the log, with its place", logged_record },
     { "ReceiptPage", "A page of the log", receipt_page },
     { "ReceiptOrProof", "The receipt, with ?proof=1 the proof too", NULL, { "Envelope", "ReceiptProof" } },
-    { "OpeningItem", "What opens one commitment", opening_item },
-    { "Opening", "What opens the commitments of a receipt", opening },
+    { "OpeningItem", "The opening of one commitment", opening_item },
+    { "Opening", "The openings of a receipt's commitments", opening },
     { "LogKey", "The public key of the log", log_key },
-    { "InclusionProof", "That a record stands in the log", inclusion_proof },
-    { "ConsistencyProof", "That a log only grew", consistency_proof },
+    { "InclusionProof", "Proves that a record is in the log", inclusion_proof },
+    { "ConsistencyProof", "Proves that records were only added to the log", consistency_proof },
     { "Pool", "Sandboxes of one shape", pool },
     { "KeyUse", "How a key was used", key_use },
     { "Status", "How the daemon is used", status },

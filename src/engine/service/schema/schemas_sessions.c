@@ -1,5 +1,5 @@
-/* schemas_sessions.c - bodies of sessions, their contexts, checkpoints, processes and ports, field
- * by field. Types are written as schema.h says. */
+/* schemas_sessions.c - the bodies for sessions, contexts, checkpoints, processes and ports, field
+ * by field. Types are written as in schema.h. */
 #include "engine/service/schema/schema.h"
 
 /* clang-format off */
@@ -12,7 +12,7 @@ static const struct property session_request[] = {
     { "cwd",          "string /^/.{0,1023}$/?", "absolute; /workspace if it is left out", true },
     { "metadata",     "{64}string?",     "of the caller, to find it by; 16 KiB", true },
     { "idle_seconds", "number 0.001..31622400?", "it ends when nothing has happened for so long", true },
-    { "ttl_seconds",  "number 0.001..31622400?", "it ends then in any case", true },
+    { "ttl_seconds",  "number 0.001..31622400?", "it ends then, used or not", true },
     { 0 },
 };
 static const struct property session_change[] = {
@@ -54,8 +54,8 @@ static const struct property session[] = {
     { "expires_at",    "moment?",  "null: it is paused or has ended" },
     { "idle_at",       "moment?",  "when it ends if nothing happens; null: something runs, it is paused, or has ended" },
     { "paused_at",     "moment?",  "" },
-    { "paused_for",    "=request,cpu_seconds_per_day?", "whether it was asked for, or the quota of the key that is used up" },
-    { "held_by",       "=freezer,signals?", "what its programs stand still by while it is paused; null: there are none" },
+    { "paused_for",    "=request,cpu_seconds_per_day?", "a request, or the quota of the key that is used up" },
+    { "held_by",       "=freezer,signals?", "how its programs are stopped while it is paused; null: there are none" },
     { "idle_seconds",  "number?",  "how long nothing may happen; null: it ended before the daemon was started again" },
     { "ended",         "SessionEnd?", "null: it has not" },
     { "parent",        "string?",  "the session that it is a branch of" },
@@ -63,7 +63,7 @@ static const struct property session[] = {
     { "metadata",      "{}string", "of the caller" },
     { "contexts",      "[]Context", "" },
     { "usage",         "SessionUsage", "" },
-    { "limits",        "Limits",   "that were granted to each cell; these five lack in a session of a daemon before", true },
+    { "limits",        "Limits",   "that were granted to each cell; these five are missing for a session of an earlier daemon", true },
     { "languages",     "[]string", "that its contexts may be in", true },
     { "policy",        "Named",    "", true },
     { "template",      "Named",    "", true },
@@ -156,7 +156,7 @@ static const struct property process[] = {
     { "stdin",      "boolean",  "its input is open" },
     { "started_at", "moment",   "" },
     { "offset",     "count",    "of the first byte of its output that is still kept" },
-    { "end_offset", "count",    "of the byte behind the last" },
+    { "end_offset", "count",    "of the byte after the last" },
     { "exit_code",  "integer?", "" },
     { "signal",     "integer?", "that ended it" },
     { "timed_out",  "boolean",  "" },
@@ -180,33 +180,33 @@ static const struct property process_signal[] = {
     { 0 },
 };
 static const struct property port_token[] = {
-    { "token",  "string", "opens all ports of this session, as long as the key is good that asked" },
-    { "header", "string", "where requests say it" },
+    { "token",  "string", "opens all ports of this session while the key that requested it is valid" },
+    { "header", "string", "the header for it in requests" },
     { 0 },
 };
 
 const struct schema session_schemas[] = {
-    { "SessionRequest", "How a session shall be", session_request,
+    { "SessionRequest", "The settings of a new session", session_request,
       .example = "{\"policy\":\"minimal\",\"metadata\":{\"user\":\"ada\"},\"idle_seconds\":300,\"env\":{\"LANG\":\"C.UTF-8\"}}" },
-    { "SessionChange", "What shall be different", session_change, .example = "{\"idle_seconds\":600,\"metadata\":{\"user\":\"ada\",\"step\":\"2\"}}" },
-    { "BranchRequest", "Of which context or checkpoint, and how the branch shall be", branch_request, .first = session_change,
+    { "SessionChange", "What to change", session_change, .example = "{\"idle_seconds\":600,\"metadata\":{\"user\":\"ada\",\"step\":\"2\"}}" },
+    { "BranchRequest", "The context or checkpoint to branch, and the settings of the branch", branch_request, .first = session_change,
       .example = "{\"context\":\"python\",\"metadata\":{\"try\":\"1\"}}" },
     { "SessionEnd", "When and why a session ended", session_end },
     { "SessionOrigin", "What a branch was branched from", session_origin },
     { "SessionUsage", "What a session has used", session_usage },
     { "Session", "A session, or its tombstone", session },
     { "SessionPage", "A page of sessions", session_page },
-    { "ContextRequest", "How a context shall be", context_request, .example = "{\"language\":\"python\",\"cwd\":\"/workspace\"}" },
+    { "ContextRequest", "The settings of a new context", context_request, .example = "{\"language\":\"python\",\"cwd\":\"/workspace\"}" },
     { "Context", "An interpreter with a state of its own", context,
       .example = "{\"id\":\"python\",\"language\":\"python\",\"cwd\":\"/workspace\",\"state\":\"idle\",\"cells\":2,\"queued\":0,\"last_end\":null}" },
     { "ContextList", "The contexts of a session", context_list },
-    { "ContextRemoved", "A context that is there no more", context_removed },
+    { "ContextRemoved", "A context that was removed", context_removed },
     { "Interrupted", "Whether there was something to interrupt", interrupted },
     { "CellRequest", "Code for a context", cell_request, .example = "{\"code\":\"x = 6 * 7\\nx\",\"limits\":{\"wall_ms\":5000}}" },
     { "Cell", "Which cell of which context", cell },
     { "CellResult", "How a cell ended and what came of it", cell_result, .first = run_result },
-    { "CheckpointRequest", "How a checkpoint shall be called, and of which context it is", session_checkpoint_request, .example = "{\"name\":\"cleaned\",\"context\":\"python\"}" },
-    { "RollbackRequest", "Nothing: the checkpoint stands in the path", rollback_request, .example = "{}" },
+    { "CheckpointRequest", "The name of a new checkpoint, and its context", session_checkpoint_request, .example = "{\"name\":\"cleaned\",\"context\":\"python\"}" },
+    { "RollbackRequest", "Empty: the path names the checkpoint", rollback_request, .example = "{}" },
     { "Checkpoint", "A moment of a session", checkpoint },
     { "CheckpointList", "The checkpoints of a session", session_checkpoint_list },
     { "TerminalSize", "How large a terminal is", terminal_size, .example = "{\"rows\":24,\"columns\":80}" },
