@@ -115,8 +115,7 @@ int output_check_prepare(struct run *run, const struct run_request *request, err
     return find_place(run, output_check->place, err);
 }
 
-/* --- the checker's run
- * ---------------------------------------------------------------------------- */
+/* --- the checker's run ------------------------------------------------------------------------ */
 
 /* The expectation of artifacts at `index`, counted over all expectations; NULL after the last. */
 static struct json_object *wish_at(const struct output_check *output_check, uint32_t index)
@@ -231,8 +230,7 @@ void output_check_free(struct run *run)
     run->output_check = NULL;
 }
 
-/* --- the report ----------------------------------------------------------------------------------
- */
+/* --- the report ------------------------------------------------------------------------------- */
 
 /* The path as the caller expects it if it is missing, else the program's. */
 static const char *path_of(const struct run *run, const struct output_check_finding *finding)

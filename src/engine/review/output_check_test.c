@@ -1,4 +1,4 @@
-/* output_check_test.c - only one answer is a pass, and it has six bytes. */
+/* output_check_test.c - only one answer of the checker is a pass: six bytes. */
 #include "engine/review/output_check.h"
 
 #include "base/table.h"

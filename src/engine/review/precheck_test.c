@@ -1,5 +1,5 @@
-/* precheck_test.c - what a checker says is believed only if every byte of it is as it should be:
- * the text that it looks at may have taken it over. */
+/* precheck_test.c - a checker's answer is used only if all of it is well-formed: the text that the
+ * checker reads may have taken it over. */
 #include "engine/review/precheck.h"
 
 #include "base/table.h"
@@ -39,7 +39,7 @@ TEST(only_whole_answers_are_read)
         { "end 0\nendless 1 1 use while\n",                    false, CHECK_ALLOW },
         { "end 0x0\n",                                         false, CHECK_ALLOW },
         { "endless 1 1 use while\n",                           false, CHECK_WARN  },
-        { "endless 1 1 use while\nend 2\n",                    false, CHECK_WARN  }, /* it told one */
+        { "endless 1 1 use while\nend 2\n",                    false, CHECK_WARN  }, /* there is one finding */
         { "nothing 1 1 use while\nend 1\n",                    false, CHECK_ALLOW },
         { "endless 4294967296 1 use while\nend 1\n",           false, CHECK_ALLOW },
         { "endless -1 1 use while\nend 1\n",                   false, CHECK_ALLOW },

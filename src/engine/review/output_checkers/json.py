@@ -1,5 +1,5 @@
-# json.py - JSON as RFC 8259 has it and nobody reads it differently: one text, one value. Everything that a
-# lenient reader would pass over is said.
+# json.py - reads JSON by RFC 8259 that has one meaning for every reader: one text, one value. All that a lenient
+# reader would accept beyond that is an error.
 
 import json
 import re
@@ -8,7 +8,7 @@ DEPTH_MOST = 200
 
 
 class NoJson(Exception):
-    """Its text is one of ours, never a piece of what was read."""
+    """Its text is fixed, and never contains a part of the input."""
 
 
 def refuse_constant(name):
@@ -48,7 +48,7 @@ def bound_depth(value):
 
 
 def bound_texts(value, text):
-    """Half a pair of surrogates is no character: some readers refuse it, others make it another one."""
+    """A single surrogate is not a character: some readers refuse it, others replace it."""
     if re.search(r"\\u[dD][89a-fA-F]", text):
         try:
             json.dumps(value, ensure_ascii=False).encode()

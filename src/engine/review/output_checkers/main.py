@@ -1,5 +1,5 @@
-# main.py - compares what a run has left with what was expected of it, and says each difference in one line:
-# rule, place, line, detail. It reads what somebody hostile may have made, in a sandbox of its own.
+# main.py - compares the output of a run with what is expected of it, and prints each difference in one line: rule,
+# place, line, detail. It reads output that may be hostile, in a sandbox of its own.
 
 import fnmatch
 import re
@@ -45,7 +45,7 @@ def check_json(report, place, schema, data):
 
 
 def check_content(report, place, wish, data, size):
-    """`data` is None where nothing of it has to be looked at."""
+    """`data` is None if its bytes need not be checked."""
     if size < wish.get("min_bytes", 0):
         report.add("too_small", place, 0, f"{size} bytes")
     if size > wish.get("max_bytes", size):
@@ -67,8 +67,8 @@ def check_stdout(report, wish, told):
 
 
 def values_of(results):
-    """What the last expression was: as JSON where it is shown so, else its text, if that is JSON. Code that plays our
-    interpreter may show several, and nobody knows which one is taken for it: each counts."""
+    """The values of the last expression: JSON if it is displayed as such, else its text, if that is JSON. Code in place
+    of our interpreter may send several, and a reader might take any of them: each is checked."""
     for result in results:
         if result.get("main"):
             data = result.get("data", {})
@@ -91,7 +91,7 @@ def check_result(report, schema):
 
 
 def matcher(wish):
-    """A star ends at a slash."""
+    """A star matches no slash."""
     if "name" in wish:
         return lambda path: path == wish["name"]
     parts = wish["pattern"].split("/")
@@ -99,7 +99,7 @@ def matcher(wish):
 
 
 def check_artifacts(report, expect, told, before):
-    """`before`: how many artifacts earlier expectations have spoken of."""
+    """`before`: how many artifacts earlier expectations have."""
     artifacts = told["artifacts"]
     known = set()
     for number, wish in enumerate(expect.get("artifacts", ())):
@@ -146,7 +146,7 @@ def check_secrets(report, told):
         try:
             data += b"\n" + "\n".join(texts_in(read_json(data))).encode("utf-8", "surrogatepass")
         except NoJson:
-            pass  # as it stands, then
+            pass  # then it is used unchanged
         look(place, data, False)
     names = [artifact["path"] for artifact in told["artifacts"]] + told["skipped"]
     look("artifacts", "\n".join(names).encode("utf-8", "surrogatepass"), False)

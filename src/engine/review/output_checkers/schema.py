@@ -1,5 +1,5 @@
-# schema.py - what a value has to be like: the keywords of JSON Schema, draft 2020-12, that schema_keywords.def names.
-# gloveboxd has refused every other one, and every shape that is not the draft's, before the run began.
+# schema.py - checks a value against a JSON Schema, draft 2020-12, with the keywords of schema_keywords.def. gloveboxd
+# has refused all other keywords, and malformed schemas, before the run began.
 
 import re
 from fractions import Fraction
@@ -9,7 +9,7 @@ FINDINGS_MOST = 100
 
 
 class GaveUp(Exception):
-    """There is no answer, and so no yes."""
+    """No answer is possible; the check does not pass."""
 
 
 def is_number(value):
@@ -32,7 +32,7 @@ TYPES = {
 
 
 def frozen(value):
-    """Equal for equal values of JSON, and only for those: 1 is 1.0 and is not true."""
+    """A key that is equal only for equal values of JSON: 1 equals 1.0, and not true."""
     if isinstance(value, bool):
         return ("flag", value)
     if isinstance(value, list):
@@ -47,7 +47,7 @@ def exactly(number):
 
 
 def compiled(pattern):
-    """A pattern of ECMA-262 as Python has it: both ends mean the ends, and a dot no end of a line."""
+    """A pattern of ECMA-262 for Python: ^ and $ match only both ends, and a dot no line end."""
     out, in_class, at = [], False, 0
     while at < len(pattern):
         sign = pattern[at]
@@ -77,7 +77,7 @@ class Schema:
         self.collect(root)
 
     def collect(self, schema):
-        """The names that the caller has given: only those are repeated in findings."""
+        """The names in the caller's schema: only these may appear in findings."""
         if isinstance(schema, dict):
             for word, value in schema.items():
                 if word in ("properties", "dependentSchemas") and isinstance(value, dict):
@@ -91,7 +91,7 @@ class Schema:
                 self.collect(one)
 
     def findings(self, value):
-        """(where, keyword) of what does not fit, the first of them."""
+        """(where, keyword) of the first mismatch."""
         try:
             self.fits(self.root, value, None, True)
         except RecursionError:
@@ -149,7 +149,7 @@ RULES = {}
 
 
 def rule(word, of=None):
-    """A keyword that says something about values of one kind, and nothing about others."""
+    """A keyword for values of one type, which ignores others."""
     def keep(function):
         def applied(self, schema, wanted, value, path, is_told):
             if of is not None and not of(value):

@@ -1,18 +1,18 @@
-# secrets.py - what looks like a secret. What was found is never told, only its kind and its line.
+# secrets.py - finds texts that look like secrets. Only their kind and line are reported, never the text.
 
 import math
 import re
 
-# What colours a terminal ends in a letter, and is no part of a word.
+# Escape sequences for colours end in a letter, which is not part of a word.
 COLOURS = re.compile(rb"(?:\x1b|\\u001[bB]|\\x1[bB]|\\(?:033|e))\[[0-9;]*m")
-# What stands before a token: no letter or digit, but for that of an escape in JSON ("\n").
+# Before a token there is no letter or digit, except that of an escape in JSON ("\n").
 BEFORE = rb"(?:(?<![A-Za-z0-9_])|(?<=\\[bfnrt]))"
 AFTER = rb"(?![A-Za-z0-9_])"
 ASSIGNED = (rb"(?i)(?:password|passwd|passphrase|secret|api[_-]?key|access[_-]?key|private[_-]?key|token|credential)s?"
             rb"\\?[\"']?[ \t]{0,4}(?::=|=>|[:=])[ \t]{0,4}\\?[\"']?([A-Za-z0-9+/_.~-]{16,200})")
-LEAST_BITS = 3.2  # of a value, a character: words have less, keys have more
+LEAST_BITS = 3.2  # entropy per character of a value: words have less, keys have more
 
-# name, what must be there before it is worth a search, pattern
+# name, literals of which one must occur before the pattern is searched, pattern
 SECRETS = [
     ("private_key", [b"PRIVATE KEY"], rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"),
     ("aws_access_key", [b"AKIA", b"ASIA", b"ABIA", b"ACCA"], BEFORE + rb"A(?:KIA|SIA|BIA|CCA)[A-Z2-7]{16}" + AFTER),
@@ -45,7 +45,7 @@ def looks_like_chance(value):
 
 
 def secrets_in(data):
-    """(line, name) of each, sorted; the same twice in one line is one."""
+    """(line, name) of each, sorted; the same twice in one line is reported once."""
     found = set()
     for text in {data, COLOURS.sub(b" ", data), COLOURS.sub(b"", data)}:
         search(text, found)

@@ -1,4 +1,4 @@
-# types.py - what some bytes are, by themselves: no name is looked at, and nothing is unpacked.
+# types.py - recognizes a type by the bytes alone: names are ignored, and nothing is unpacked.
 
 import csv
 import io

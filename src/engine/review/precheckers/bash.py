@@ -1,6 +1,6 @@
-# bash.py - looks at shell scripts: `bash -n` says whether one parses, and a reader of our own finds the commands
-# in it, those in $( ) and after pipes too. What a word becomes when it is expanded it cannot know, and says so
-# where a command is made that way (`dynamic`).
+# bash.py - checks shell scripts: `bash -n` says whether one parses, and our own reader finds the commands in it,
+# also those in $( ) and after pipes. It cannot know what a word expands to; if a command is made that way, it
+# reports `dynamic`.
 
 import subprocess
 
@@ -17,7 +17,7 @@ SHELLS = {"bash", "sh", "dash", "zsh", "ksh", "busybox"}
 IN_FRONT = {"if", "then", "elif", "else", "do", "!", "{", "time", "command", "builtin", "exec", "sudo", "nice",
             "timeout", "stdbuf", "ionice", "while", "until"}
 WITH_OPTIONS = {"time", "command", "builtin", "exec", "sudo", "nice", "timeout", "stdbuf", "ionice"}
-WITH_VALUES = {"-s", "-a", "-u", "-g", "-o", "-e", "-i"}  # options of those that a word follows; numbers are skipped
+WITH_VALUES = {"-s", "-a", "-u", "-g", "-o", "-e", "-i"}  # their options that take a value; numbers are skipped
 TRUE = {"true", ":", "/bin/true", "/usr/bin/true", "((1))", "[1]"}
 ENDS = {"break", "exit", "return", "exec"}
 SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "k": 1 << 10}
@@ -36,14 +36,14 @@ class Word:
 
 
 class Reader:
-    """Goes through the text once. What nests lies on a list of our own, so that nothing hostile is deep."""
+    """Reads the text once. Nesting is kept in a list, so that a hostile text cannot exhaust the stack."""
 
     def __init__(self, text):
         self.text, self.at, self.line, self.begins = text, 0, 1, 0
         self.commands, self.words, self.word = [], [], None
-        self.open = []  # what is open, as the sign that closes it, with the words around it
+        self.open = []  # open constructs: the sign that closes each, and the words around it
         self.here = []  # ends of here-documents that begin on the next line
-        self.is_target, self.targets = False, []  # where redirections lead: no words of a command
+        self.is_target, self.targets = False, []  # targets of redirections, which are not words of a command
 
     def peek(self, count=1):
         return self.text[self.at : self.at + count]
@@ -86,7 +86,7 @@ class Reader:
         _, self.words, self.word, self.is_target = self.open.pop()
 
     def read_expansions(self, text, line):
-        """Of a text in which quotes are none, and commands in $( ) run: a here-document, or arithmetic."""
+        """Reads a text without quoting in which commands in $( ) are run: a here-document, or arithmetic."""
         inner = Reader(text)
         inner.line, inner.commands, inner.targets = line, self.commands, self.targets
         while inner.at < len(text):
@@ -125,7 +125,7 @@ class Reader:
         self.here.append((plain, strips, plain != end))
 
     def arithmetic(self):
-        """How much of what follows "(" is the rest of an arithmetic command; 0: two subshells begin."""
+        """How many characters after "(" belong to an arithmetic command; 0: two subshells begin."""
         depth = 0
         for at in range(self.at + 1, min(len(self.text), self.at + 1000)):
             depth += {"(": 1, ")": -1}.get(self.text[at], 0)
@@ -134,7 +134,7 @@ class Reader:
         return 0
 
     def read_quoted(self):
-        """Of a text in double quotes; expansions in it nest."""
+        """Reads a text in double quotes, in which expansions nest."""
         while self.at < len(self.text):
             sign = self.take()
             if sign == '"':
@@ -210,7 +210,7 @@ class Reader:
             if self.word is not None and self.word.text.isdecimal():
                 self.word = None  # a descriptor
             self.end_word()
-            self.take(2 if self.peek(2) == "<<" else self.peek() in ("&", "|"))  # a here-string has no lines
+            self.take(2 if self.peek(2) == "<<" else self.peek() in ("&", "|"))  # a here-string is one word
             self.is_target = True
         else:
             self.put(sign)
@@ -260,7 +260,7 @@ class Look:
             self.add("allocation", word, "{..}")
 
     def look_at_loop(self, words):
-        """The words behind `while`, or those of a whole command that ends or leaves a loop."""
+        """Takes the words after `while`, or those of a command that ends or leaves a loop."""
         name = words[0].text
         rest = "".join(word.text for word in words[1:])
         if name in ("while", "until"):
@@ -315,7 +315,7 @@ class Look:
 
 
 def fork_bomb(text):
-    """name() { name | name & }: a function that starts itself twice. Found without knowing what else it does."""
+    """name() { name | name & }: a function that starts itself twice, whatever else it does."""
     squeezed = ";".join("".join(line.split()) for line in text.splitlines())
     at = squeezed.find("(){")
     while at >= 0:

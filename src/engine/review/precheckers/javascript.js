@@ -1,5 +1,5 @@
-// javascript.js - looks at JavaScript by the syntax tree of acorn, the parser that node itself carries. Findings go
-// out as report.py writes them. Nothing of the text runs.
+// javascript.js - checks JavaScript by its syntax tree, with acorn, the parser that comes with node. It writes
+// findings in the form of report.py. None of the text is run.
 "use strict";
 const fs = require("fs");
 
@@ -43,7 +43,7 @@ function finish() {
     process.exit(0);
 }
 
-/* Debian keeps acorn beside node; other builds have it inside, for those who ask with a flag. */
+/* Debian installs acorn beside node; other builds have it inside, available with a flag. */
 function loadParser() {
     try {
         return require("/usr/share/nodejs/acorn/dist/acorn.js");
@@ -67,7 +67,7 @@ function parse(acorn, text) {
 
 const childrenOf = (node) => Object.values(node).flat().filter((child) => child && typeof child.type === "string");
 
-/* A text that is written there, in one piece or in several; null if it is something else. */
+/* The text of a literal, or of several that are joined; null for anything else. */
 function textOf(node) {
     if (node.type === "Literal") return typeof node.value === "string" ? node.value : null;
     if (node.type === "TemplateLiteral" && node.expressions.length === 0) return node.quasis[0].value.cooked;
@@ -84,7 +84,7 @@ function numberOf(node) {
     return { "*": left * right, "**": left ** right, "+": left + right, "<<": left * 2 ** right }[node.operator] ?? null;
 }
 
-/* "process.env", however its parts are reached: process["env"], globalThis.process.env. */
+/* "process.env", in any notation: process["env"], globalThis.process.env. */
 function nameOf(node) {
     if (node.type === "Identifier") return node.name;
     if (node.type === "ChainExpression") return nameOf(node.expression);

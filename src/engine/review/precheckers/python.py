@@ -1,18 +1,18 @@
-# python.py - looks at Python by its syntax tree. It sees what is written openly: imports and their aliases,
-# names that are used, loops without an end, sizes that are plain numbers. What code makes of itself while it runs
-# (exec, decoded texts, computed attributes) it cannot see, and says so (`dynamic`).
+# python.py - checks Python by its syntax tree. It sees what is written openly: imports and their aliases, names
+# that are used, loops without an end, sizes that are plain numbers. It cannot see code that is made while the
+# program runs (exec, decoded texts, computed attributes), and reports it as `dynamic`.
 
 import ast
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 HUGE = 1 << 27  # elements
-BITS_MOST = 1 << 16  # of numbers that are worked out here
+BITS_MOST = 1 << 16  # of numbers that are computed here
 DEPTH_MOST = 16  # magics that run magics
-CHAIN_MOST = 16  # names in a chain that is followed from module to module
+CHAIN_MOST = 16  # the most names that are followed from module to module
 
 
 def number_of(node):
-    """The value of an expression of plain numbers, None if it is something else or too large to say."""
+    """The value of an expression of plain numbers; None for anything else, or if it is too large."""
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
         return node.value
     if not isinstance(node, ast.BinOp):
@@ -50,7 +50,7 @@ def is_true(node):
 
 
 def text_of(node):
-    """A text that is written there, in one piece or several."""
+    """The text of a literal, or of several that are joined."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.JoinedStr):
@@ -63,7 +63,7 @@ def text_of(node):
 
 
 def rule_of(name):
-    """The rule and the name that it is about: that of the longest known name which this one begins with."""
+    """The rule, and the longest known name that this name begins with."""
     parts = name.split(".")
     for count in range(len(parts), 0, -1):
         known = ".".join(parts[:count])
@@ -73,7 +73,7 @@ def rule_of(name):
 
 
 class Piece:
-    """A text that was parsed: the program, or one inside of it that a magic runs."""
+    """A parsed text: the program, or a text within it that a magic runs."""
 
     def __init__(self, tree, before, is_whole):
         self.tree, self.before, self.is_whole = tree, before, is_whole  # lines of the program before its first
@@ -86,16 +86,16 @@ class Look:
         self.aliases, self.stars, self.roots = {}, [], set(sys.stdlib_module_names)
         self.roots.update(CUSTOMARY.values())
         self.texts, self.stored = {}, {}
-        self.seen = set()  # names of calls that were looked at as calls
+        self.seen = set()  # names that were checked as calls
 
     def text_of(self, node):
-        """With names that are given a text once. Another cell may have given one too: this adds findings only."""
+        """Names that are assigned a text only once. Another cell may assign one too: this only adds findings."""
         if isinstance(node, ast.Name):
             return self.texts.get(node.id) if self.stored.get(node.id) == 1 else None
         return text_of(node)
 
     def raw_name_of(self, node):
-        """As it is written. A name that is imported anew in a branch that never runs is still its old self."""
+        """The dotted name as written. An import in a branch that never runs does not hide the earlier meaning."""
         parts = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
@@ -103,7 +103,7 @@ class Look:
         return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
 
     def name_of(self, node):
-        """The dotted name that an expression stands for: os.system, whatever os is called here."""
+        """The full dotted name of an expression: os.system, under whatever alias os was imported."""
         parts = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
@@ -127,12 +127,12 @@ class Look:
         return ".".join([first, *reversed(parts)]).removeprefix("builtins.").removeprefix("__builtins__.")
 
     def free_name_of(self, name):
-        """What a name is that nothing here imports: of a module that was imported whole, or of an earlier cell."""
+        """The meaning of a name that is not imported here: from a star import, or from an earlier cell."""
         starred = next((f"{module}.{name}" for module in self.stars if f"{module}.{name}" in RULES), None)
         return starred or (CUSTOMARY.get(name, name) if name not in self.stored else name)
 
     def read(self, text, before, is_cell, depth=0):
-        """Takes a text in, with all that it runs by magics."""
+        """Adds a text, and all that it runs by magics."""
         if depth > DEPTH_MOST:
             self.report.add("unchecked", before + 1, 0, "it is nested too deeply")
             return
@@ -239,13 +239,13 @@ class Look:
             self.add(BY_ATTRIBUTE[attribute], node, name or attribute)
 
     def look_at_use(self, node, name):
-        """Modules were told where they are imported; here it is about names in them. Says whether it found one."""
+        """Reports names within modules (modules are reported at their import). Returns whether it found one."""
         rule, known = rule_of(name) if name else (None, None)
         if rule and known == name and (name in BARE or "." in name):
             self.add(rule, node, name)
             return True
         if name in GETTERS and name != "hasattr" and id(node) not in self.seen:
-            self.add("dynamic", node, name)  # handed on: what it will be asked for is not known
+            self.add("dynamic", node, name)  # passed on: which of its attributes are used is unknown
             return True
         parts = name.split(".") if name else []
         if len(parts) == 2 and parts[0] in REACHED and parts[0] not in self.aliases and parts[0] not in self.stored:
@@ -255,7 +255,7 @@ class Look:
             return False
         if parts[-1].lstrip("_") in PLAIN_REACHED:
             self.add_import(node, parts[-1].lstrip("_"))
-        for first in range(1, len(parts)):  # a module that another module holds: shutil.os.system
+        for first in range(1, len(parts)):  # a module within another module: shutil.os.system
             held = ".".join([parts[first].lstrip("_"), *parts[first + 1 :]])
             if held in RULES and (held in REACHED or "." in held):
                 self.add(RULES[held], node, name)
@@ -297,7 +297,7 @@ class Look:
                 self.look_at_attribute(node, attribute, None)
 
     def look_at_expression(self, node):
-        """DataFrame.query("a > @b"): what it evaluates is Python, nearly."""
+        """DataFrame.query("a > @b") evaluates nearly Python."""
         text = text_of(node.args[0])
         if text is None:
             self.add("dynamic", node, node.func.attr)
@@ -305,7 +305,7 @@ class Look:
         try:
             inner = ast.parse(text.replace("@", "").replace("`", "").strip(), mode="eval")
         except (SyntaxError, ValueError):
-            return  # another language's query
+            return  # a query in another language
         for part in ast.walk(inner):
             if isinstance(part, ast.Attribute):
                 self.look_at_attribute(node, part.attr, self.name_of(part))
@@ -382,7 +382,7 @@ class Look:
 
 
 def decode(text):
-    """As the kernel does: a cell may name its encoding."""
+    """Decodes as the kernel does: a cell may name its encoding."""
     import io
     import tokenize
     encoding, _ = tokenize.detect_encoding(io.BytesIO(text).readline)

@@ -1,12 +1,12 @@
-# python_magics.py - what the lines of a cell do that are no Python. They are calls of get_ipython() by now, written so
-# or made by the kernel's own translator; each is looked at by the table of its magic.
+# python_magics.py - checks the lines of a cell that are not Python. They are calls of get_ipython() by now, written so
+# or made by the kernel's own translator; each is checked by the table of its magic.
 
-EXPANDS = {"get_ipython().system", "get_ipython().getoutput"}  # their {expressions} are evaluated, as those of a magic's line
+EXPANDS = {"get_ipython().system", "get_ipython().getoutput"}  # {expressions} in them are evaluated, as in magics
 TIMEIT_OPTIONS = ("-n", "-r")
 
 
 def look_at_magic(look, node, before, depth):
-    """A call of the shell with plain texts is seen through; any other is `dynamic`, by its attribute."""
+    """Checks the texts of a call of the shell; a call without literal texts is `dynamic`, by its attribute."""
     name = look.name_of(node.func) or ""
     texts = [text_of(argument) for argument in node.args]
     if not name.startswith("get_ipython().") or None in texts or not texts or node.keywords:
@@ -67,7 +67,7 @@ def look_at_expansions(look, text, line, depth):
             try:
                 ast.parse(found[2].strip(), mode="eval")
             except (SyntaxError, ValueError):
-                continue  # it is not evaluated then, and stays a text
+                continue  # such a text is not evaluated
             read_inside(look, found[2].strip(), line, False, depth)
 
 
@@ -79,7 +79,7 @@ def read_inside(look, text, line, is_cell, depth):
 
 
 def without_options(text):
-    """As %timeit takes them off: -n N and -r N, with or without a blank."""
+    """Removes options as %timeit does: -n N and -r N, with or without a blank."""
     while text.startswith("-"):
         option, _, text = text.partition(" ")
         if option[:2] in TIMEIT_OPTIONS and not option[2:]:

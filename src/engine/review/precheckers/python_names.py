@@ -1,5 +1,5 @@
-# python_names.py - what the checker of Python knows by name: modules, functions, attributes and magics, and the
-# rule that each falls under. A module stands for everything in it; a name in a module is found by whatever alias.
+# python_names.py - the names that the checker of Python knows: modules, functions, attributes and magics, and the
+# rule for each. A module stands for everything in it; a name in a module is found under any alias.
 
 NAMES = {
     "network": """socket ssl http.client http.server urllib.request urllib.robotparser urllib3 requests httpx aiohttp
@@ -38,10 +38,10 @@ NAMES = {
 RULES = {name: rule for rule, names in NAMES.items() for name in names.split()}
 BARE = set("eval exec compile __import__ globals locals vars __builtins__ breakpoint __loader__ __spec__".split())
 HOLD_FUNCTIONS = {"os", "sys", "types", "asyncio", "concurrent.futures", "pydoc", "psutil", "anyio", "trio", "pandas",
-                  "torch", "yaml", "seaborn", "sklearn.datasets", "joblib"}  # what is known in them is no module
+                  "torch", "yaml", "seaborn", "sklearn.datasets", "joblib"}  # the known names in them are not modules
 
-# Attributes that tell by themselves what they do, whatever their owner is called: an object that was handed on,
-# a module that an earlier cell has imported, a module that another one holds.
+# Attributes that are known whatever object they belong to: one that was passed on, a module that an earlier cell
+# has imported, a module within another one.
 ATTRIBUTES = {
     "subprocess": """system popen Popen check_output check_call getoutput getstatusoutput fork forkpty posix_spawn
         posix_spawnp execl execle execlp execlpe execv execve execvp execvpe spawnl spawnle spawnlp spawnlpe spawnv
@@ -54,17 +54,17 @@ ATTRIBUTES = {
     "dynamic": "read_pickle run_line_magic run_cell_magic run_cell get_field _create_fn evaluate_forward_ref",
     "environment": "environ environb getenv getenvb",
 }
-HARMLESS = {"platform.system"}  # named like one of those
+HARMLESS = {"platform.system"}  # harmless, with the name of one of those
 REACHED = set("""subprocess multiprocessing pty posix socket ssl ctypes mmap cffi importlib builtins runpy pickle
-    shelve marshal webbrowser requests urllib3 tkinter""".split())  # modules that others hold, or an earlier cell
+    shelve marshal webbrowser requests urllib3 tkinter""".split())  # modules within others, or of an earlier cell
 PLAIN_REACHED = {"os", "sys"}  # the same; reported as imports, for the lists of a policy
-CUSTOMARY = {"np": "numpy", "pd": "pandas", "sns": "seaborn"}  # what an earlier cell will have called them
+CUSTOMARY = {"np": "numpy", "pd": "pandas", "sns": "seaborn"}  # the usual names if an earlier cell imported them
 BY_ATTRIBUTE = {name: rule for rule, names in ATTRIBUTES.items() for name in names.split()}
 INSIDE = {"__subclasses__", "__globals__", "__builtins__", "__code__", "__closure__", "__getattribute__",
           "__reduce__", "__reduce_ex__", "__mro__", "__bases__", "__base__", "__loader__", "__spec__", "gi_frame",
           "gi_code", "cr_frame", "ag_frame", "f_globals", "f_locals", "f_builtins", "f_back", "f_code", "tb_frame",
           "tb_next", "__dict__", "__self__", "__import__", "__wrapped__", "mro"}
-EXPRESSIONS = {"query", "eval"}  # pandas: a text with names after @, calls and attributes among them
+EXPRESSIONS = {"query", "eval"}  # pandas: a text that may have names after @, calls and attributes
 GETTERS = {"getattr", "setattr", "hasattr", "delattr", "operator.attrgetter", "operator.methodcaller"}
 IMPORTERS = {"__import__", "importlib.import_module", "importlib.__import__"}
 SHELLS = {"get_ipython", "IPython.get_ipython", "IPython.core.getipython.get_ipython"}
@@ -75,8 +75,8 @@ ENDS = {"exit", "quit", "sys.exit", "os._exit", "os.abort"}
 ENDLESS = {"itertools.count", "itertools.cycle", "itertools.repeat"}
 SCHEMES = ("http://", "https://", "ftp://", "ftps://", "ws://", "wss://", "s3://", "ssh://")
 
-# What a magic does with its line and its cell: `code` runs them, a rule of precheck_rules.def is what it does, `nothing`
-# neither runs nor reaches anything. One that is not here is `unchecked`.
+# What a magic does with its line and its cell: `code` runs them, `nothing` neither runs nor reads anything, and a rule
+# of precheck_rules.def names what it does. A magic that is not listed is `unchecked`.
 LINE_MAGICS = {
     "code": "time timeit",
     "subprocess": "system sx ls cat mkdir rm cp mv pip conda",

@@ -1,7 +1,7 @@
 # Runs cells in R: reads the path of each from descriptor 3, and answers there when it has ended. R itself cannot
-# open a descriptor that is a socket, so two programs named cat pass the lines on. Names stay; each visible value
-# is shown, the last one is the result; a figure is drawn on a device that is there before the cell, and kept as
-# PNG and SVG. An interrupt ends the cell.
+# open a descriptor that is a socket, so two processes of cat copy the lines. Names are kept; each visible value
+# is shown, the last one is the result; a figure is drawn on a device that was opened before the cell, and stored
+# as PNG and SVG. An interrupt ends the cell.
 local({
   PIECE <- 30000L
   FIGURE_MOST <- 4e6
@@ -12,7 +12,7 @@ local({
   reg.finalizer(environment(), function(...) tools::pskill(reader), onexit = TRUE) # R waits for its pipes to end
   answers <- pipe("trap '' INT; exec cat >&3 2>/dev/null", "wb")
 
-  # --- JSON, which base R has not ---
+  # --- JSON, which base R does not have ---
   quoted <- function(text) {
     text <- iconv(paste(enc2utf8(as.character(text)), collapse = "\n"), "UTF-8", "UTF-8", sub = "\ufffd")
     text <- gsub("\\", "\\\\", text, fixed = TRUE)
@@ -52,7 +52,7 @@ local({
   # --- values ---
   show_value <- function(what, value) {
     text <- utils::capture.output(if (isS4(value)) methods::show(value) else print(value))
-    if (length(text) > 0L) # what only draws, such as a plot of grid, has none
+    if (length(text) > 0L) # an object that only draws, such as a plot of grid, has no text
       tell(what, object(list(data = object(list("text/plain" = quoted(text))))))
   }
 
@@ -69,7 +69,7 @@ local({
     figures$pages <<- list()
   }
 
-  # A page that the next one is about to replace: what SVG is made of.
+  # Records a page before the next one replaces it, to make SVG from it.
   keep_page <- function(...) {
     if (figures$device == 0L || grDevices::dev.cur() != figures$device)
       return()
@@ -78,7 +78,7 @@ local({
       figures$pages[[length(figures$pages) + 1L]] <<- page
   }
 
-  # Several plots may share a page, and the first has none before it.
+  # Several plots may share a page, and the first plot has no page before it.
   before_plot <- function(...) {
     if (!tryCatch(isTRUE(graphics::par("page")), error = function(error) FALSE))
       return()
@@ -137,7 +137,7 @@ local({
     if (name == "interrupt") "KeyboardInterrupt" else if (name == "simpleError") "Error" else name
   }
 
-  # The call of a condition, unless it is ours: what the cell itself signals has none.
+  # The call of a condition, unless it is our own: conditions that the cell signals at its top level have none.
   call_of <- function(condition) {
     call <- conditionCall(condition)
     if (!identical(call, OURS)) call
@@ -173,7 +173,7 @@ local({
   calls <- list()
   began <- 0L
 
-  # The calls of the cell alone: neither ours before it nor R's own that signal the error.
+  # Only the calls of the cell: not our own before it, nor those of R that signal the error.
   keep_calls <- function(error) {
     all <- sys.calls()
     ends <- length(all) - 1L
@@ -202,7 +202,7 @@ local({
     }
   }
 
-  # R tells "Warning in" the call; with ours it would name a function that is in no file.
+  # R prints "Warning in" and the call; our own call would be a function that the user does not know.
   warn <- function(warning) {
     if (is.null(call_of(warning)) && !is.null(conditionCall(warning)) && getOption("warn") == 1L) {
       message("Warning: ", conditionMessage(warning))
@@ -242,7 +242,7 @@ local({
     path <- readLines(paths, 1L)
     if (length(path) == 0L)
       break
-    tryCatch(allowInterrupts(for (at in 1:2000) NULL), interrupt = function(interrupt) NULL) # came between cells
+    tryCatch(allowInterrupts(for (at in 1:2000) NULL), interrupt = function(interrupt) NULL) # between cells
     code <- run(path)
     writeBin(charToRaw(sprintf("X %d\n", code)), answers)
     flush(answers)

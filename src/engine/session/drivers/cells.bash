@@ -1,7 +1,7 @@
 # Runs cells in bash: reads the path of each from descriptor 3, and answers there when it has ended. The
-# shell itself runs them, at its top level, so that variables, functions and folder stay. It is an
-# interactive one for one reason: an interrupt ends the cell and leads back here, not out. This is what
-# it does before its first prompt, so it never comes to read its stdin; descriptor 4 is its stderr.
+# shell itself runs them, at its top level, so that variables, functions and folder stay. It is
+# interactive, so that an interrupt ends the cell and returns here, and does not end the shell. This
+# script runs before its first prompt, so the shell never reads its stdin; descriptor 4 is its stderr.
 __glovebox_code=$?
 if [ -z "${__glovebox_begun+x}" ]; then
     export -n PROMPT_COMMAND

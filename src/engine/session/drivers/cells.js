@@ -1,6 +1,6 @@
 // Runs cells in node: reads the path of each from descriptor 3, and answers there when it has ended. The
-// evaluation is that of node's own REPL: names stay, the last value is the result, await works at top level,
-// an interrupt ends the cell.
+// evaluation is that of node's own REPL: names are kept, the last value is the result, await works at top
+// level, an interrupt ends the cell.
 "use strict";
 (() => {
   const fs = require("fs"), repl = require("repl"), stream = require("stream"), util = require("util");
@@ -28,7 +28,7 @@
       Object.getPrototypeOf(value))) {
       try {
         data["application/json"] = JSON.parse(JSON.stringify(value));
-      } catch (error) {} // circular: the text is enough
+      } catch (error) {} // circular: only the text is shown
     }
     return { data };
   }
@@ -57,8 +57,8 @@
   const server = repl.start({ prompt: "", input, output, terminal: false, useGlobal: true,
     breakEvalOnSigint: true, ignoreUndefined: true });
   globalThis.display = (value) => tell("d", shown(value));
-  // Between cells an interrupt means nothing, and in an await it ends it. While the cell's own code runs nothing
-  // may listen: removing the last listener would take the evaluation's own away.
+  // Between cells an interrupt is ignored, and during an await it ends the cell. While the cell's own code runs
+  // there must be no listener: removing the last one would remove that of the evaluation.
   const interrupt = () => running && server.emit("SIGINT");
   process.on("SIGINT", interrupt);
   let count = 0, running = null;
@@ -80,7 +80,7 @@
     listen();
   }
 
-  // The REPL hands what a cell throws to its domain; what comes after the cell's end belongs to no cell.
+  // The REPL gives errors of a cell to its domain; an error after the cell's end belongs to no cell.
   if (server._domain) {
     server._domain.removeAllListeners("error");
     server._domain.on("error", (error) => {
