@@ -137,7 +137,7 @@ static int take(struct reload *reload, const char *text, error *err)
     return 0;
 }
 
-static void say(const struct reload *reload, const char *word)
+static void send_word(const struct reload *reload, const char *word)
 {
     (void) !send(reload->socket, word, strlen(word), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -170,7 +170,7 @@ static void on_message(uv_poll_t *poll, int status, int events)
     else if (!is_taken)
         log_event(CONFIG_REFUSED, TEXT("cause", err.text), TEXT("instead", "nothing was changed"));
     remember(reload, is_taken ? NULL : &err);
-    say(reload, is_taken ? "taken" : "refused");
+    send_word(reload, is_taken ? "taken" : "refused");
 }
 
 int reload_open(struct reload *reload, uv_loop_t *loop, int socket, error *err)
@@ -184,7 +184,7 @@ int reload_open(struct reload *reload, uv_loop_t *loop, int socket, error *err)
     reload->is_open = true;
     (void) uv_poll_start(&reload->poll, UV_READABLE, on_message);
     uv_unref((uv_handle_t *) &reload->poll);
-    say(reload, "ready");
+    send_word(reload, "ready");
     return 0;
 }
 

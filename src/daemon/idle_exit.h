@@ -1,6 +1,6 @@
 /* idle_exit.h - asks the parent to end a service that has had no connection, run or session for
- * some time. If another service waits for the lock of the same state folder, one second is enough.
- */
+ * some time. If another service waits for the lock of the same state folder, one second is
+ * enough. */
 #pragma once
 
 #include <stdbool.h>

@@ -24,7 +24,7 @@ static void write_and_wait(void *user)
         (void) fdatasync(its->file);
 }
 
-static void say(void *user)
+static void send_alive(void *user)
 {
     static const char word[] = "alive";
     struct liveness *its = user;
@@ -46,7 +46,7 @@ void liveness_open(uv_loop_t *loop, const char *state, int socket)
     liveness.file = open(state, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
     liveness.socket = socket;
     liveness.is_open = true;
-    liveness.job = (struct disk_job){ write_and_wait, say, &liveness, NULL };
+    liveness.job = (struct disk_job){ write_and_wait, send_alive, &liveness, NULL };
     (void) uv_timer_init(loop, &liveness.timer);
     (void) uv_timer_start(&liveness.timer, on_timer, LIVENESS_EVERY_MS, LIVENESS_EVERY_MS);
     uv_unref((uv_handle_t *) &liveness.timer);

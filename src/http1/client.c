@@ -1,5 +1,5 @@
-/* client.c - reads answers of HTTP/1.1, strictly where a mistake would misplace the end of a body.
- */
+/* client.c - reads answers of HTTP/1.1, strictly where a mistake would misplace the end of a
+ * body. */
 #include "http1/client.h"
 
 #include "base/cleanup.h"

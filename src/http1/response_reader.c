@@ -12,19 +12,11 @@
 bool port_header_is_ours(const char *name)
 {
     static const char *const names[] = {
-        /* glovebox writes the length, and sets the others for its own origin */
-        "Content-Length",
-        "Content-Security-Policy",
-        "X-Content-Type-Options",
-        "Strict-Transport-Security",
-        "Clear-Site-Data",
-        "Service-Worker-Allowed",
-        "Set-Cookie",
-        "X-Request-Id",
-        "Alt-Svc",
-        "Access-Control-Allow-Origin",
-        "Access-Control-Allow-Credentials",
-        "Content-Type"
+        "Content-Length", /* written anew */
+        /* glovebox sets these for its own origin, which is not the server's */
+        "Content-Security-Policy", "X-Content-Type-Options", "Strict-Transport-Security",
+        "Clear-Site-Data", "Service-Worker-Allowed", "Set-Cookie", "X-Request-Id", "Alt-Svc",
+        "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "Content-Type"
     };
     const struct http_field field = { .name = { name, strlen(name) } };
     for_each(each, names)

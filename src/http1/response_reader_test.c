@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Gives the head byte by byte: its end is found with its last byte, and no byte is searched twice.
- */
+/* Gives the head byte by byte: its end is found with its last byte, and no byte is searched
+ * twice. */
 static void comes_in_bytes(const char *head)
 {
     size_t size = strlen(head), used = 0;

@@ -17,8 +17,8 @@ static void mistake(struct jcs *json, const char *what)
         json->mistake = what;
 }
 
-/* Gives the code point at `text` and its size in bytes; U+FFFD for a byte that begins no character.
- */
+/* Gives the code point at `text` and its size in bytes; U+FFFD for a byte that begins no
+ * character. */
 static uint32_t decode(const unsigned char *text, size_t size, size_t *ret_size)
 {
     int length = utf8_character(text, size);

@@ -1,5 +1,5 @@
-/* chunked_text.h - text that is written piece by piece and taken by a reader in amounts of its own.
- */
+/* chunked_text.h - text that is written piece by piece and taken by a reader in amounts of its
+ * own. */
 #pragma once
 
 #include "base/bytes.h"

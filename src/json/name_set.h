@@ -1,5 +1,5 @@
-/* name_set.h - the names of members seen in a JSON text, to find duplicates. Only hashes are kept.
- */
+/* name_set.h - the names of members seen in a JSON text, to find duplicates. Only hashes are
+ * kept. */
 #pragma once
 
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* reader.h - reads one JSON value from bytes as they arrive, with bounds on all amounts.
  *
  * A body is parsed piece by piece while it arrives, so that a large one is not twice in memory and
- * does not hold up the loop. The first mistake is kept with its position; later bytes are ignored.
- */
+ * does not hold up the loop. The first mistake is kept with its position; later bytes are
+ * ignored. */
 #pragma once
 
 #include "base/error.h"

@@ -338,7 +338,7 @@ static bool is_blank(char byte)
 }
 
 /* After a value: a comma, or the end of the array or object. */
-static void go_on(struct json_copy *copy, char byte)
+static void take_after_value(struct json_copy *copy, char byte)
 {
     if (byte == ',') {
         if (!copy->is_object[copy->depth])
@@ -367,7 +367,7 @@ static void take_between(struct json_copy *copy, char byte)
     else if (state == AT_VALUE || state == AT_FIRST_VALUE)
         begin_value(copy, byte);
     else if (state == AFTER_VALUE)
-        go_on(copy, byte);
+        take_after_value(copy, byte);
     else
         refuse(copy);
 }

@@ -25,8 +25,7 @@ static inline struct bytes json_begin(char bracket)
 void json_close_all(struct bytes *out, const char *brackets);
 void json_key(struct bytes *out, const char *key);
 
-void json_comma(
-    struct bytes *out); /* if a value was written before; all that write values call it */
+void json_comma(struct bytes *out); /* if a value was written before; for writers of values */
 
 void json_text(struct bytes *out, const char *text, size_t size);
 void json_canonical_text(struct bytes *out, const char *text, size_t size); /* see JSON_DELETE_… */

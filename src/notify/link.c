@@ -31,8 +31,7 @@ static int take_event(struct notify *notify, const struct packet *packet, error 
                                                                   : NOTIFY_TRACES;
     if (event.size > sizeof event.body || !memchr(event.id, '\0', sizeof event.id) ||
         !notify->places[place].url[0])
-        return fail(err, ERR_PROTOCOL, "an event of %u bytes has no destination or is malformed",
-                    event.size);
+        return fail(err, ERR_PROTOCOL, "an event of %u bytes has no valid destination", event.size);
     if (place == NOTIFY_TRACES)
         traces_add(notify, &event);
     else
@@ -50,7 +49,7 @@ static int take_packet(struct notify *notify, const struct packet *packet, error
 
 enum { LAST_MS = 5000 /* a TLS handshake on a busy host */, LAST_LOOK_MS = 10 };
 
-static void look_if_told(uv_timer_t *timer)
+static void end_if_done(uv_timer_t *timer)
 {
     struct notify *notify = timer->data;
     if (deliveries_are_done(notify) || deadline_has_passed(notify->end))
@@ -70,10 +69,10 @@ static void leave(struct notify *notify, const error *err)
     traces_flush(notify);
     deliveries_hurry(notify);
     (void) uv_timer_init(&notify->loop, &notify->leaving);
-    (void) uv_timer_start(&notify->leaving, look_if_told, 0, LAST_LOOK_MS);
+    (void) uv_timer_start(&notify->leaving, end_if_done, 0, LAST_LOOK_MS);
 }
 
-static void daemon_speaks(uv_poll_t *poll, int status, int events)
+static void on_daemon(uv_poll_t *poll, int status, int events)
 {
     (void) events;
     struct notify *notify = poll->data;
@@ -104,7 +103,7 @@ int link_open(struct notify *notify, int socket, error *err)
         return -1;
     notify->daemon_poll.data = notify;
     if (uv_poll_init(&notify->loop, &notify->daemon_poll, socket) < 0 ||
-        uv_poll_start(&notify->daemon_poll, UV_READABLE | UV_DISCONNECT, daemon_speaks) < 0)
+        uv_poll_start(&notify->daemon_poll, UV_READABLE | UV_DISCONNECT, on_daemon) < 0)
         return fail(err, ERR_SYSTEM, "watch the socket to gloveboxd");
     return 0;
 }

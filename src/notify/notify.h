@@ -18,7 +18,7 @@
 
 enum { URL_MAX = 512, SECRETS_MAX = 2, SECRET_MAX = 64, SIGNED_MAX = 160 };
 
-/* --- place.c: destinations ------------------------------------------------------------------- */
+/* --- place.c: destinations -------------------------------------------------------------------- */
 
 struct place {
     char url[URL_MAX]; /* "": not configured */

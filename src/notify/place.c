@@ -71,10 +71,9 @@ static int check(CURLU *url, const char *what, struct place *place, error *err)
         return fail(err, ERR_BAD_REQUEST, "%s takes a URL without user and fragment", what);
     find_known(place);
     if (is_plain && !is_this_host(place))
-        return fail(
-            err, ERR_BAD_REQUEST,
-            "%s would send to %s unencrypted; use https:// (http:// is for this host alone)", what,
-            place->host);
+        return fail(err, ERR_BAD_REQUEST,
+                    "%s would send to %s unencrypted; use https:// (http:// only for this host)",
+                    what, place->host);
     return 0;
 }
 

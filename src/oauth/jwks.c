@@ -140,10 +140,9 @@ int oauth_keys_read(const char *json, size_t size, struct oauth_keys *ret_keys, 
     (void) json_object_put(root);
     if (ret_keys->count > 0)
         return 0;
-    return fail(
-        err, ERR_BAD_REQUEST,
-        "no key in it can check signatures: RSA of 2048 bits or more, P-256 or Ed25519, in a "
-        "list 'keys'");
+    return fail(err, ERR_BAD_REQUEST,
+                "no key in it can check signatures: it needs RSA of 2048 bits or more, P-256 or "
+                "Ed25519, in a list 'keys'");
 }
 
 void oauth_keys_done(struct oauth_keys *keys)

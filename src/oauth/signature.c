@@ -58,10 +58,9 @@ int oauth_verify(const struct oauth_keys *keys, const struct oauth_signed *said,
         if (strcmp(other->name, said->algorithm) == 0)
             row = other;
     if (!row)
-        return fail(
-            err, ERR_UNAUTHORIZED,
-            "tokens signed with '%.16s' are not accepted; RS256, PS256, ES256 and EdDSA are",
-            said->algorithm);
+        return fail(err, ERR_UNAUTHORIZED,
+                    "'%.16s' is not accepted as a signature; RS256, PS256, ES256 and EdDSA are",
+                    said->algorithm);
     for (size_t i = 0; i < keys->count; i++) {
         if (!may_be_by(&keys->list[i], row, said))
             continue;

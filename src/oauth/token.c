@@ -56,8 +56,7 @@ static int read_object(const struct part *part, struct json_object **ret_object,
         !json_object_is_type(*ret_object, json_type_object)) {
         (void) json_object_put(*ret_object);
         *ret_object = NULL;
-        return fail(err, ERR_UNAUTHORIZED,
-                    "the token is malformed: its parts must be JSON in base64url");
+        return fail(err, ERR_UNAUTHORIZED, "the token is malformed: it needs JSON in base64url");
     }
     return 0;
 }
@@ -83,11 +82,9 @@ static int check_signature(const struct oauth *oauth, const struct part parts[PA
                                  parts[0].text, parts[0].size + 1 + parts[1].size,
                                  signature,     0 };
     if (!algorithm || !is_access_token(header) || (json_member(header, "kid") && !said.id))
-        return fail(err, ERR_UNAUTHORIZED,
-                    "the token has a type that is not accepted; send one of type at+jwt");
+        return fail(err, ERR_UNAUTHORIZED, "the token must have the type at+jwt");
     if (json_object_object_get_ex(header, "crit", NULL))
-        return fail(err, ERR_UNAUTHORIZED,
-                    "the token needs extensions that are not supported (crit)");
+        return fail(err, ERR_UNAUTHORIZED, "the token has unsupported extensions (crit)");
     if (decode(&parts[2], signature, &said.signature_size) < 0)
         return fail(err, ERR_UNAUTHORIZED, "the token has no signature");
     return oauth_verify(&oauth->keys, &said, err);

@@ -152,7 +152,7 @@ class TestReady:
         with Serving(glovebox, "--pool-max", "0", tcp=False, slots=2) as service:
             made = [service.call("POST", "/v1/sessions", {"policy": "minimal"}).json["id"] for _ in range(2)]
             answer = service.call("GET", "/readyz")
-            assert answer.status == 503 and "all sandbox slots are in use: 2 of 2" in answer.json["cause"]
+            assert answer.status == 503 and "every slot is taken: 2 of 2" in answer.json["cause"]
             assert service.call("GET", "/healthz").status == 200
             done = glovebox("status", "--daemon", service.socket)
             assert done.returncode == 1 and done.stderr == f"glovebox: {answer.json['cause']}\n".encode(), done

@@ -218,8 +218,7 @@ int http_listen(struct http *http, int socket, error *err)
     return 0;
 }
 
-/* --- open and close
- * -------------------------------------------------------------------------------- */
+/* --- open and close --------------------------------------------------------------------------- */
 
 PRINTF(2, 0) static void on_log(void *context, const char *format, va_list values)
 {

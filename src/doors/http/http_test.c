@@ -1,5 +1,5 @@
-/* http_test.c - a server of one route in this process, and its peer at the other end of a socket.
- */
+/* http_test.c - a server with one route in this process, and its peer at the other end of a
+ * socket. */
 #include "doors/http/http.h"
 
 #include "base/table.h"
@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Takes a few bytes at a time, and now and then none for a moment. */
+/* Takes a few bytes at a time, and sometimes none for a moment. */
 static struct {
     uint64_t bytes;
     unsigned calls;
@@ -45,7 +45,7 @@ static void answer(struct exchange *exchange)
     exchange_answer_nothing(exchange, 204);
 }
 
-/* What comes too early: it is asked of again a moment later, this often. */
+/* A route that is too early: is_early is true this often, and then false. */
 static struct {
     unsigned times, asked, begun;
     bool begins_well;
@@ -109,7 +109,7 @@ static void on_too_late(uv_timer_t *timer)
     uv_stop(timer->loop);
 }
 
-/* The peer: it is over once it has heard of the last answer, which ends with this. */
+/* The peer: it ends when it has got the last answer, which ends with this text. */
 static struct {
     int socket;
     char said[4096];
@@ -129,7 +129,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
         uv_stop(poll->loop);
 }
 
-/* All that it asks is there before the first byte of it is read. */
+/* All requests are in the socket before the first byte is read. */
 static void talk(const char *asks, size_t size, const char *last)
 {
     enum { PATIENCE_MS = 10000 };
@@ -168,7 +168,7 @@ static void talk(const char *asks, size_t size, const char *last)
     (void) close(pair[1]);
 }
 
-/* Nothing follows the last bytes of the body. */
+/* No event follows the last bytes of the body. */
 TEST(a_body_that_is_taken_in_parts_is_taken_whole)
 {
     enum { BODY = 20000 };

@@ -1,4 +1,4 @@
-/* range_test.c - what a Range header may say. */
+/* range_test.c - which Range headers are understood. */
 #include "doors/http/range.h"
 
 #include "base/table.h"
@@ -26,7 +26,7 @@ TEST(one_range_is_read_in_each_of_its_forms)
         { "bytes=0-", 0, RANGE_BEYOND, 0, 0 },
         { "bytes=5-2", 10, RANGE_WHOLE, 0, 0 },
         { "bytes=-", 10, RANGE_WHOLE, 0, 0 },
-        { "bytes=0-1,4-5", 10, RANGE_WHOLE, 0, 0 }, /* several: the whole is a right answer */
+        { "bytes=0-1,4-5", 10, RANGE_WHOLE, 0, 0 }, /* several ranges: the whole is sent */
         { "bytes=99999999999999999999-", 10, RANGE_WHOLE, 0, 0 },
         { "lines=0-1", 10, RANGE_WHOLE, 0, 0 },
         { "bytes= 0-1", 10, RANGE_WHOLE, 0, 0 },

@@ -1,12 +1,12 @@
-/* refusals_test.c - which refusals are put off: those of connections that go on and on, while there
- * are many. */
+/* refusals_test.c - refusals are delayed on connections that go on asking, while there are many. */
 #include "doors/http/refusals.h"
 
 #include "base/test.h"
 
 enum { NOW_MS = 1000000 };
 
-/* How many of `count` refusals in a row are put off, one every `every_us`, from `*at_ms` on. */
+/* How many of `count` refusals in a row are delayed, one every `every_us`, beginning at
+ * `*at_ms`. */
 static unsigned put_off(struct refusals *all, struct refused *own, unsigned count, int64_t *at_us,
                         int64_t every_us)
 {
@@ -35,7 +35,7 @@ TEST(refusals_in_a_row_are_put_off_while_there_are_many)
            "another connection is put off only when it goes on itself");
     at_us += INT64_C(1000) * REFUSED_SECOND_MS - 100000;
     expect(put_off(&all, &own, 10, &at_us, 200) == 10, "the next second begins with none");
-    own = (struct refused){ 0 }; /* it was answered as it wished */
+    own = (struct refused){ 0 }; /* after a request that succeeded */
     expect(put_off(&all, &own, 10, &at_us, 200) == 10 - REFUSED_IN_A_ROW, "it counts from before");
 }
 

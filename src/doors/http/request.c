@@ -14,8 +14,7 @@
 
 enum {
     HEADER_MAX = 16 * 1024,
-    THROWN_AWAY_MAX =
-        64 << 20, /* bytes of a refused body to read before the connection is answered anyway */
+    THROWN_AWAY_MAX = 64 << 20, /* bytes of a refused body; then it is answered at once */
     REQUEST_ID_MAX = REQUEST_ID_SIZE - 1,
     HOST_SIZE = 256,
 };
@@ -23,8 +22,7 @@ enum {
 /* For the bodies of all requests together. */
 static const uint64_t bodies_max = UINT64_C(1) << 30;
 
-/* --- checks of the header
- * ------------------------------------------------------------------------- */
+/* --- checks of the header --------------------------------------------------------------------- */
 
 static int check_header_size(const struct exchange *exchange, error *err)
 {
@@ -174,8 +172,7 @@ static int check_accept(const struct exchange *exchange, error *err)
         (route->streams && accepts(accept, "text/event-stream")))
         return 0;
     return fail(err, ERR_NOT_ACCEPTABLE,
-                "Accept '%.60s' does not include %s, which is the type of this answer", accept,
-                mime);
+                "Accept '%.60s' does not include %s, the type of this answer", accept, mime);
 }
 
 static uint64_t body_max(const struct exchange *exchange)

@@ -1,4 +1,4 @@
-/* request_guard_test.c - who may call a daemon that listens on this machine. */
+/* request_guard_test.c - which requests a daemon that listens on this machine accepts. */
 #include "base/test.h"
 
 #include "base/table.h"
@@ -22,7 +22,7 @@ TEST(only_this_machine_may_call)
         { "127.0.0.1.evil.example", NULL, true, -1 },
         { "localhost:", NULL, true, -1 },
         { "localhost:99999x", NULL, true, -1 },
-        { "evil.example", NULL, false, 0 }, /* over a Unix socket the name means nothing */
+        { "evil.example", NULL, false, 0 }, /* on a Unix socket the Host is not checked */
         { "localhost", "http://localhost:7070", true, 0 },
         { "localhost", "http://127.0.0.1", true, 0 },
         { "localhost", "https://localhost", true, -1 },

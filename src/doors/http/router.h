@@ -8,8 +8,8 @@ struct route_table;
 
 enum { ROUTE_PARAMETERS_MAX = 4, PATH_BYTES_MAX = 4096, PARAMETER_MAX = 128, ALLOW_SIZE = 96 };
 
-/* The values of the parts in braces, in order. They point into the path, which is split in place.
- */
+/* The values of the parts in braces, in order. They point into the path, which is split in
+ * place. */
 struct route_match {
     const struct route *route;
     const struct route_table *table;

@@ -1,4 +1,4 @@
-/* router_test.c - which row a path means, and what stood for its parameters. */
+/* router_test.c - which row matches a path, and the values of its parameters. */
 #include "doors/http/router.h"
 
 #include "base/table.h"

@@ -1,6 +1,6 @@
 /* ask.c - questions to the user of a client. A call without a handshake is answered with them, and
- * made again with the answers; one of a handshake asks on its stream, and is woken by the answer.
- */
+ * made again with the answers; one of a handshake asks on its stream, and is woken by the
+ * answer. */
 #include "base/table.h"
 #include "doors/mcp/mcp.h"
 #include "json/writer.h"

@@ -208,8 +208,8 @@ void mcp_fail(struct mcp_call *call, int code, const char *format, ...) PRINTF(3
 void mcp_fail_with(struct mcp_call *call, int code, const char *data, const char *message);
 /* Ends the call without a result: for notifications. */
 void mcp_accept(struct mcp_call *call);
-/* Opens a message to the client on the call's stream: the caller fills in the members of "params".
- */
+/* Opens a message to the client on the call's stream: the caller fills in the members of
+ * "params". */
 struct bytes *mcp_notice_open(struct mcp_call *call, const char *method, const char *id);
 void mcp_notice_close(struct mcp_call *call);
 /* At most once a second, and only if the client wants it. */
@@ -286,8 +286,8 @@ void mcp_claim_client(struct client_claim *claim, struct json_object *info);
 
 /* --- tool_session.c: the session of a call ---------------------------------------------------- */
 
-/* Finds or begins the session that the arguments name, work.session; `then` is called when it runs.
- */
+/* Finds or begins the session that the arguments name, work.session; `then` is called when it
+ * runs. */
 void mcp_session_use(struct mcp_call *call, void (*then)(struct mcp_call *call));
 
 /* --- request_state.c, ask.c, approval.c ------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* message.c - reads one JSON-RPC message: its kind, which side sends it, and its generation of MCP.
- */
+/* message.c - reads one JSON-RPC message: its kind, which side sends it, and its generation of
+ * MCP. */
 #include "base/table.h"
 #include "doors/mcp/mcp.h"
 #include "json/writer.h"

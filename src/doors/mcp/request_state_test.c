@@ -6,13 +6,13 @@
 #include <sodium.h>
 #include <string.h>
 
-/* A call as a client sends it. */
+/* A call as sent by a client. */
 struct sent {
     struct exchange exchange;
     struct mcp_call call;
 };
 
-static struct account *account; /* whose key it comes with */
+static struct account *account; /* of the key that sends it */
 static int64_t now = 1000;
 static const int64_t valid_ms = 900000; /* as docs/mcp.md says */
 
@@ -112,7 +112,7 @@ TEST(a_state_is_good_for_fifteen_minutes)
     }
 }
 
-/* What was used is forgotten once it has expired, and no sooner. */
+/* Used states are remembered until they expire, and no longer. */
 TEST(an_expired_state_makes_room_and_stays_used)
 {
     static char one;

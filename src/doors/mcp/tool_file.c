@@ -210,8 +210,7 @@ void mcp_file_import(struct mcp_call *call)
     if (failure) {
         mcp_tool_text(call, failure, true);
     } else if (!json_object_is_type(content, json_type_string)) {
-        (void) fail(&err, ERR_BAD_REQUEST,
-                    "the file is missing; glovebox mcp and gloveboxd must have the same version");
+        (void) fail(&err, ERR_BAD_REQUEST, "the file is missing; restart glovebox mcp and retry");
         mcp_tool_fail(call, &err);
     } else if (payload_from_base64(&call->work.content, json_object_get_string(content),
                                    (size_t) json_object_get_string_len(content), &err) < 0) {

@@ -54,7 +54,7 @@ const struct property mcp_run_status_arguments[] = {
 
 static void begin(struct mcp_call *call);
 
-/* --- follow a run ---------------------------------------------------------------------------- */
+/* --- follow a run ----------------------------------------------------------------------------- */
 
 static void on_woken(void *context)
 {
@@ -173,7 +173,7 @@ static void followed(struct mcp_call *call, struct watch *watch, const error *er
     follow(call);
 }
 
-/* --- begin a run ---------------------------------------------------------------------------- */
+/* --- begin a run ------------------------------------------------------------------------------ */
 
 struct cell_starter {
     struct run_starter starter;
@@ -317,7 +317,7 @@ void mcp_python_code(struct mcp_call *call)
     mcp_session_use(call, run);
 }
 
-/* --- an existing run ------------------------------------------------------------------------ */
+/* --- an existing run -------------------------------------------------------------------------- */
 
 static struct watch *find(struct mcp_call *call, error *err)
 {

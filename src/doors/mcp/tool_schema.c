@@ -72,8 +72,7 @@ static void write_definitions(const char *text, struct bytes *out)
     bytes_add_text(out, "}");
 }
 
-/* --- schemas of arguments
- * ----------------------------------------------------------------------------- */
+/* --- schemas of arguments --------------------------------------------------------------------- */
 
 static void write_arguments(const struct mcp_tool *tool, struct bytes *out)
 {
@@ -113,8 +112,7 @@ void mcp_input_schema_write(const struct mcp_tool *tool, struct bytes *out)
     out->failed |= text.failed;
 }
 
-/* --- schemas of results
- * ------------------------------------------------------------------------------- */
+/* --- schemas of results ----------------------------------------------------------------------- */
 
 static void write_output_schema(const char *name, struct bytes *out)
 {
@@ -160,7 +158,7 @@ void mcp_output_schema_write(const char *name, struct bytes *out)
     out->failed |= written[i].text.failed;
 }
 
-/* --- checks of arguments ------------------------------------------------------------- */
+/* --- checks of arguments ---------------------------------------------------------------------- */
 
 /* Reads " 1..255"; -1: no bound. */
 static void read_bounds(const char *type, int64_t *min, int64_t *max)

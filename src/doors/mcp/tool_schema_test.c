@@ -18,7 +18,7 @@ static const struct mcp_tool tool = { .name = "tool", .arguments = arguments };
 TEST(arguments_are_checked_by_their_rows)
 {
     static const struct {
-        const char *json, *why; /* NULL: they are good */
+        const char *json, *why; /* NULL: they are valid */
     } facts[] = {
         { "{\"code\":\"1\"}", NULL },
         { "{\"code\":\"1\",\"count\":9,\"seconds\":1.5,\"word\":\"ours\",\"list\":[],\"flag\":"

@@ -20,8 +20,7 @@ const struct property mcp_session_id_arguments[] = {
 };
 /* clang-format on */
 
-/* --- a new session
- * -------------------------------------------------------------------------------- */
+/* --- a new session ---------------------------------------------------------------------------- */
 
 static void on_made(struct mcp_call *call)
 {
@@ -82,8 +81,7 @@ static struct json_object *request_of(const struct mcp_call *call)
     return request;
 }
 
-/* --- an existing session ------------------------------------------------------------------------
- */
+/* --- an existing session ---------------------------------------------------------------------- */
 
 static void await_standing(struct mcp_call *call)
 {

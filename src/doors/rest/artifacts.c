@@ -228,8 +228,7 @@ static int measure(const struct packing *packing, uint64_t *ret_size, error *err
         const char *name = text_of(packing, i, "path");
         if (!zip_name_is_safe(name))
             return fail(err, ERR_CONFLICT,
-                        "'%.80s' is not a safe name in an archive; fetch the artifacts one by one",
-                        name);
+                        "'%.80s' is not a safe name; fetch the artifacts one by one", name);
         zip_size_add(&size, name, size_of(packing, i));
     }
     *ret_size = zip_size_end(&size);

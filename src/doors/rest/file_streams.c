@@ -35,8 +35,7 @@ static int begin_part(struct exchange *exchange, uint64_t size, error *err)
     if (part == RANGE_BEYOND) {
         (void) snprintf(text, sizeof text, "bytes */%" PRIu64, size);
         exchange_add_header(exchange, MHD_HTTP_HEADER_CONTENT_RANGE, text);
-        return fail(err, ERR_RANGE, "the file has %" PRIu64 " bytes; the range is beyond its end",
-                    size);
+        return fail(err, ERR_RANGE, "the file has %" PRIu64 " bytes; the range lies beyond", size);
     }
     visit->knows_size = true;
     if (part == RANGE_WHOLE)

@@ -29,7 +29,7 @@ struct call {
     bool is_raw, is_chunked, body_ended;
 };
 
-/* --- access ---------------------------------------------------------------------------------- */
+/* --- access ----------------------------------------------------------------------------------- */
 
 /* A token for all ports of a session: the id of the key that requested it, and its signature. */
 static void write_token(const char *key, const char *session, struct bytes *out)

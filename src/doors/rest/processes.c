@@ -114,8 +114,7 @@ static ssize_t read_events(struct exchange *exchange, char *bytes, size_t size)
     return (ssize_t) chunked_text_take(&view->event, bytes, size);
 }
 
-/* --- start a process
- * --------------------------------------------------------------------------------- */
+/* --- start a process -------------------------------------------------------------------------- */
 
 static void answer_process(struct exchange *exchange, const struct process *process,
                            unsigned status)
@@ -207,8 +206,7 @@ static void post_process(struct exchange *exchange)
     answer_started(exchange);
 }
 
-/* --- an existing process
- * ---------------------------------------------------------------------------- */
+/* --- an existing process ---------------------------------------------------------------------- */
 
 static struct process *exchange_process(struct exchange *exchange)
 {

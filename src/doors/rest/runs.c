@@ -12,7 +12,7 @@
 
 enum { PAGE = 100 };
 
-/* --- begin a run ---------------------------------------------------------------------------- */
+/* --- begin a run ------------------------------------------------------------------------------ */
 
 static int submit(struct exchange *exchange, error *err)
 {
@@ -36,7 +36,7 @@ static void post_run(struct exchange *exchange)
         exchange_tell_run(exchange);
 }
 
-/* --- an existing run ------------------------------------------------------------------------ */
+/* --- an existing run -------------------------------------------------------------------------- */
 
 static struct watch *watch_run(struct exchange *exchange, error *err)
 {
@@ -89,8 +89,7 @@ static void get_run_events(struct exchange *exchange)
         exchange_tell_events(exchange);
 }
 
-/* --- the list of runs
- * ------------------------------------------------------------------------------ */
+/* --- the list of runs ------------------------------------------------------------------------- */
 
 static void write_row(void *context, const struct run_row *row)
 {

@@ -15,7 +15,7 @@
 
 enum { DISPLAY_DATA_MAX = 256 * 1024, INPUTS_SHOWN_MAX = 256 * 1024, HIDDEN_MAX = 20 };
 
-/* --- characters that are invisible or misleading ------------------------------------ */
+/* --- characters that are invisible or misleading ---------------------------------------------- */
 
 /* Lists them by line, so that hidden characters are visible. */
 static void write_hidden(const struct bytes *text, struct bytes *out)
@@ -42,7 +42,7 @@ static void write_hidden(const struct bytes *text, struct bytes *out)
     json_close(out, ']');
 }
 
-/* --- inputs ----------------------------------------------------------------------------- */
+/* --- inputs ----------------------------------------------------------------------------------- */
 
 static void read_whole(const struct payload *content, struct bytes *out)
 {

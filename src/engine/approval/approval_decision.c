@@ -114,8 +114,8 @@ int approvals_decide(struct approvals *approvals, const struct approval_decision
     return 0;
 }
 
-/* Any key that may see an approval may withdraw it, also the asker's: that can only remove rights.
- */
+/* Any key that may see an approval may withdraw it, also the asker's: that can only remove
+ * rights. */
 int approvals_revoke(struct approvals *approvals, const struct approval_decision *decision,
                      struct approval *ret_approval, error *err)
 {

@@ -20,8 +20,7 @@ enum {
 };
 static const int64_t day_ms = INT64_C(24) * 3600 * 1000;
 
-/* --- notifications
- * ---------------------------------------------------------------------------------- */
+/* --- notifications ---------------------------------------------------------------------------- */
 
 void approvals_listen(struct approvals *approvals, struct approval_listener *listener)
 {
@@ -178,8 +177,7 @@ void approvals_close(struct approvals *approvals)
     free(approvals);
 }
 
-/* --- keys of approvers -------------------------------------------------------------------------
- */
+/* --- keys of approvers ------------------------------------------------------------------------ */
 
 void approvals_key_name(const struct approvals *approvals, const char *id,
                         char ret_name[API_KEY_NAME_SIZE])
@@ -275,8 +273,7 @@ static int find_named(struct approvals *approvals, const struct approval_questio
                     ret_approval->id,
                     ret_approval->reason[0] ? ret_approval->reason : "no reason was given");
     if (ret_approval->state == APPROVAL_APPROVED && ret_approval->until_ms <= wall_clock_ms())
-        return fail(err, ERR_CONFLICT, "approval %s has expired; request a new one",
-                    ret_approval->id);
+        return fail(err, ERR_CONFLICT, "approval %s has expired; ask again", ret_approval->id);
     return 1;
 }
 

@@ -1,5 +1,5 @@
-/* approvals_test.c - who may decide on what and when, over a store in memory and a clock of our
- * own: each line of the drawing in approvals.h, and each way around it. */
+/* approvals_test.c - who may decide on an approval and when, with a store in memory and a clock of
+ * the test: each transition of approvals.h, and attempts to bypass it. */
 #include "base/test.h"
 
 #include "engine/approval/approvals.h"
@@ -62,7 +62,7 @@ static void close_approvals(void)
     expect(uv_loop_close(&loop) == 0, "a handle is left");
 }
 
-/* Asks for the request of this number; `named`: under that approval. */
+/* Submits the request of this number; `named`: the approval it names. */
 static int ask(const struct account *account, unsigned char request, const char *named,
                struct approval *ret_approval, error *err)
 {

@@ -23,8 +23,7 @@ void fact_hash(const void *data, size_t size, char ret_sha256[SHA256_TEXT_SIZE])
     sha256_text_of(data, size, ret_sha256);
 }
 
-/* --- facts that do not change
- * ---------------------------------------------------------------------- */
+/* --- facts that do not change ----------------------------------------------------------------- */
 
 static int hash_filter(struct receipts *receipts, const struct receipts_settings *settings,
                        size_t index, error *err)

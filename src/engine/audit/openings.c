@@ -100,8 +100,7 @@ static int write_opening(const struct receipts *receipts, const struct account *
         text(json_member(json_member(opened ? opened : predicate, "execution"), "id"));
     struct opening_key nonce;
     if (!*execution)
-        return fail(err, ERR_BAD_REQUEST,
-                    "it is not a receipt of an execution, and has no commitments");
+        return fail(err, ERR_BAD_REQUEST, "only receipts of executions have commitments");
     if (check_right(account, predicate, err) < 0)
         return -1;
     receipts_nonce(receipts, execution, &nonce);

@@ -1,5 +1,5 @@
-/* receipt_read.c - reads records of the log for those that may see them: one by its id, or a page.
- */
+/* receipt_read.c - reads records of the log for those that may see them: one by its id, or a
+ * page. */
 #include "engine/audit/audit_log_internal.h"
 
 #include "ledger/envelope.h"

@@ -1,5 +1,5 @@
-/* receipts.c - the records of the log: receipts of executions, signed and sealed, and audit events.
- */
+/* receipts.c - the records of the log: receipts of executions, signed and sealed, and audit
+ * events. */
 #include "engine/audit/audit_log_internal.h"
 
 #include "base/clock.h"

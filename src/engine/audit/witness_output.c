@@ -110,8 +110,8 @@ int witness_output_check(const struct witness_output *link, int folder, struct l
     return result;
 }
 
-/* Syslog gets one line: the lines of the note are joined by tabs, which the note does not contain.
- */
+/* Syslog gets one line: the lines of the note are joined by tabs, which the note does not
+ * contain. */
 void witness_output_tell(void *context, const char *text, size_t size)
 {
     const struct witness_output *link = context;

@@ -1,4 +1,4 @@
-/* import_counts_test.c - names of the template's libraries are counted, and nothing else is. */
+/* import_counts_test.c - only names of the template's libraries are counted. */
 #include "base/test.h"
 #include "engine/catalog/import_counts.h"
 

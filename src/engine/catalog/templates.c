@@ -1,5 +1,5 @@
-/* templates.c - reads STATE/templates/NAME/manifest.json, at the start and when the folder changes.
- */
+/* templates.c - reads STATE/templates/NAME/manifest.json, at the start and when the folder
+ * changes. */
 #include "engine/catalog/templates.h"
 
 #include "base/cleanup.h"

@@ -57,8 +57,8 @@ struct template
 };
 
 /* Called for each template that was added or retired, and once for each that cannot be read: then
- * `cause` says why, and `index` is -1. May drop one that was added: then the one before is served.
- */
+ * `cause` says why, and `index` is -1. May drop one that was added: then the one before is
+ * served. */
 typedef void template_changed(void *context, int index, const char *name, const error *cause);
 
 struct template_fault {

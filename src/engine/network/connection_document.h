@@ -1,5 +1,5 @@
-/* connection_document.h - what is reported of a connection, in results, receipts, the log and the
- * live view. */
+/* connection_document.h - a connection as reported in results, receipts, the log and the live
+ * view. */
 #pragma once
 
 #include "base/bytes.h"
@@ -8,19 +8,19 @@
 #include "policy/address.h"
 #include "policy/network_policy.h"
 
-/* Where the texts of one lie that have no other place. */
+/* Storage for texts of one connection. */
 struct connection_texts {
     char rule[NETWORK_RULE_TEXT];
     char address[ADDRESS_TEXT];
 };
 
-/* Gives *ret_fact, whose texts lie in `record` and in *ret_texts. */
+/* Gives *ret_fact, whose texts point into `record` and *ret_texts. */
 void connection_fact(const struct egress_record *record, const struct network_policy *rules,
                      struct connection_texts *ret_texts, struct fact_connection *ret_fact);
 
-/* The same where the rule is known as it is written; NULL: none allowed it. */
+/* The same if the text of the rule is known; NULL: no rule allowed it. */
 void connection_fact_of(const struct egress_record *record, const char *rule,
                         struct connection_texts *ret_texts, struct fact_connection *ret_fact);
 
-/* The fields of one in JSON, in an object that is open. */
+/* Writes the fields of a connection as JSON, into an open object. */
 void connection_write(const struct fact_connection *fact, uint32_t took_ms, struct bytes *out);

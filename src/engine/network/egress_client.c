@@ -1,6 +1,5 @@
-/* egress_client.c - see egress_client.h. glovebox-egress may end and come back while this daemon
- * lives: its second hello on the same socket ends every way that was open, and new ones can be made
- * again. */
+/* egress_client.c - see egress_client.h. glovebox-egress may end and be restarted while this daemon
+ * runs: its second hello on the same socket ends all open routes, and new ones can be opened. */
 #include "engine/network/egress_client.h"
 
 #include "base/packet.h"
@@ -39,7 +38,7 @@ bool network_is_refused(const struct egress_record *record)
     case EGRESS_SENT_TOO_MUCH:
     case EGRESS_RECEIVED_TOO_MUCH:
     case EGRESS_TOO_LONG:
-        return record->sent == 0 && record->received == 0; /* else it was cut off on its way */
+        return record->sent == 0 && record->received == 0; /* else it was cut off */
     default:
         return record->reason >= EGRESS_REASONS || statuses[record->reason] < 500;
     }
@@ -73,9 +72,9 @@ static int take_hello(struct network *network, const struct packet *packet, erro
     struct egress_hello hello;
     memcpy(&hello, packet->body, sizeof hello);
     if (hello.version != EGRESS_VERSION)
-        return fail(err, ERR_PROTOCOL, "glovebox-egress speaks version %u, this is %d",
+        return fail(err, ERR_PROTOCOL, "glovebox-egress has protocol version %u, gloveboxd has %d",
                     hello.version, EGRESS_VERSION);
-    if (!network->has_greeted) { /* it reads now what was sent while it started */
+    if (!network->has_greeted) { /* it now reads what was sent while it started */
         network->has_greeted = true;
         return 0;
     }
@@ -84,7 +83,7 @@ static int take_hello(struct network *network, const struct packet *packet, erro
     network->is_up = true;
     for (struct egress_route *route = network->egress_routes, *next; route; route = next) {
         next = route->next;
-        egress_route_send_close(route); /* it may have been opened between the two */
+        egress_route_send_close(route); /* it may have been opened after the restart */
         if (egress_route_is_reopened(route))
             egress_route_shut(route,
                               "glovebox-egress ended, and with it every connection; connect again");
@@ -103,7 +102,7 @@ static bool is_ended(const char *text, size_t size)
     return memchr(text, '\0', size) != NULL;
 }
 
-/* For operators: metrics, and a line of the log. */
+/* Counts a record in the metrics, and logs it. */
 static void note_record(const struct egress_record *record)
 {
     metric_add(METRIC_NETWORK_CONNECTIONS, record->reason, 1);
@@ -148,7 +147,7 @@ static int take_record(struct network *network, const struct packet *packet, err
     note_record(&record);
     struct egress_route *route = find(network, record.channel);
     if (!route)
-        return 0; /* of a way that was lost */
+        return 0; /* of a route that was lost */
     traffic_note(network->traffic, &route->source, &record, true);
     route->used.sent += record.sent;
     route->used.received += record.received;
@@ -178,7 +177,7 @@ static int take_closed(struct network *network, const struct packet *packet, err
     if (!route)
         return 0;
     route->unlisted += closed.lost;
-    if (egress_route_is_reopened(route)) { /* opened between two lives of glovebox-egress */
+    if (egress_route_is_reopened(route)) { /* opened during the restart of glovebox-egress */
         egress_route_shut(route, NULL);
         egress_routes_reopen_later(network);
         return 0;
@@ -232,7 +231,7 @@ static void go_down(struct network *network, const char *why)
     log_event(EGRESS_EXITED, TEXT("cause", why));
     network->is_up = false;
     (void) uv_poll_stop(&network->poll);
-    lose_all(network, "glovebox-egress is gone and starts again by itself; ask again in a second");
+    lose_all(network, "glovebox-egress has ended and is being restarted; try again in a second");
 }
 
 static void on_event(uv_poll_t *poll, int status, int events)
@@ -282,7 +281,7 @@ int network_open(uv_loop_t *loop, int socket, struct traffic *traffic, struct ne
     (void) uv_timer_init(loop, &network->reopen);
     traffic->watched = send_watch;
     traffic->context = network;
-    uv_unref((uv_handle_t *) &network->poll); /* a daemon that has nothing else to do may leave */
+    uv_unref((uv_handle_t *) &network->poll); /* must not keep the loop alive */
     *ret_network = network;
     return 0;
 }

@@ -1,4 +1,4 @@
-/* route_rules.c - what a policy says of the network, told to glovebox-egress. */
+/* route_rules.c - sends the network rules of a policy to glovebox-egress. */
 #include "base/packet.h"
 #include "engine/network/egress_internal.h"
 

@@ -1,4 +1,4 @@
-/* routes.c - the ways of egress_client.h: how each is opened, kept, asked about and ended. */
+/* routes.c - the routes of egress_client.h: how they are opened, kept, queried and ended. */
 #include "base/list.h"
 #include "base/packet.h"
 #include "engine/network/egress_internal.h"
@@ -62,16 +62,16 @@ void egress_route_shut(struct egress_route *route, const char *why)
 void egress_route_lose(struct egress_route *route, const char *why)
 {
     egress_route_shut(route, why);
-    close_sockets(&route->kept.sockets); /* no process is going to accept there */
+    close_sockets(&route->kept.sockets); /* no process will accept on them */
     egress_route_unlink(route);
     egress_route_certified *certified = route->is_freed ? NULL : route->certified;
     route->certified = NULL;
     if (certified)
-        certified(route->certified_context, NULL); /* it is known that nothing comes */
+        certified(route->certified_context, NULL); /* no certificate will come */
     egress_route_conclude(route);
 }
 
-/* The pieces come one after the other, and nothing else lies between them. */
+/* The pieces of a certificate come in order, with nothing between them. */
 int egress_route_hear_authority(struct egress_route *route, const struct egress_authority *piece)
 {
     if (piece->size > sizeof piece->text || piece->whole >= EGRESS_AUTHORITY_MAX ||
@@ -91,7 +91,7 @@ int egress_route_hear_authority(struct egress_route *route, const struct egress_
         return -1;
     egress_route_certified *certified = route->is_freed ? NULL : route->certified;
     if (!route->kept.order.rules)
-        route->certified = NULL; /* once */
+        route->certified = NULL; /* called only once */
     if (certified)
         certified(route->certified_context, route->certificate);
     return 0;
@@ -99,7 +99,7 @@ int egress_route_hear_authority(struct egress_route *route, const struct egress_
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* Of an amount that the policy allows, 0 for any. */
+/* The rest of an amount that the policy allows, 0: no bound. */
 static uint64_t left_of(uint64_t max, uint64_t used)
 {
     if (max == 0)
@@ -142,8 +142,8 @@ static int open_channel(struct network *network, const struct egress_route_terms
     if (!network || !network->is_up)
         return fail(err, ERR_UNAVAILABLE,
                     network
-                        ? "glovebox-egress is not there at the moment; try again"
-                        : "the policy lets something out, which needs glovebox serve; start it, "
+                        ? "glovebox-egress is not running at the moment; try again"
+                        : "the policy allows connections, which needs glovebox serve; start it, "
                           "or choose a policy with network: none");
     struct egress_route *route = calloc(1, sizeof *route);
     if (!route)
@@ -178,7 +178,7 @@ int egress_route_open(struct network *network, const struct egress_route_terms *
     return done;
 }
 
-/* --- ways that are kept ----------------------------------------------------------------------- */
+/* --- kept routes ------------------------------------------------------------------------------ */
 
 int egress_route_keep(struct network *network, const struct egress_route_terms *terms,
                       struct egress_route **ret_route, error *err)
@@ -203,7 +203,7 @@ void egress_routes_reopen_later(struct network *network)
     (void) uv_timer_start(&network->reopen, on_reopen, REOPEN_MS, 0);
 }
 
-/* Many at once may be more than the socket takes. */
+/* The socket may not take them all at once. */
 void egress_routes_reopen(struct network *network)
 {
     for (struct egress_route *route = network->egress_routes; route; route = route->next) {
@@ -252,9 +252,9 @@ void egress_route_forget(struct egress_route *route)
     route->failure = route->network ? NULL : route->failure;
 }
 
-/* --- the end of a way ------------------------------------------------------------------------- */
+/* --- the end of a route ----------------------------------------------------------------------- */
 
-/* Its answer is waited for: what the kernel has no room or memory for is sent again. */
+/* The answer is awaited, so a message that the kernel has no room or memory for is sent again. */
 void egress_route_send_close(struct egress_route *route)
 {
     route->close_is_due = send_about(route, EGRESS_CLOSE) < 0;
@@ -271,7 +271,7 @@ void egress_route_end(struct egress_route *route, egress_route_ended *ended, voi
     route->is_ending = true;
     if (route->kept.order.rules)
         route->certified = NULL;
-    if (route->network && route->is_shut) /* no process would answer */
+    if (route->network && route->is_shut) /* glovebox-egress would not answer */
         egress_route_unlink(route);
     if (route->network)
         egress_route_send_close(route);
@@ -309,20 +309,20 @@ size_t egress_route_record_count(const struct egress_route *route)
 }
 
 void egress_route_tell(const struct egress_route *route, size_t told,
-                       struct connection_log *ret_story)
+                       struct connection_log *ret_log)
 {
     size_t count = route->count > told ? route->count - told : 0;
     struct egress_record *records = count > 0 ? calloc(count, sizeof *records) : NULL;
-    *ret_story = (struct connection_log){ .records = records,
-                                          .count = records ? count : 0,
-                                          .unlisted = route->unlisted + (records ? 0 : count),
-                                          .failure = route->failure };
+    *ret_log = (struct connection_log){ .records = records,
+                                        .count = records ? count : 0,
+                                        .unlisted = route->unlisted + (records ? 0 : count),
+                                        .failure = route->failure };
     if (records)
         memcpy(records, route->records + told, count * sizeof *records);
 }
 
-void connection_log_done(struct connection_log *story)
+void connection_log_done(struct connection_log *kept)
 {
-    free(story->records);
-    *story = (struct connection_log){ 0 };
+    free(kept->records);
+    *kept = (struct connection_log){ 0 };
 }

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NO_RULE = UINT8_MAX, SERIES_MAX = 256 /* of one family of metrics */ };
+enum { NO_RULE = UINT8_MAX, SERIES_MAX = 256 /* in one family of metrics */ };
 
 _Static_assert((int) TRAFFIC_RULES_MAX < (int) NO_RULE, "a number of a rule is one byte");
 
@@ -141,7 +141,7 @@ static void write_event(const struct traffic_source *source, const struct egress
     const struct traffic_rule *rule = rule_of(source, record);
     connection_fact_of(record, rule ? rule->text : NULL, &texts, &fact);
     json->size = 0;
-    json->failed = false; /* that of the one before it in this place */
+    json->failed = false; /* of the event that was in this place before */
     json_open(json, '{');
     json_string_field(json, "event", traffic_kind_name(event->kind));
     json_string_field(json, "source", source->id);
@@ -158,7 +158,7 @@ uint64_t traffic_told(const struct traffic *traffic, const struct account *accou
     return account->tenant < traffic->tenants ? traffic->of_tenant[account->tenant] : 0;
 }
 
-/* Is there a place to keep an event in, and one to count it? */
+/* Is there memory to keep an event, and to count it? */
 static bool has_room(struct traffic *traffic, uint32_t tenant)
 {
     if (!traffic->events)
@@ -239,8 +239,8 @@ void traffic_done(struct traffic *traffic)
 
 /* --- metrics ---------------------------------------------------------------------------------- */
 
-/* Of the counter at `field`. Neither names of policies nor rules hold a quote, a backslash or a
- * line's end. */
+/* Writes the counter at `field`. Names of policies and rules contain no quote, backslash or line
+ * end. */
 static void write_family(const struct traffic *traffic, enum metric metric, size_t field,
                          struct bytes *out)
 {

@@ -1,4 +1,4 @@
-/* traffic_stats_test.c - what is counted for rules, and what is kept of connections. */
+/* traffic_stats_test.c - counts of rules, and the connections that are kept. */
 #include "engine/network/traffic_stats.h"
 
 #include "base/table.h"
@@ -95,7 +95,7 @@ TEST(each_rule_counts_what_it_allowed)
         traffic_note(&traffic, &source, &record, fact->is_over);
     }
     left.rules[0] =
-        policy.route.rules[1]; /* what a request has left is counted where it came from */
+        policy.route.rules[1]; /* a narrower rule of a request is counted for the policy's rule */
     left.rules[0].origin = 1;
     (void) snprintf(left.rules[0].path, sizeof left.rules[0].path, "/x");
     traffic_source_init(&traffic, &policy, &left, &narrowed);
@@ -184,7 +184,7 @@ TEST(edited_policies_and_new_names_have_bounds)
     }
     expect(source.policy->count == TRAFFIC_RULES_MAX, "%u", source.policy->count);
     struct egress_record record = record_of(0, EGRESS_ALLOWED, 1);
-    traffic_note(&traffic, &source, &record, true); /* of a rule that has no place */
+    traffic_note(&traffic, &source, &record, true); /* by a rule beyond the bound */
     for (unsigned i = 0; i < TRAFFIC_POLICIES_MAX + 5; i++) {
         (void) snprintf(policy.name, sizeof policy.name, "p%u", i);
         traffic_source_init(&traffic, &policy, &policy.route, &source);

@@ -15,8 +15,7 @@ enum { ROOM = 1020 };
 
 static enum log_level max = LOG_NOTICE;
 static bool is_json;
-static uint32_t sample = 1,
-                skipped; /* for level info: one in `sample` is written; lines since then */
+static uint32_t sample = 1, skipped; /* for level info: one in `sample` lines is written */
 
 struct line {
     size_t size;
@@ -56,8 +55,8 @@ static void put_value(struct line *line, const char *text)
         put(line, '"');
 }
 
-/* Bytes that are not ASCII are escaped as in the text format, so that a line is always valid JSON.
- */
+/* Bytes that are not ASCII are escaped as in the text format, so that a line is always valid
+ * JSON. */
 static void put_json_text(struct line *line, const char *text)
 {
     put(line, '"');

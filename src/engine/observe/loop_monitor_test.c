@@ -35,7 +35,7 @@ TEST(a_slow_turn_is_counted_by_what_took_longest)
     (void) loop_enter(CAUSE_RESULT, NULL);
     int64_t began_us = now_us();
     use_processor(30);
-    loop_turn_ends(began_us + 30000); /* however long it has waited for a processor meanwhile */
+    loop_turn_ends(began_us + 30000); /* whatever time it waited for a processor */
     expect(is_told("\nglovebox_loop_slow_turns_total{cause=\"frame_result\"} 1\n"), "one");
     expect(is_told("\nglovebox_loop_slow_turns_total{cause=\"request\"} 0\n"), "no other");
     expect(is_told("\nglovebox_loop_turn_seconds_count 1\n"), "one turn");
@@ -54,7 +54,7 @@ TEST(time_without_a_word_is_no_turn)
 TEST(a_turn_without_a_processor_blames_nothing_that_was_done)
 {
     (void) loop_enter(CAUSE_LOG, NULL);
-    loop_turn_ends(now_us() + 30000); /* as if others had had it */
+    loop_turn_ends(now_us() + 30000); /* as if other threads had used the processor */
     expect(is_told("\nglovebox_loop_slow_turns_total{cause=\"processor\"} 1\n"), "it waited");
     (void) loop_enter(CAUSE_LOG, NULL);
     (void) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL); /* as for a disk */

@@ -17,7 +17,7 @@ TEST(numbers_stand_where_their_labels_say)
         "\nglovebox_pool_idle 7\n",
         "# TYPE glovebox_cpu_seconds_total counter\nglovebox_cpu_seconds_total 1.500002\n",
         "\nglovebox_queue_seconds_bucket{le=\"0.0005\"} 1\n",
-        "\nglovebox_queue_seconds_bucket{le=\"0.0010\"} 2\n", /* they add up */
+        "\nglovebox_queue_seconds_bucket{le=\"0.0010\"} 2\n", /* cumulative */
         "\nglovebox_queue_seconds_bucket{le=\"60.0000\"} 2\n",
         "\nglovebox_queue_seconds_bucket{le=\"+Inf\"} 3\n",
         "\nglovebox_queue_seconds_sum 90.001100\n",
@@ -37,7 +37,7 @@ TEST(numbers_stand_where_their_labels_say)
     metric_observe(METRIC_QUEUE_TIME, 0, 90000000);
     metric_observe(METRIC_RUN_TIME, 1, 4000);
     metric_add(METRIC_REQUESTS, 5, 1);
-    metric_add(METRIC_REQUESTS, 99, 1); /* an unknown word is the last */
+    metric_add(METRIC_REQUESTS, 99, 1); /* an unknown index counts as the last word */
     struct bytes text = { 0 };
     metrics_write(&text);
     for_each(line, lines)

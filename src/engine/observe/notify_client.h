@@ -21,8 +21,7 @@ struct notify_places {
 /* Takes `socket`. With traces, notify_client_span() uses it until notify_client_close(). */
 int notify_client_open(uv_loop_t *loop, int socket, const struct notify_places *places,
                        struct notify_client **ret_notices, error *err);
-void notify_client_leave(
-    struct notify_client *notify_client); /* before the loop's end; may be NULL */
+void notify_client_leave(struct notify_client *notify_client); /* before the loop's end */
 void notify_client_close(
     struct notify_client *notify_client); /* after the loop, and after the last checkpoint */
 

@@ -153,21 +153,21 @@ static struct connection_texts *list_connections(const struct process *process,
                                                  const struct network_policy *rules,
                                                  struct receipt_facts *facts)
 {
-    const struct connection_log *story = &process->route.story;
-    struct fact_connection *rows = calloc(story->count + 1, sizeof *rows);
-    struct connection_texts *texts = calloc(story->count + 1, sizeof *texts);
+    const struct connection_log *kept = &process->route.connections;
+    struct fact_connection *rows = calloc(kept->count + 1, sizeof *rows);
+    struct connection_texts *texts = calloc(kept->count + 1, sizeof *texts);
     facts->connections = texts ? rows : NULL;
-    facts->connection_count = story->count;
-    facts->connections_unlisted = story->unlisted;
-    for (size_t i = 0; rows && texts && i < story->count; i++)
-        connection_fact(&story->records[i], rules, &texts[i], &rows[i]);
+    facts->connection_count = kept->count;
+    facts->connections_unlisted = kept->unlisted;
+    for (size_t i = 0; rows && texts && i < kept->count; i++)
+        connection_fact(&kept->records[i], rules, &texts[i], &rows[i]);
     if (!texts)
         free(rows);
     return texts;
 }
 
-/* Processor time and memory are those of the whole session meanwhile: its programs share a group.
- */
+/* Processor time and memory are those of the whole session meanwhile: its programs share a
+ * group. */
 static void end_facts(const struct process *process, const struct session *session,
                       struct receipt_facts *facts)
 {

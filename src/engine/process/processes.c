@@ -263,8 +263,7 @@ static void on_session_ended(void *context, const error *why)
     become_ended(process, session);
 }
 
-/* --- start a process
- * --------------------------------------------------------------------------------- */
+/* --- start a process -------------------------------------------------------------------------- */
 
 void process_next_id(const struct processes *processes, char ret_id[PROCESS_ID_SIZE])
 {

@@ -279,8 +279,8 @@ static int take_result(struct collector *collector, const struct agent_frame *fr
     return result.last ? keep_result(collector) : COLLECTOR_NOTHING;
 }
 
-/* The end of the code in a forked interpreter: as with any exit code, the code may have chosen it.
- */
+/* The end of the code in a forked interpreter: as with any exit code, the code may have chosen
+ * it. */
 static int take_executed(struct collector *collector, const struct agent_frame *frame,
                          const unsigned char *payload, error *err)
 {

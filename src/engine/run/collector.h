@@ -108,8 +108,8 @@ void collector_discard(struct collector *collector);
  * without end. */
 bool collector_is_flood(const struct collector *collector);
 
-/* Writes artifacts that are in memory, on a disk thread: at the end, or if there are so many bytes.
- */
+/* Writes artifacts that are in memory, on a disk thread: at the end, or if there are so many
+ * bytes. */
 enum { UNWRITTEN_MAX = 1024 * 1024 };
 void collector_write(struct collector *collector);
 /* The disk has written them. Fails  as the disk did: those that could not be written are no

@@ -1,4 +1,4 @@
-/* collector_test.c - a sandbox's init that lies, cheats and babbles. */
+/* collector_test.c - frames of a sandbox's init that break the protocol. */
 #include "base/test.h"
 
 #include "base/table.h"
@@ -124,7 +124,7 @@ TEST(a_file_that_is_cut_is_given_up_with_its_descriptor)
     limits.artifacts = 2 << 20;
     collector.phase = COLLECTOR_COLLECTING;
     size_t size = put_file(bytes, "plot.png", 2000000);
-    for (unsigned i = 0; i < 29; i++) /* a small one has no descriptor before it is whole */
+    for (unsigned i = 0; i < 29; i++) /* a small file has no descriptor before its end */
         size += put(bytes + size, AGENT_DATA, ID_COLLECT, 0, piece, sizeof piece);
     (void) feed(&reader, &collector, bytes, size, size, &err);
     collector_write(&collector);
@@ -178,7 +178,7 @@ TEST(an_init_that_misbehaves_is_found_out)
     }
 }
 
-/* A program that has started; the answer of the collector to its end. */
+/* A program that has started; returns the collector's answer to its end. */
 static int hear_exit(int32_t exit_code, int32_t signal, struct collector *collector)
 {
     static struct frame_reader reader;
@@ -258,7 +258,7 @@ TEST(output_is_kept_by_stream)
     collector_done(&collector);
 }
 
-/* A child that the code has left behind holds the same socket. */
+/* A child of the code shares its socket. */
 TEST(a_result_after_the_end_of_the_code_is_left_out)
 {
     static struct frame_reader reader;
@@ -392,7 +392,7 @@ TEST(an_oversized_display_result_is_reported_once)
     collector_done(&collector);
 }
 
-/* Comma and tab stand between: readers of the stream find each by them. */
+/* Comma and tab separate results, so that readers of the stream can find each. */
 TEST(results_stand_one_behind_the_other)
 {
     static struct frame_reader reader;
@@ -416,7 +416,7 @@ TEST(results_stand_one_behind_the_other)
     collector_done(&collector);
 }
 
-/* What comes to nothing was looked at all the same: so much and no more of it. */
+/* Bytes without a result count too: only so many are parsed. */
 TEST(what_is_looked_at_is_bounded)
 {
     static struct frame_reader reader;

@@ -1,4 +1,4 @@
-/* display_data_test.c - what a program may say of its results, and what happens to it. */
+/* display_data_test.c - which fields of a program's results are kept, and how they are written. */
 #include "engine/run/display_data.h"
 
 #include "base/table.h"
@@ -14,7 +14,7 @@ struct fact {
 static void check(const struct fact *fact, bool is_failure)
 {
     size_t size = strlen(fact->given);
-    for (size_t piece = 1; piece <= size; piece += piece < 8 ? 1 : size) { /* however it is cut */
+    for (size_t piece = 1; piece <= size; piece += piece < 8 ? 1 : size) { /* cut anywhere */
         struct display_data display_data;
         auto_bytes out = { 0 };
         display_data_begin(&display_data, is_failure);
@@ -45,7 +45,7 @@ TEST(a_result_is_written_anew)
           "\"id\":\"x\",\"update\":true}" },
         { "{\"data\":{},\"id\":\"x\"}",
           "{\"main\":true,\"data\":{},\"chart\":null,\"id\":\"x\",\"update\":false}" },
-        /* The wrong type, a field that nobody knows, a type that is none: left out. */
+        /* A wrong type, an unknown field, an invalid MIME type: left out. */
         { "{\"data\":{\"text\":1,\"/\":1,\"a/\":1,\"a/b/c\":1,\"a b/c\":1,\"a/b\\u0001\":1},"
           "\"chart\":5,\"metadata\":[],\"id\":7,\"update\":true,\"main\":false,\"else\":1}",
           "{\"main\":true,\"data\":{},\"chart\":null}" },
@@ -57,7 +57,7 @@ TEST(a_result_is_written_anew)
         { "{\"data\":{\"a/b\":\"", NULL },
         { "[]", NULL },
         { "{\"data\":{}}{}", NULL },
-        /* Blanks go; the first of two members stays, at each depth. */
+        /* Blanks are removed; of duplicate members the first is kept, at each depth. */
         { " { \"data\" : { \"a/b\" : [ 1 , { \"x\" : 1 , \"x\" : 2 } ] , \"a/b\" : 2 } , \"data\" "
           ": { } } ",
           "{\"main\":true,\"data\":{\"a/b\":[1,{\"x\":1}]},\"chart\":null}" },

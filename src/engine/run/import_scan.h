@@ -1,5 +1,5 @@
-/* import_scan.h - chooses the zygote of a template that suits a program, by the program's imports.
- */
+/* import_scan.h - chooses the zygote of a template that suits a program, by the program's
+ * imports. */
 #pragma once
 
 #include "engine/catalog/templates.h"

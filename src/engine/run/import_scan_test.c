@@ -1,4 +1,4 @@
-/* import_scan_test.c - which interpreter a program gets. */
+/* import_scan_test.c - which zygote a program gets. */
 #include "base/test.h"
 #include "engine/run/import_scan.h"
 

@@ -1,5 +1,5 @@
-/* input_paths.c - checks the paths below /workspace in a request: well-formed, and each only once.
- */
+/* input_paths.c - checks the paths below /workspace in a request: well-formed, and each only
+ * once. */
 #include "engine/run/run_request.h"
 
 #include "base/text.h"

@@ -12,10 +12,8 @@
 #include <stdio.h>
 
 enum { STOPPED_WORD_MS = 3000 };
-enum {
-    LOG_LOOK_MS = 5,
-    LOADING_LEFT_MS = 15000
-};                       /* time kept for loading when the log is waited for */
+/* LOADING_LEFT_MS: the time of loading that is not spent on waiting for the log. */
+enum { LOG_LOOK_MS = 5, LOADING_LEFT_MS = 15000 };
 enum { AROUND_S = 120 }; /* bound on the time before and after the code */
 enum { EXIT_NOT_FOUND = 127, EXIT_NOT_EXECUTABLE = 126 }; /* as in shells */
 
@@ -33,7 +31,7 @@ static void on_way_ended(void *context)
 }
 
 /* The code has ended: the route is closed, and glovebox-egress sends its last records. */
-static void end_way(struct run *run)
+static void close_route(struct run *run)
 {
     if (run->route)
         egress_route_end(run->route, on_way_ended, run);
@@ -135,7 +133,7 @@ static void send_collect(struct run *run)
 
 static void collect(struct run *run)
 {
-    end_way(run);
+    close_route(run);
     run_set_state(run, RUN_COLLECTING);
     run->collector.phase = COLLECTOR_COLLECTING;
     if (run->collect_is_sent)
@@ -146,8 +144,8 @@ static void collect(struct run *run)
     send_collect(run);
 }
 
-/* The code in an interpreter has ended. Init now ends its other processes, before files are read.
- */
+/* The code in an interpreter has ended. Init now ends its other processes, before files are
+ * read. */
 static void begin_shutdown(struct run *run)
 {
     run->ended_us = now_us();
@@ -238,7 +236,7 @@ static void on_certified(void *context, const char *certificate)
 }
 
 /* The sockets have come from inside: from now on glovebox-egress accepts on them. */
-static void open_way(struct run *run)
+static void open_route(struct run *run)
 {
     error err;
     struct egress_route_terms terms = {
@@ -257,7 +255,7 @@ static void open_way(struct run *run)
 static void on_route(void *context)
 {
     struct run *run = context;
-    open_way(run);
+    open_route(run);
     if (run->state != RUN_DONE)
         begin_if_ready(run);
 }
@@ -400,7 +398,7 @@ static void on_leased(void *context, struct sandbox *sandbox, enum run_start sta
     sandbox_use(sandbox, &user);
     run_set_state(run, RUN_LOADING);
     if (has_egress(run))
-        open_way(run);
+        open_route(run);
     if (run->state == RUN_DONE)
         return;
     run_load(run);

@@ -1,6 +1,6 @@
-/* oneshot_test.c - a run whose daemon has no memory left at the worst moment: it ends as lost, and
- * nothing else ends with it. The pool is one sandbox of our own, and memory is denied by the linker
- * (--wrap). */
+/* oneshot_test.c - a run while the daemon has no memory: it ends as lost, and nothing else is
+ * affected. The pool has one sandbox of the test, and the linker (--wrap) makes allocations
+ * fail. */
 #include "base/test.h"
 
 #include "engine/run/run.h"

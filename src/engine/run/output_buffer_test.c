@@ -1,4 +1,4 @@
-/* output_buffer_test.c - head and tail, exact to the byte, however the bytes come. */
+/* output_buffer_test.c - head and tail are exact to the byte, for pieces of any size. */
 #include "base/test.h"
 
 #include "base/table.h"

@@ -1,6 +1,6 @@
 /* output_findings.h - what is expected of the output of a run, and findings in it, as plain data
- * (engine/review/output_check.h compares them); whether the output is reported (output_withhold.c).
- */
+ * (engine/review/output_check.h compares them); whether the output is reported
+ * (output_withhold.c). */
 #pragma once
 
 #include "engine/store/blobs.h"

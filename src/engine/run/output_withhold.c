@@ -68,7 +68,7 @@ void output_check_blank(struct run *run)
     bool is_told = run->verdict.status == RUN_LOST || run->verdict.status == RUN_CANCELLED;
     finalize_free(run);
     collector_done(&run->collector);
-    connection_log_done(&run->story);
+    connection_log_done(&run->connections);
     /* The time is charged in any case; that of a cell is charged with its session. */
     run->checks_cpu_us += run->kind->is_cell ? 0 : run->counters.cpu_us;
     run->counters = (struct counters){ 0 };
@@ -156,10 +156,9 @@ bool output_check_hold(struct run *run, output_check_told *told)
 
 void output_check_print_withheld(const struct run *run, char *text, size_t size)
 {
-    (void) snprintf(
-        text, size,
-        "policy '%s' hands output over only if it is as expected; it is not, and "
-        "everything that the program could choose is withheld. A key with scope audit can "
-        "open the receipt",
-        run->plan.policy->name);
+    (void) snprintf(text, size,
+                    "policy '%s' hands output over only if it is as expected; it is not, and all "
+                    "that the program could choose is withheld. A key with scope audit can "
+                    "open the receipt",
+                    run->plan.policy->name);
 }

@@ -56,7 +56,7 @@ void runs_close(struct runs *runs)
 }
 
 /* Slow readers keep memory: beyond a bound the listeners of the oldest runs are ended. */
-static void let_go_old(const struct runs *runs)
+static void cut_slow_readers(const struct runs *runs)
 {
     size_t over = runs->kept_bytes > HELD_BYTES_MAX ? runs->kept_bytes - HELD_BYTES_MAX : 0;
     for (struct run *run = runs->oldest; run && over > 0; run = run->newer) {
@@ -92,7 +92,7 @@ static size_t said_bytes(const struct run *run)
 }
 
 /* Frees all but the result of runs that ended longer ago. */
-static void slim_old(struct runs *runs)
+static void keep_results_only(struct runs *runs)
 {
     unsigned count = 0;
     size_t bytes = 0;
@@ -145,7 +145,7 @@ void runs_enqueue(struct run *run)
 void runs_list(struct runs *runs, struct run *run)
 {
     forget_old(runs);
-    let_go_old(runs);
+    cut_slow_readers(runs);
     run->number = ++runs->numbers;
     run->older = runs->newest;
     *(runs->newest ? &runs->newest->newer : &runs->oldest) = run;
@@ -306,7 +306,7 @@ void runs_ended(struct runs *runs, struct run *run)
     }
     run_notify(run);
     if (run->is_detached)
-        slim_old(runs);
+        keep_results_only(runs);
     run_release_buffers(run);
     if (run->account->turn.active_max > 0 || runs->accounts->keys.are_several)
         runs_proceed(runs); /* its key may begin another run */

@@ -1,6 +1,6 @@
-/* queue_test.c - the order in which runs begin, who is refused, and how long a run that has ended
- * is kept. Runs are bare structs that begin while there is room (--wrap of run.c and run_clock.c).
- */
+/* queue_test.c - the order in which runs begin, which are refused, and how long a run that has
+ * ended is kept. Runs are bare structs that begin while there is room (--wrap of run.c and
+ * run_clock.c). */
 #include "base/test.h"
 
 #include "engine/run/run.h"
@@ -108,7 +108,7 @@ static struct run *add(struct run *run, struct account *account, const char *id)
     return run;
 }
 
-/* The first `count` of them wait, and are called 1, 2, 3 … */
+/* The first `count` of them wait, with the ids 1, 2, 3 … */
 static void enqueue(unsigned count, struct account *account)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -156,7 +156,7 @@ TEST(a_key_with_many_runs_does_not_delay_another_key)
     expect(strchr(begun, 'b'), "begun: '%s'", begun);
 }
 
-/* The end of a run that waits takes it out of the queue, wherever it stands there. */
+/* A waiting run that ends is removed from the queue, whatever its position. */
 TEST(a_run_that_is_cancelled_while_it_waits_leaves_the_queue)
 {
     for (unsigned gone = 0; gone < 3; gone++) {
@@ -188,7 +188,7 @@ TEST(a_run_that_has_left_its_sandbox_gives_its_turn_back_once)
     expect(red.cpu_ms == 5, "%llu ms", (unsigned long long) red.cpu_ms);
 }
 
-/* A checker has its time charged with the run that it looks at, and is in no list. */
+/* The time of a checker is charged with the run that it checks, and it is in no list. */
 TEST(a_checker_is_neither_counted_nor_charged)
 {
     begin();
@@ -243,7 +243,7 @@ static void count_left(struct run *run)
     run->number = 77;
 }
 
-/* Who has asked a person tells the reason itself. */
+/* If an approval was requested, the approval stage gives the reason. */
 TEST(a_run_that_the_check_alone_has_refused_says_what_was_found)
 {
     static const struct run_kind kind = { .leave_queue = count_left };
@@ -268,7 +268,7 @@ static void check_later(struct run *run, const struct run_request *request, bool
     checks++;
 }
 
-/* Nobody can be asked for runs of this tenant. */
+/* No approval can be requested for runs of this tenant. */
 static int ask(struct run *run, const struct run_request *request, error *err)
 {
     (void) request;
@@ -356,7 +356,7 @@ static void count_release(void *context)
     ++*(unsigned *) context;
 }
 
-/* 64 MiB are kept when nobody reads, 128 MiB when somebody does. */
+/* 64 MiB are kept without readers, 128 MiB with readers. */
 TEST(the_oldest_readers_are_cut_off_when_results_take_too_much)
 {
     unsigned released[4] = { 0 };

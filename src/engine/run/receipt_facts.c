@@ -249,19 +249,19 @@ static void list_denials(const struct denials *from, struct receipt_facts *facts
 static void list_connections(const struct run *run, struct connection_texts **ret_texts,
                              struct receipt_facts *facts)
 {
-    const struct connection_log *story = &run->story;
-    size_t count = story->count;
+    const struct connection_log *kept = &run->connections;
+    size_t count = kept->count;
     struct fact_connection *connections = calloc(count + 1, sizeof *connections);
     *ret_texts = calloc(count + 1, sizeof **ret_texts);
     facts->connection_count = count;
-    facts->connections_unlisted = story->unlisted;
+    facts->connections_unlisted = kept->unlisted;
     if (!connections || !*ret_texts) {
         free(connections);
         return;
     }
     facts->connections = connections;
     for (size_t i = 0; i < count; i++)
-        connection_fact(&story->records[i], run->plan.route, &(*ret_texts)[i], &connections[i]);
+        connection_fact(&kept->records[i], run->plan.route, &(*ret_texts)[i], &connections[i]);
 }
 
 static void list_checks(const struct check_outcome *outcome, struct receipt_facts *facts)

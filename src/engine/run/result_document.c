@@ -131,8 +131,8 @@ static void write_connection(const struct run *run, const struct egress_record *
 static void write_network(const struct run *run, struct bytes *out)
 {
     json_open(out, '[');
-    for (size_t i = 0; i < run->story.count; i++)
-        write_connection(run, &run->story.records[i], out);
+    for (size_t i = 0; i < run->connections.count; i++)
+        write_connection(run, &run->connections.records[i], out);
     json_close(out, ']');
 }
 

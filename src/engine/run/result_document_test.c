@@ -1,5 +1,5 @@
-/* result_document_test.c - the names of the result contract, frozen. Doors, SDKs and receipts map
- * from them: a name that changes here breaks somebody. */
+/* result_document_test.c - the names of the result contract. Doors, SDKs and receipts use them:
+ * changing a name breaks clients. */
 #include "base/test.h"
 
 #include "base/table.h"
@@ -27,7 +27,7 @@ static void list_names(struct json_object *value, const char *prefix, struct byt
     }
 }
 
-/* A run in which everything has happened. */
+/* A run in which all features are used. */
 static void fill(struct run *run, struct policy *policy, struct template *template)
 {
     *run = (struct run){ .id = "run_0", .kind = &run_kind_oneshot, .state = RUN_DONE };

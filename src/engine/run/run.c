@@ -116,7 +116,7 @@ void run_release_buffers(struct run *run)
     run->checks = NULL;
     free_output(run);
     collector_done(&run->collector);
-    connection_log_done(&run->story);
+    connection_log_done(&run->connections);
     run_plan_done(&run->plan);
     request_free(run->request);
     run->request = NULL;

@@ -37,8 +37,8 @@ struct run {
     struct sandbox *sandbox;
     enum run_start start;
     uint64_t walls, degraded;
-    struct egress_route *route;  /* to the network, if the policy allows; cells use the session's */
-    struct connection_log story; /* its connections, as reported */
+    struct egress_route *route; /* to the network, if the policy allows; cells use the session's */
+    struct connection_log connections; /* its connections, as reported */
     bool inputs_are_in, is_collected;
     struct disk_job writing;       /* the disk job for its files, while is_writing */
     bool is_writing, awaits_files; /* the run has ended, and the disk job has not */

@@ -10,8 +10,8 @@
 
 static const char default_language[] = "python";
 
-/* The arguments of a START. Only the first `own`, which are the template's, may contain "{file}".
- */
+/* The arguments of a START. Only the first `own`, which are the template's, may contain
+ * "{file}". */
 struct words {
     const struct environment *environment;
     uint32_t flags;
@@ -397,8 +397,7 @@ int run_plan_grant_place(struct run_spec *plan, const struct run_request *reques
         find_template(plan, request, templates, err) < 0 ||
         grant_network(plan, request->network, err) < 0)
         return -1;
-    plan->set = (int) plan->template->set_count -
-                1; /* the one with most libraries: the code is not known yet */
+    plan->set = (int) plan->template->set_count - 1; /* the one with most libraries */
     if (!policy_allows_language(plan->policy, default_language))
         plan->set = -1;
     return 0;

@@ -1,5 +1,5 @@
-/* run_test.c - a run from its request to its verdict, over a sandbox of the test's own: in which
- * order init is asked, what it is believed, and how each end is judged. */
+/* run_test.c - a run from its request to its verdict, with a sandbox of the test: the order of
+ * frames to init, which of its frames are accepted, and how each end is judged. */
 #include "engine/session/fake_engine_test.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static void on_changed(void *context, struct run *of)
 
 static struct run_listener listener = { .changed = on_changed };
 
-/* Begins a run and waits until its sandbox was asked for what begins it. */
+/* Begins a run and waits until init has got its first frames. */
 static void begin(const char *text)
 {
     error err;
@@ -104,7 +104,7 @@ TEST(the_end_of_code_follows_from_inits_report)
         (void) snprintf(what, sizeof what, "exit %d signal %d", fact->exit_code, fact->signal);
         begin("{\"code\":\"1\"}");
         executed(fact->exit_code, fact->signal);
-        executed(77, 0); /* the first word counts */
+        executed(77, 0); /* the first report counts */
         stopped();
         fake_done(0, ID_COLLECT, 0);
         expect_end(what, fact->status, fact->fault);
@@ -156,7 +156,7 @@ TEST(processor_time_counts_at_the_end_too)
         uint64_t hits;
     } facts[] = {
         { 1000, 0, RUN_OK, 0 },
-        { 1001, 0, RUN_OK, 1 }, /* no look came between, and it was done */
+        { 1001, 0, RUN_OK, 1 }, /* it ended before a check */
         { 1001, 1, RUN_LIMIT, 1 },
         { 1000, 1, RUN_ERROR, 0 },
     };
@@ -199,7 +199,7 @@ TEST(a_program_that_does_not_stop_is_killed_with_its_sandbox)
     require(run->state == RUN_STOPPING, "it is %s", run_state_name(run->state));
     fake_pass(999);
     expect(run->state == RUN_STOPPING, "init has a second");
-    fake_pass(3100); /* nothing counts its processes: init alone is awaited */
+    fake_pass(3100); /* its processes are not counted: only init's frame is awaited */
     expect_end("no word of init", RUN_LIMIT, FAULT_LIMIT);
     expect(run->files_are_lost && run->evidence.lost, "its files are lost");
     end();
@@ -209,7 +209,7 @@ TEST(cancelling_ends_a_run_in_every_state)
 {
     begin("{\"code\":\"1\"}");
     run_cancel(run);
-    run_cancel(run); /* once more changes nothing */
+    run_cancel(run); /* a second call changes nothing */
     expect(run->state == RUN_STOPPING && fake_order(0, AGENT_STOP), "it is stopped");
     expect(!fake_order(0, AGENT_STOP), "it is stopped twice");
     exited(ID_INTERPRETER, -1, 9);
@@ -232,7 +232,7 @@ TEST(cancelling_ends_a_run_in_every_state)
     end();
 }
 
-/* What init may not say, where a run that is lost ends with its sandbox. */
+/* Frames that init may not send; the run is lost with its sandbox. */
 static void say_stopped(void)
 {
     stopped();

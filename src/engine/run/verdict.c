@@ -9,13 +9,13 @@
 #include <stdio.h>
 
 /* Refused connections are denials like any other. */
-static void gather_way(struct run *run)
+static void gather_connections(struct run *run)
 {
     struct denials *denials = &run->collector.denials;
     if (run->route)
-        egress_route_tell(run->route, 0, &run->story);
-    for (size_t i = 0; i < run->story.count; i++) {
-        const struct egress_record *record = &run->story.records[i];
+        egress_route_tell(run->route, 0, &run->connections);
+    for (size_t i = 0; i < run->connections.count; i++) {
+        const struct egress_record *record = &run->connections.records[i];
         char target[DENIAL_TARGET_SIZE];
         if (record->reason == EGRESS_ALLOWED || record->reason == EGRESS_ENDED)
             continue;
@@ -23,11 +23,11 @@ static void gather_way(struct run *run)
                         record->port);
         denials_add(denials, DENIAL_CONNECTION, target, network_reason_text(record->reason), 1);
     }
-    if (run->story.unlisted > 0)
+    if (run->connections.unlisted > 0)
         denials_add(denials, DENIAL_CONNECTION, "more", "connections that are not listed",
-                    run->story.unlisted);
-    if (run->story.failure)
-        denials_add(denials, DENIAL_EGRESS, "glovebox-egress", run->story.failure, 1);
+                    run->connections.unlisted);
+    if (run->connections.failure)
+        denials_add(denials, DENIAL_EGRESS, "glovebox-egress", run->connections.failure, 1);
 }
 
 static void gather_hits(struct run *run)
@@ -36,8 +36,7 @@ static void gather_hits(struct run *run)
     const struct collector *collector = &run->collector;
     hits[LIMIT_memory] += run->counters.memory_kills;
     hits[LIMIT_processes] += run->counters.processes_refused;
-    hits[LIMIT_cpu] +=
-        run->counters.cpu_us > run->plan.limits.cpu * 1000; /* used up after the last check */
+    hits[LIMIT_cpu] += run->counters.cpu_us > run->plan.limits.cpu * 1000; /* since last checked */
     if (collector->has_measured) {
         hits[LIMIT_disk] += collector->measured.disk_was_full != 0;
         hits[LIMIT_inodes] += collector->measured.inodes_were_full != 0;
@@ -70,7 +69,7 @@ static void withdraw(struct run *run, error *cause)
     run->files_are_lost = true;
     finalize_free(run);
     collector_discard(&run->collector);
-    connection_log_done(&run->story);
+    connection_log_done(&run->connections);
 }
 
 static void prove(struct run *run)
@@ -100,7 +99,7 @@ void run_settle(struct run *run)
     if (run->started_us != 0 && run->ended_us == 0)
         run->ended_us = now_us();
     gather_hits(run);
-    gather_way(run);
+    gather_connections(run);
     take_exit(run);
     if (run->collector.has_measured)
         run->runs->usually_measured = run->collector.measured;
@@ -164,8 +163,8 @@ static void write_files(void *user)
     collector_write(&run->collector);
 }
 
-/* An answer must not name a file that does not exist: if the disk refused a file, the run is lost.
- */
+/* An answer must not name a file that does not exist: if the disk refused a file, the run is
+ * lost. */
 static void files_are_written(void *user)
 {
     struct run *run = user;

@@ -12,8 +12,8 @@
 
 enum { TEXT_MAX = 1024 };
 
-/* COUNTER rows: the file of a number, the word before it (NULL: none), and the factor to our unit.
- */
+/* COUNTER rows: the file of a number, the word before it (NULL: none), and the factor to our
+ * unit. */
 static const struct counter_row {
     size_t field;
     enum group_kind group;

@@ -1,4 +1,4 @@
-/* cgroup_counters_test.c - both layouts of control groups, as files in a folder. */
+/* cgroup_counters_test.c - both versions of control groups, as files in a folder. */
 #include "base/test.h"
 
 #include "engine/sandbox/cgroup_counters.h"

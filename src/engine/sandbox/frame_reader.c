@@ -56,8 +56,7 @@ static int hear_hello(struct frame_reader *reader, const struct agent_frame *fra
                       const unsigned char *payload, error *err)
 {
     if (reader->said_hello || frame->kind != AGENT_HELLO)
-        return fail(err, ERR_PROTOCOL,
-                    "glovebox-init did not send exactly one hello, as its first frame");
+        return fail(err, ERR_PROTOCOL, "glovebox-init did not send one hello, first");
     memcpy(&reader->hello, payload, sizeof reader->hello);
     if (reader->hello.version != AGENT_VERSION)
         return fail(err, ERR_PROTOCOL, "glovebox-init has protocol version %u, gloveboxd has %d",

@@ -6,11 +6,7 @@
 
 #include <string.h>
 
-enum {
-    FORGOTTEN_MS = 60000,
-    LEASES_PER_PARKED = 20,
-    BUILT = 16 /* so that halving keeps a difference */
-};
+enum { FORGOTTEN_MS = 60000, LEASES_PER_PARKED = 20, BUILT = 16 /* in sixteenths */ };
 enum { PREWARMED_LIGHT = 4, PREWARMED_RICH = 1 };
 
 struct pool_class *pool_classes_find(struct pool_classes *pool_classes,

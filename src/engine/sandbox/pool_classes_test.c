@@ -1,4 +1,4 @@
-/* pool_classes_test.c - how many sandboxes wait, and which shape gives up its place. */
+/* pool_classes_test.c - how many sandboxes are parked, and which shape is replaced. */
 #include "base/test.h"
 #include "engine/sandbox/pool_classes.h"
 
@@ -111,7 +111,7 @@ TEST(the_lightest_set_has_more_that_are_primed)
     expect(pool_class_prewarm_target(&pool_class) == 0, "no interpreter");
 }
 
-/* Two shapes of which `first` and `second` are parked, and that should have 2 and 16. */
+/* Two shapes with `first` and `second` parked sandboxes, whose targets are 2 and 16. */
 static struct pool_class *neediest_of(struct pool_classes *pool_classes, uint32_t first,
                                       uint32_t second)
 {

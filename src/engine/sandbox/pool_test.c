@@ -1,4 +1,4 @@
-/* pool_test.c - the pool over a spawner and sandboxes of our own: what a lease gets, which slots
+/* pool_test.c - the pool with a fake spawner and fake sandboxes: what a lease gets, which slots
  * are counted, and what happens when either of them fails. */
 #include "base/test.h"
 
@@ -17,11 +17,11 @@ struct sandbox {
     bool is_broken, is_returned, is_closed;
 };
 
-/* What the pool has asked of the spawner, and what it has let go. */
+/* The requests of the pool to the spawner, and the sandboxes that it has released. */
 static struct {
     struct spawner_watcher watcher;
     struct {
-        spawner_built *built; /* NULL: it has been answered */
+        spawner_built *built; /* NULL: already answered */
         void *context;
     } builds[BUILDS_MAX];
     struct sandbox sandboxes[BUILDS_MAX];
@@ -197,7 +197,7 @@ static void fails(unsigned number)
     built(fake.builds[number].context, NULL, &cause);
 }
 
-/* Everything that is still under way ends. */
+/* Ends everything that is under way. */
 static void close_pool(void)
 {
     for (unsigned i = 0; i < fake.build_count; i++)
@@ -218,7 +218,7 @@ static void released(uint32_t slot, uint32_t leftovers)
     fake.watcher.released(fake.watcher.context, &report);
 }
 
-/* Lets one of this shape be parked: what a lease starts, and a turn of the loop later. */
+/* Lets one of this shape be parked: a lease starts that, one turn of the loop later. */
 static void park(const struct limits *limits)
 {
     struct lease kept = { .set = -1, .limits = limits };

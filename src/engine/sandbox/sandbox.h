@@ -20,8 +20,7 @@ struct sandbox_user {
                  error *err);
     void (*room)(void *context);  /* more may be sent */
     void (*route)(void *context); /* the egress listeners have come; may be NULL */
-    void (*broken)(void *context,
-                   const error *cause); /* it ended or broke the protocol: close it */
+    void (*broken)(void *context, const error *cause); /* it ended or failed: close it */
 };
 
 /* Takes the descriptors in `spawned`, except on failure. */

@@ -149,8 +149,7 @@ static int take_token(struct accounts *accounts, const char *text, struct accoun
         return accounts->oauth ? -1 : fail(err, ERR_UNAUTHORIZED, "this daemon accepts no tokens");
     const struct account *known = find_account(accounts, key.id);
     if (known && strcmp(known->key.tenant, key.tenant) != 0)
-        return fail(err, ERR_UNAUTHORIZED,
-                    "the id of this subject collides with that of another one");
+        return fail(err, ERR_UNAUTHORIZED, "this subject has the same id as another one");
     if (!known && accounts->token_callers >= TOKEN_CALLERS_MAX)
         return fail(err, ERR_BUSY, "%d subjects of tokens have been seen since this daemon began",
                     TOKEN_CALLERS_MAX);

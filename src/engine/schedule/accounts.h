@@ -112,8 +112,8 @@ int account_admit(struct accounts *accounts, struct account *account, error *err
 int account_check_log(struct accounts *accounts, struct account *account, error *err);
 void account_charge_log(struct account *account, uint64_t bytes);
 
-/* Has it processor time left today? Fails  ERR_QUOTA; account->retry_s: until the next day begins.
- */
+/* Has it processor time left today? Fails  ERR_QUOTA; account->retry_s: until the next day
+ * begins. */
 int account_check_day(const struct accounts *accounts, struct account *account, error *err);
 bool account_has_day(const struct accounts *accounts, const struct account *account);
 

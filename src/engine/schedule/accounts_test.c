@@ -1,5 +1,5 @@
-/* accounts_test.c - what a key may still do, and whose run is next. The store of keys is a real one
- * in a folder of the test's own; both clocks are numbers (--wrap). */
+/* accounts_test.c - the rights and quotas of keys, and whose run is next. The key store is a real
+ * one in a folder of the test; both clocks are numbers (--wrap). */
 #include "base/clock.h"
 #include "base/table.h"
 #include "base/test.h"

@@ -1,4 +1,4 @@
-/* fair_share_test.c - two keys, one place: who is served how often. */
+/* fair_share_test.c - two keys and one slot: how often each is served. */
 #include "base/table.h"
 #include "base/test.h"
 #include "engine/schedule/fair_share.h"
@@ -71,7 +71,7 @@ TEST(what_was_charged_at_the_start_is_replaced_by_what_was_used)
     expect(first.clock_us == 900 && first.usual_us == 900, "then what it used");
 }
 
-/* Fills as one key after the other would that takes whatever it gets, and says what is left. */
+/* Fills the slots, one key after another taking all it may; returns what is left. */
 static uint32_t fill(uint32_t slots, uint32_t keys, uint32_t *ret_first)
 {
     uint32_t held[16] = { 0 };

@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 struct loop_fairness {
-    uint64_t number;     /* of the current turn */
-    int64_t began_us;    /* when the first sender asked in it */
-    uint64_t round;      /* from 1 */
-    bool somebody_waits; /* a sender that was not served in this round */
+    uint64_t number;  /* of the current turn */
+    int64_t began_us; /* when the first sender asked in it */
+    uint64_t round;   /* from 1 */
+    bool one_waits;   /* a sender that was not served in this round */
 };
 
 /* Begins a turn of the loop, if `number` is a new one. */
@@ -20,21 +20,21 @@ static inline void loop_fairness_begins(struct loop_fairness *turn, uint64_t num
 {
     if (turn->number == number)
         return;
-    turn->round += !turn->somebody_waits;
-    turn->somebody_waits = false;
+    turn->round += !turn->one_waits;
+    turn->one_waits = false;
     turn->number = number;
     turn->began_us = at_us;
 }
 
-/* May this sender be served now, if a turn has room_us? *its_round is its last round: 0 at first.
- */
+/* May this sender be served now, if a turn has room_us? *its_round is its last round: 0 at
+ * first. */
 static inline bool loop_fairness_goes_on(struct loop_fairness *turn, uint64_t *its_round,
                                          int64_t at_us, int64_t room_us)
 {
     bool has_time = at_us - turn->began_us < room_us;
     if (*its_round == turn->round)
         return false;
-    turn->somebody_waits |= !has_time;
+    turn->one_waits |= !has_time;
     if (has_time)
         *its_round = turn->round;
     return has_time;

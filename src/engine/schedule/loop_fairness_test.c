@@ -1,15 +1,14 @@
-/* loop_fairness_test.c - many who always have something to send, in the order in which the loop
- * asks.
- */
+/* loop_fairness_test.c - many senders that always have something to send, in the order in which the
+ * loop calls them. */
 #include "engine/schedule/loop_fairness.h"
 
 #include "base/table.h"
 #include "base/test.h"
 
-/* Something else fills each turn for longer than there is room for all of them. */
+/* Other work fills each turn for longer than the time for all of them. */
 enum { CROWD = 10, TURNS = 1000, TAKES_US = 100, BEFORE_US = 1000000 };
 
-/* Each turn has room for `room` of them, which ask in the same order each time. */
+/* Each turn has time for `room` of them, which ask in the same order each time. */
 static void check(unsigned room)
 {
     struct loop_fairness turn = { 0 };
@@ -47,7 +46,7 @@ TEST(a_single_connection_never_waits)
     }
 }
 
-/* Many sandboxes of one tenant always have something to say, and the loop asks them first. */
+/* Many sandboxes of one tenant always have something to send, and come first in the loop. */
 TEST(a_tenant_with_one_sandbox_never_waits_for_one_with_many)
 {
     struct loop_tenants turn = { .all_room_us = INT64_C(50) * TAKES_US,
@@ -70,7 +69,7 @@ TEST(a_tenant_with_one_sandbox_never_waits_for_one_with_many)
         expect(served[i] >= TURNS / CROWD, "%u was served %u times", i, served[i]);
 }
 
-/* However many tenants there are, all of them together have a bound, and each has its turn. */
+/* However many tenants there are, all together have a bound, and each is served. */
 TEST(many_tenants_share_the_room_of_all)
 {
     struct loop_tenants turn = { .all_room_us = INT64_C(3) * TAKES_US,

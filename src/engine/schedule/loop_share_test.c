@@ -1,4 +1,5 @@
-/* loop_share_test.c - keys that ask again at once, with requests of different length. */
+/* loop_share_test.c - keys that send their next request at once, with requests of different
+ * length. */
 #include "engine/schedule/loop_share.h"
 
 #include "base/table.h"
@@ -32,7 +33,8 @@ TEST(each_key_gets_the_same_time_however_long_its_requests_take)
     }
 }
 
-/* Its clock is put to that of the others: it goes first once, and then takes turns with them. */
+/* Its clock is set to that of the others: it is served first once, and then takes turns with
+ * them. */
 TEST(a_key_that_was_silent_has_saved_nothing_up)
 {
     struct loop_share busy = { 0 }, late = { 0 };
@@ -53,7 +55,7 @@ TEST(a_key_that_was_silent_has_saved_nothing_up)
     expect(most >= 1 && most <= 2, "it was served %u times in a row", most);
 }
 
-/* What one request was charged too little the next ones pay. */
+/* If one request was charged too little, the next ones are charged more. */
 TEST(a_request_that_takes_longer_than_usual_is_charged_in_full)
 {
     struct loop_share share = { 0 };

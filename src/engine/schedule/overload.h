@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A client that got Retry-After: 1 is back before that: if it finds room, the overload has ended.
- */
+/* A client that got Retry-After: 1 is back before that: if it finds room, the overload has
+ * ended. */
 enum { OVERLOAD_LASTS_MS = 2000 };
 
 struct overload {

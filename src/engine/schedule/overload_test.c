@@ -1,4 +1,4 @@
-/* overload_test.c - when the queue is short, and how short. */
+/* overload_test.c - when the queue is shortened, and to which length. */
 #include "base/table.h"
 #include "base/test.h"
 #include "engine/schedule/overload.h"

@@ -1,4 +1,4 @@
-/* rate_limit_test.c - a minute and a day, told instead of waited for. */
+/* rate_limit_test.c - a minute and a day, with clocks that the test sets. */
 #include "base/test.h"
 #include "engine/schedule/rate_limit.h"
 

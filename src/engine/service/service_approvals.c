@@ -29,7 +29,7 @@ int service_approval_is_pending(const struct service *service, const struct call
     return 0;
 }
 
-/* --- lists --------------------------------------------------------------------------- */
+/* --- lists ------------------------------------------------------------------------------------ */
 
 struct page {
     struct approvals *approvals;

@@ -22,7 +22,7 @@ int service_approval(const struct service *service, const struct caller *caller,
 int service_approval_is_pending(const struct service *service, const struct caller *caller,
                                 const char *id, bool *ret_is_pending, error *err);
 
-/* --- a page of them, the oldest first --- */
+/* --- a page of them, the oldest first --------------------------------------------------------- */
 
 struct approval_list {
     const char *state;  /* "pending", "approved" …; "all" or NULL: any */
@@ -37,7 +37,7 @@ struct approval_list {
 int service_list_approvals(const struct service *service, const struct caller *caller,
                            struct approval_list *list, struct bytes *out, error *err);
 
-/* --- a decision --- */
+/* --- a decision ------------------------------------------------------------------------------- */
 
 struct approval_order {
     const char *id;
@@ -53,7 +53,7 @@ struct approval_order {
 int service_decide_approval(const struct service *service, const struct caller *caller,
                             const struct approval_order *order, struct bytes *out, error *err);
 
-/* --- waiting --- */
+/* --- waiting ---------------------------------------------------------------------------------- */
 
 struct approval_wait;
 

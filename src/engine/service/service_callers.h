@@ -55,8 +55,7 @@ int service_check_right(const struct caller *caller, enum right right, error *er
 /* Is its key or token still valid? For answers that take long. */
 bool service_caller_is_good(const struct service *service, const struct caller *caller);
 
-bool service_is_owner(
-    const struct caller *caller); /* the daemon's owner has no key and no quotas */
+bool service_is_owner(const struct caller *caller);      /* the daemon's: no key, no quotas */
 const char *service_key_id(const struct caller *caller); /* "": the owner */
 const char *service_tenant(const struct caller *caller);
 /* May it see what belongs to `other`? True within one tenant. */

@@ -99,8 +99,7 @@ void checkpoint_wait_done(struct checkpoint_wait *wait)
     free(wait);
 }
 
-/* --- make a checkpoint
- * ----------------------------------------------------------------------------------- */
+/* --- make a checkpoint ------------------------------------------------------------------------ */
 
 static void on_checkpoint(void *user, struct session_checkpoint *checkpoint, const error *why)
 {
@@ -151,7 +150,7 @@ int service_checkpoint_make(const struct checkpoint_asker *asker, struct json_ob
     return hand_over(wait, make(wait, asker->caller, asker->session, request, err), ret_wait);
 }
 
-/* --- roll back ------------------------------------------------------------------------------- */
+/* --- roll back -------------------------------------------------------------------------------- */
 
 static void on_rolled_back(void *user, const error *why)
 {

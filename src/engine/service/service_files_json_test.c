@@ -1,5 +1,5 @@
-/* service_files_json_test.c - whatever order a file system has, a reader gets the one of paths, in
- * pieces of any size. */
+/* service_files_json_test.c - listings are sorted by path, whatever the order of the file system,
+ * and may be read in pieces of any size. */
 #include "engine/service/service_files_json.h"
 
 #include "base/test.h"

@@ -1,4 +1,4 @@
-/* service_files_test.c - tasks about files, against an init that the test plays. */
+/* service_files_test.c - file tasks; the test plays init. */
 #include "engine/service/fake_session_test.h"
 
 #include "engine/service/service_files_internal.h"
@@ -198,7 +198,8 @@ TEST(a_listing_is_whole_and_sorted)
     expect(sent_count == 1, "what has ended is not given up");
 }
 
-/* Entries of the longest names until it is refused, or so many. Returns the bytes that fit. */
+/* Adds entries with the longest names until one is refused, or so many. Returns the bytes that
+ * fit. */
 static size_t fill(struct file_task *task, size_t max)
 {
     static char name[AGENT_PATH_MAX];
@@ -271,7 +272,7 @@ TEST(init_is_not_believed)
     file_task_free(task);
 }
 
-/* What init has been given credit for since frame `from`. */
+/* The credit that init has got since frame `from`. */
 static uint64_t credit_since(unsigned from)
 {
     uint64_t sum = 0;

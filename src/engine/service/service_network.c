@@ -151,8 +151,7 @@ struct connection_watch *service_watch_connections(const struct service *service
     if (query->sees_all && account_check_scope(caller->account, SCOPE_ADMIN, err) < 0)
         return NULL;
     if (strlen(source) >= TRAFFIC_SOURCE_SIZE) {
-        (void) fail(err, ERR_BAD_REQUEST,
-                    "source must be the id of a run or session: run_… or ses_…");
+        (void) fail(err, ERR_BAD_REQUEST, "source must be a run's or session's id: run_… or ses_…");
         return NULL;
     }
     struct connection_watch *watch = calloc(1, sizeof *watch);

@@ -1,4 +1,4 @@
-/* service_network_test.c - who is shown which connections, and what a slow reader misses. */
+/* service_network_test.c - which connections a watcher sees, and how many a slow reader misses. */
 #include "base/table.h"
 #include "base/test.h"
 
@@ -35,7 +35,7 @@ static void begin(void)
                                .tenant = 2 };
 }
 
-/* `count` connections that have ended, of a source of the account. */
+/* `count` ended connections of a source of the account. */
 static void note(const struct account *account, const char *id, unsigned count)
 {
     struct traffic_source source = { .account = account };
@@ -128,7 +128,7 @@ TEST(what_a_slow_reader_misses_is_counted)
     traffic_done(&traffic);
 }
 
-/* Those of others push ours out of what is kept. */
+/* Connections of other tenants push ours out of the ring. */
 TEST(only_its_own_are_missed)
 {
     const struct connection_query after[] = { { .has_seen = true },

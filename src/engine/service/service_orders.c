@@ -68,9 +68,8 @@ bool service_order_never_began(const struct service *service, const struct order
 
 int order_fail_forgotten(const struct order *order, error *err)
 {
-    return fail(
-        err, ERR_CONFLICT,
-        "%s, which this Idempotency-Key has begun, has ended, and its result is no longer kept; "
-        "use a new key to run it again",
-        order->id);
+    return fail(err, ERR_CONFLICT,
+                "%s, which this Idempotency-Key has begun, has ended, and its result is not kept; "
+                "use a new key to run it again",
+                order->id);
 }

@@ -79,8 +79,7 @@ static int on_frame(void *context, const struct agent_frame *frame, const unsign
     case AGENT_DATA:
         if (link->in.size - link->taken + frame->size > PORT_WINDOW)
             return fail(err, ERR_PROTOCOL, "glovebox-init sent more than it was asked for");
-        if (link->taken > 0 &&
-            link->taken >= link->in.size / 2) { /* so that each byte is moved only once */
+        if (link->taken > 0 && link->taken >= link->in.size / 2) { /* each byte moves once */
             bytes_drop(&link->in, link->taken);
             link->taken = 0;
         }

@@ -1,5 +1,5 @@
-/* service_ports_test.c - a connection to a port, against an init that the test plays: windows both
- * ways, and an end that is reported once. */
+/* service_ports_test.c - a connection to a port, where the test plays init: windows in both
+ * directions, and an end that is reported once. */
 #include "engine/service/fake_session_test.h"
 
 #include "engine/service/service_ports.h"
@@ -17,7 +17,7 @@ static struct port_link *connect_port(void)
     return link;
 }
 
-/* Bytes of frames of this kind; of CREDIT what they say. */
+/* Bytes in frames of this kind; for CREDIT the credit. */
 static uint64_t bytes_sent(enum agent_kind kind)
 {
     uint64_t sum = 0;

@@ -15,8 +15,7 @@
 _Static_assert((int) PROCESS_FEED_MAX == (int) PROCESS_INPUT_MAX, "what a program takes");
 _Static_assert((int) PROCESS_SIZE_MAX == (int) PROCESS_TERMINAL_MAX, "what a terminal takes");
 
-/* --- start a process
- * --------------------------------------------------------------------------------- */
+/* --- start a process -------------------------------------------------------------------------- */
 
 static int start_new(struct service *service, const struct caller *caller,
                      const struct process_order *order, struct process **ret_process, error *err)
@@ -81,8 +80,7 @@ int service_process_look(const struct process *process, error *err)
     return -1;
 }
 
-/* --- an existing process ------------------------------------------------------------------------
- */
+/* --- an existing process ---------------------------------------------------------------------- */
 
 int service_process_find(const struct service *service, const struct session *session,
                          const char *name, struct process **ret_process, error *err)
@@ -136,8 +134,7 @@ static int read_signal(const char *name, unsigned *ret_number, error *err)
     char *end;
     unsigned long number = strtoul(name, &end, 10);
     if (*name < '1' || *name > '9' || *end || number > 64)
-        return fail(err, ERR_BAD_REQUEST,
-                    "'signal' must be a name, such as SIGTERM, or a number up to 64");
+        return fail(err, ERR_BAD_REQUEST, "'signal' must be a name (SIGTERM) or a number up to 64");
     *ret_number = (unsigned) number;
     return 0;
 }
@@ -195,7 +192,7 @@ void service_process_write(const struct process *process, struct bytes *out)
     json_close(out, '}');
 }
 
-/* --- events ---------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 struct process_watch {
     struct process *process;

@@ -1,5 +1,5 @@
-/* service_processes_test.c - programs of a session, against an init that the test plays: what a
- * watch tells and in which order, signals, input, lists, and requests that are none. */
+/* service_processes_test.c - programs of a session, where the test plays init: the order of a
+ * watch's events, signals, input, lists, and invalid requests. */
 #include "engine/service/fake_session_test.h"
 
 #include "engine/process/processes.h"

@@ -28,7 +28,7 @@ struct watcher {
     enum hangup hangup;
 };
 
-/* --- beginning one --- */
+/* --- beginning one ---------------------------------------------------------------------------- */
 
 /* A run to begin, once for the key of its order. */
 struct run_order {
@@ -56,7 +56,7 @@ struct run_starter {
 int service_start_once(struct run_starter *starter, struct order *order,
                        const struct watcher *watcher, struct watch **ret_watch, error *err);
 
-/* --- an existing one --- */
+/* --- an existing one -------------------------------------------------------------------------- */
 
 /* Follows a run, also one that was lost with an earlier daemon: watch_is_lost(). Fails
  * ERR_NOT_FOUND  there is no run with this id that the caller may see, or it was deleted */
@@ -77,7 +77,7 @@ bool watch_is_lost(
 enum run_status watch_status(const struct watch *watch);     /* after its end */
 const struct bytes *watch_result(const struct watch *watch); /* its document, once it is over */
 
-/* --- events --- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 enum run_event_kind {
     EVENT_STARTED,
@@ -111,7 +111,7 @@ void watch_position(const struct watch *watch, char ret_position[WATCH_POSITION_
 /* Fails  ERR_BAD_REQUEST  malformed. A position beyond the last event only waits. */
 int watch_seek(struct watch *watch, const char *position, error *err);
 
-/* --- the list of runs --- */
+/* --- the list of runs ------------------------------------------------------------------------- */
 
 struct run_row {
     const char *id, *status; /* the state; after the end how it ended */

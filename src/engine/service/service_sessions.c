@@ -22,8 +22,7 @@ int service_session_look(const struct service *service, const struct caller *cal
     return sessions_look(service->sessions, caller->account, id, ret_session, err);
 }
 
-/* --- begin a session
- * -------------------------------------------------------------------------------- */
+/* --- begin a session -------------------------------------------------------------------------- */
 
 static int create_session(struct service *service, const struct caller *caller,
                           const struct session_order *order, struct session **ret_session,
@@ -130,8 +129,7 @@ int service_session_begin(struct service *service, const struct caller *caller,
                          : create_session(service, caller, order, ret_session, err);
 }
 
-/* --- an existing session ------------------------------------------------------------------------
- */
+/* --- an existing session ---------------------------------------------------------------------- */
 
 void service_session_write(struct session *session, struct bytes *out)
 {
@@ -183,7 +181,7 @@ void service_session_delete(struct session *session)
 /* --- lists ------------------------------------------------------------------------------------ */
 
 /* True if `escaped`, which may have %XX, is `text`. */
-static bool says(const char *escaped, size_t length, const char *text, size_t size)
+static bool is(const char *escaped, size_t length, const char *text, size_t size)
 {
     size_t at = 0;
     for (size_t i = 0; i < length; i++, at++) {
@@ -206,9 +204,9 @@ static bool has_pair(struct json_object *metadata, const char *pair, size_t leng
     size_t key_size = equals ? (size_t) (equals - pair) : length;
     json_object_object_foreach(metadata, key, value)
     {
-        if (says(pair, key_size, key, strlen(key)))
-            return !equals || says(equals + 1, length - key_size - 1, json_object_get_string(value),
-                                   (size_t) json_object_get_string_len(value));
+        if (is(pair, key_size, key, strlen(key)))
+            return !equals || is(equals + 1, length - key_size - 1, json_object_get_string(value),
+                                 (size_t) json_object_get_string_len(value));
     }
     return false;
 }

@@ -76,8 +76,7 @@ int service_check_ready(const struct service *service, error *err)
     if (service_check_health(service, err) < 0 || check_template(service, err) < 0)
         return -1;
     if (load.in_use >= load.slots)
-        return fail(err, ERR_UNAVAILABLE, "all sandbox slots are in use: %u of %u", load.in_use,
-                    load.slots);
+        return fail(err, ERR_UNAVAILABLE, "every slot is taken: %u of %u", load.in_use, load.slots);
     return load.queued_max > 0 && load.queued >= load.queued_max
                ? fail(err, ERR_UNAVAILABLE, "the queue is full: %u runs wait", load.queued)
                : 0;

@@ -24,8 +24,8 @@ int service_check_health(const struct service *service, error *err);
  * places of the queue are taken, or the daemon is ending. */
 int service_check_ready(const struct service *service, error *err);
 
-/* Problems that do not keep runs from beginning, but that an operator should repair: one line each.
- */
+/* Problems that do not keep runs from beginning, but that an operator should repair: one line
+ * each. */
 void service_each_warning(const struct service *service,
                           void (*each)(void *context, const char *text), void *context);
 

@@ -307,8 +307,8 @@ static bool give_collected(struct watch *watch, struct run_event *event)
            give_error(watch, event);
 }
 
-/* Before the end only if the log has the run's beginning; else all events come after the receipt.
- */
+/* Before the end only if the log has the run's beginning; else all events come after the
+ * receipt. */
 static bool may_give(const struct watch *watch)
 {
     struct run *run = watch->run;

@@ -1,5 +1,4 @@
-/* service_watch_test.c - positions that a client made up, and an error that is replaced while it is
- * read. */
+/* service_watch_test.c - invented positions, and an error that is replaced while it is read. */
 #include "base/test.h"
 
 #include "engine/run/run.h"

@@ -7,8 +7,8 @@
 
 #include <stddef.h>
 
-/* The order in which they are called when a session ends: a rollback releases its checkpoint first.
- */
+/* The order in which they are called when a session ends: a rollback releases its checkpoint
+ * first. */
 const struct session_activity *const session_activities[] = { &context_activity, &branch_activity,
                                                               &rollback_activity,
                                                               &checkpoint_activity, NULL };

@@ -27,10 +27,10 @@ struct branching {
     struct stream_copy stream_copy; /* from a checkpoint */
 };
 
-/* --- the request ------------------------------------------------------------------------- */
+/* --- the request ------------------------------------------------------------------------------ */
 
-/* A session does not end while a branch reads it: with one branch after another it would never end.
- */
+/* A session does not end while a branch reads it: with one branch after another it would never
+ * end. */
 static int check_stays(const struct session *session, error *err)
 {
     bool is_too_old = session->age_ends.at_ms != 0 && deadline_has_passed(session->age_ends);
@@ -166,8 +166,7 @@ static int begin(struct session *session, const struct session_source *source, e
     return -1;
 }
 
-/* --- progress ----------------------------------------------------------------------------------
- */
+/* --- progress --------------------------------------------------------------------------------- */
 
 static void give_up(struct branching *branching, const error *cause)
 {
@@ -189,7 +188,7 @@ static void note_lost(struct session *session, const struct restore *fill)
 }
 
 /* The caller is answered; requests that need the branch's memory wait (service_session_wait.h). */
-static void be_fixed(struct branching *branching)
+static void set_fixed(struct branching *branching)
 {
     struct session *session = branching->session;
     error why;
@@ -261,7 +260,7 @@ static void on_copied(void *user, const error *why)
         return;
     }
     struct session *session = branching->session;
-    be_fixed(branching);
+    set_fixed(branching);
     if (session->branching == branching)
         stand_if_done(branching);
 }
@@ -295,8 +294,7 @@ static int socket_make(int *ret_read, int *ret_write, error *err)
     int pair[2], room = SOCKET_BYTES;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return fail_os(err, "make a socket for a copy");
-    (void) setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &room,
-                      sizeof room); /* else it is only slower */
+    (void) setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof room); /* else: slower */
     (void) shutdown(pair[0], SHUT_WR);
     *ret_read = pair[0];
     *ret_write = pair[1];
@@ -354,14 +352,13 @@ static bool take_sandbox(struct session *session)
     branching->fill.user = branching;
     branching->fill.is_secret = policy_withholds(session->plan.policy);
     restore_begin(&branching->fill, session->sandbox, take_fd(&image), take_fd(&files));
-    if (session->branching !=
-        branching) { /* its sandbox was lost at once, and the session has ended */
+    if (session->branching != branching) { /* it was ended: its sandbox was lost at once */
         close_fd(&pipes.image);
         close_fd(&pipes.files);
     } else if (begin_copy(branching, &pipes, &why) < 0) {
         give_up(branching, &why);
     } else if (branching->stream_copy.checkpoint) {
-        be_fixed(branching); /* fixed when the checkpoint was made */
+        set_fixed(branching); /* fixed when the checkpoint was made */
     }
     return true;
 }

@@ -1,5 +1,5 @@
-/* branch_test.c - a session that begins from another one: what is asked of both sandboxes, when it
- * is answered for, and which failure ends which of the two. */
+/* branch_test.c - a branch: the frames to both sandboxes, when it is answered, and which failure
+ * ends which of the two. */
 #include "engine/session/branch.h"
 
 #include "engine/session/contexts.h"

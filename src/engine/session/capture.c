@@ -51,7 +51,7 @@ static void drop(struct capture *copy)
 }
 
 /* The next copy or cell of the context may begin. */
-static void go_on(struct capture *copy)
+static void proceed_if_copied(struct capture *copy)
 {
     struct context *context = copy->context;
     if (!copy->has_forked || !copy->is_saved)
@@ -82,12 +82,11 @@ static int on_frame(void *from, const struct agent_frame *frame, const unsigned 
         (void) under(&why, "the files could not be copied");
         tell(copy, &why);
     }
-    go_on(copy);
+    proceed_if_copied(copy);
     return 0;
 }
 
-/* --- the order of copies
- * --------------------------------------------------------------------------------- */
+/* --- the order of copies ---------------------------------------------------------------------- */
 
 int capture_check(const struct context *context, error *err)
 {
@@ -175,7 +174,7 @@ void capture_abandon(struct capture *copy)
 
 /* The text is read as JSON, so it is UTF-8, and is written as JSON again. Only one is read: code in
  * place of our interpreter may send them as fast as it can. */
-static void hear_reason(struct capture *copy, const unsigned char *payload, size_t size)
+static void take_reason(struct capture *copy, const unsigned char *payload, size_t size)
 {
     struct json_object *json = NULL, *value = NULL;
     const size_t head = sizeof(struct agent_result);
@@ -215,7 +214,7 @@ bool copies_hear(struct context *context, const struct agent_frame *frame,
         (frame->kind != AGENT_EXECUTED && frame->kind != AGENT_DONE && frame->kind != AGENT_RESULT))
         return false;
     if (frame->kind == AGENT_RESULT) {
-        hear_reason(copy, payload, frame->size);
+        take_reason(copy, payload, frame->size);
         return true;
     }
     if (frame->kind == AGENT_DONE && error_of_agent(frame, payload, &why) == 0)
@@ -230,7 +229,7 @@ bool copies_hear(struct context *context, const struct agent_frame *frame,
         tell(copy, &why);
         capture_abandon(copy);
     }
-    go_on(copy);
+    proceed_if_copied(copy);
     return true;
 }
 

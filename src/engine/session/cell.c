@@ -115,7 +115,7 @@ void cell_end_unwritten(struct run *run, const error *why)
 
 /* Copies the rules: the receipt may be written long after the session has ended, as its output may
  * be compared first, or the disk or the log waited for. */
-static int keep_way(struct run_spec *plan, const struct network_policy *narrowed, error *err)
+static int copy_rules(struct run_spec *plan, const struct network_policy *narrowed, error *err)
 {
     plan->narrowed = malloc(sizeof *plan->narrowed);
     if (!plan->narrowed)
@@ -139,7 +139,7 @@ static int grant(struct run *run, const struct session *session, const struct ru
                                    .set = session->plan.set };
     if (policy_narrow(session->plan.policy, &given->limits, &granted, err) < 0)
         return -1;
-    if (session->plan.narrowed && keep_way(&run->plan, session->plan.narrowed, err) < 0)
+    if (session->plan.narrowed && copy_rules(&run->plan, session->plan.narrowed, err) < 0)
         return -1;
     for (unsigned i = 0; i < sizeof of_cells / sizeof *of_cells; i++) {
         uint64_t bit = UINT64_C(1) << of_cells[i];
@@ -148,10 +148,9 @@ static int grant(struct run *run, const struct session *session, const struct ru
             (void) limit_set(&run->plan.limits, of_cells[i], limit_get(&granted, of_cells[i]), err);
     }
     if (given->limits.given & ~may)
-        return fail(
-            err, ERR_LIMIT,
-            "a cell may ask for limits.wall_ms, cpu_ms and output_bytes; all others are those "
-            "of the session, fixed when it begins");
+        return fail(err, ERR_LIMIT,
+                    "a cell may ask for limits.wall_ms, cpu_ms and output_bytes; the session's "
+                    "other limits are fixed when it begins");
     return 0;
 }
 
@@ -185,8 +184,7 @@ void cell_begin(struct run *run)
     run_notify(run);
 }
 
-/* --- cancelling ---------------------------------------------------------------------------------
- */
+/* --- cancelling ------------------------------------------------------------------------------- */
 
 static void signal_context(struct context *context, uint32_t number)
 {

@@ -1,5 +1,5 @@
 /* cell_test.c - cells in a session's context: their order, their ends, and the state of the
- * interpreter after one had to be stopped. */
+ * interpreter after one was interrupted. */
 #include "engine/session/fake_engine_test.h"
 
 #include "engine/session/contexts.h"

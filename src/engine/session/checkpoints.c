@@ -125,7 +125,7 @@ static void end(struct session *session, const error *why)
     }
 }
 
-/* --- make one ------------------------------------------------------------------------------- */
+/* --- make one --------------------------------------------------------------------------------- */
 
 static int64_t bytes_shown(const struct session_checkpoint *checkpoint)
 {
@@ -289,7 +289,7 @@ int session_checkpoint_make(struct session *session, const struct session_checkp
     return result;
 }
 
-/* --- find one ------------------------------------------------------------------------------ */
+/* --- find one --------------------------------------------------------------------------------- */
 
 static int no_such_mark(const struct session *session, const char *name, error *err)
 {

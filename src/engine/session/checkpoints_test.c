@@ -1,5 +1,5 @@
-/* checkpoints_test.c - copies of a session that are kept: when one is there, how much they may
- * take, and when their room comes back. */
+/* checkpoints_test.c - checkpoints: when one is ready, how much disk space they may use, and when
+ * that is free again. */
 #include "engine/session/checkpoints.h"
 
 #include "contract/image.h"
@@ -43,7 +43,7 @@ static int make(const char *name, struct session_checkpoint **ret_checkpoint, er
     return session_checkpoint_make(session, &order, ret_checkpoint, err);
 }
 
-/* What the sandbox does: an image of the least size that is whole, and `files` bytes. */
+/* What the sandbox writes: the smallest complete image, and `files` bytes. */
 static void write_copy(bool is_whole, size_t files)
 {
     static char block[65536];

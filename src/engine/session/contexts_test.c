@@ -1,5 +1,5 @@
-/* contexts_test.c - interpreters of a session: how each comes to be, what waits for it, and how it
- * goes. */
+/* contexts_test.c - interpreters of a session: how each starts, what waits for it, and how it
+ * ends. */
 #include "engine/session/contexts.h"
 
 #include "engine/session/fake_engine_test.h"
@@ -114,7 +114,7 @@ TEST(cells_of_an_interpreter_that_does_not_start_fail)
     fake_end();
 }
 
-/* A program of the session has used up its memory, or killed all that it could. */
+/* A program of the session has used up the memory, or killed all processes that it could. */
 TEST(a_parked_interpreter_that_was_killed_is_not_given_a_cell)
 {
     begin();

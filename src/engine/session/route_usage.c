@@ -10,17 +10,17 @@
 
 static void add_records(struct route_usage *use, const struct connection_log *fresh)
 {
-    struct connection_log *story = &use->story;
-    size_t room = ROUTE_USAGE_ROWS - story->count;
+    struct connection_log *kept = &use->connections;
+    size_t room = ROUTE_USAGE_ROWS - kept->count;
     size_t count = fresh->count < room ? fresh->count : room;
-    if (!story->records || !fresh->records) /* no memory: they are only counted */
+    if (!kept->records || !fresh->records) /* no memory: they are only counted */
         count = 0;
     if (count > 0)
-        memcpy(story->records + story->count, fresh->records, count * sizeof *story->records);
-    story->count += count;
-    story->unlisted += fresh->unlisted - use->unlisted_seen + (fresh->count - count);
+        memcpy(kept->records + kept->count, fresh->records, count * sizeof *kept->records);
+    kept->count += count;
+    kept->unlisted += fresh->unlisted - use->unlisted_seen + (fresh->count - count);
     if (fresh->failure)
-        story->failure = fresh->failure;
+        kept->failure = fresh->failure;
 }
 
 static void take(const struct session *session, struct route_usage *use)
@@ -44,7 +44,7 @@ void route_usage_begin(struct session *session, struct route_usage *use)
     struct connection_log lost_runs = { 0 };
     if (session->route) {
         egress_route_tell(session->route, egress_route_record_count(session->route), &lost_runs);
-        use->story.records = calloc(ROUTE_USAGE_ROWS, sizeof *use->story.records);
+        use->connections.records = calloc(ROUTE_USAGE_ROWS, sizeof *use->connections.records);
     }
     use->seen = session->route ? egress_route_record_count(session->route) : 0;
     use->unlisted_seen = lost_runs.unlisted;
@@ -70,7 +70,7 @@ void route_usage_end(struct session *session, struct route_usage *use)
 
 void route_usage_done(struct route_usage *use)
 {
-    connection_log_done(&use->story);
+    connection_log_done(&use->connections);
 }
 
 void route_usages_take(struct session *session)

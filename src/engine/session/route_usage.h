@@ -15,9 +15,9 @@ enum { ROUTE_USAGE_ROWS = 64 };
 
 struct route_usage {
     void *context;
-    void (*told)(void *context); /* all records up to the question are there */
-    struct connection_log story; /* the records that were taken */
-    size_t seen;                 /* number of records of the route that were seen */
+    void (*told)(void *context);       /* all records up to the question are there */
+    struct connection_log connections; /* the records that were taken */
+    size_t seen;                       /* number of records of the route that were seen */
     uint64_t unlisted_seen;
     uint64_t ask; /* number of the question; 0: none is pending */
     struct route_usage *next;

@@ -1,5 +1,5 @@
-/* session.c - one session, from the lease of its sandbox to its end, and the callbacks in between.
- */
+/* session.c - one session, from the lease of its sandbox to its end, and the callbacks in
+ * between. */
 #include "engine/observe/log.h"
 
 #include "base/list.h"
@@ -97,7 +97,7 @@ void session_done(struct session *session, struct session_operation *operation)
 }
 
 /* The init of a paused session continues its operations. */
-static bool stands(const struct session *session)
+static bool has_sandbox(const struct session *session)
 {
     return session->state == SESSION_RUNNING || session->state == SESSION_PAUSED;
 }
@@ -105,7 +105,7 @@ static bool stands(const struct session *session)
 void session_send(struct session *session, const struct session_operation *operation,
                   enum agent_kind kind, const struct iovec *parts, int part_count)
 {
-    if (stands(session))
+    if (has_sandbox(session))
         sandbox_send(session->sandbox,
                      &(struct agent_frame){ .kind = (uint16_t) kind, .id = operation->id }, parts,
                      part_count);
@@ -115,7 +115,7 @@ void session_send_with(struct session *session, const struct session_operation *
                        enum agent_kind kind, int descriptor)
 {
     struct agent_frame frame = { .kind = (uint16_t) kind, .id = operation->id };
-    if (stands(session))
+    if (has_sandbox(session))
         sandbox_send_with(session->sandbox, &frame, NULL, 0, descriptor);
     else
         (void) close(descriptor);
@@ -123,13 +123,13 @@ void session_send_with(struct session *session, const struct session_operation *
 
 void session_flush(struct session *session)
 {
-    if (stands(session))
+    if (has_sandbox(session))
         sandbox_flush(session->sandbox);
 }
 
 bool session_has_room(const struct session *session)
 {
-    return stands(session) && sandbox_has_room(session->sandbox);
+    return has_sandbox(session) && sandbox_has_room(session->sandbox);
 }
 
 /* Refused calls have no id: every operation that wants them gets them. */

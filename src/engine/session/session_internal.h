@@ -96,8 +96,7 @@ static inline void sessions_wake(struct sessions *sessions)
     sessions->are_unused = false;
 }
 
-void sessions_look_in_time(
-    const struct session *session); /* sets the timer for its next deadline */
+void sessions_look_in_time(const struct session *session); /* by its next deadline */
 void session_forget(struct sessions *sessions, struct session *session);
 void sessions_forget_old(struct sessions *sessions);
 void sessions_list(struct sessions *sessions, struct session *session); /* adds it as the newest */

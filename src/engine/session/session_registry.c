@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the list -------------------------------------------------------------------------------- */
+/* --- the list --------------------------------------------------------------------------------- */
 
 void sessions_list(struct sessions *sessions, struct session *session)
 {
@@ -294,7 +294,7 @@ void sessions_close(struct sessions *sessions)
     uv_close((uv_handle_t *) &sessions->timer, NULL);
 }
 
-/* --- for other folders -------------------------------------------------------------- */
+/* --- for other folders ------------------------------------------------------------------------ */
 
 enum session_state session_state(const struct session *session)
 {

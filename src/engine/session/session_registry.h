@@ -164,8 +164,7 @@ void session_charge(struct session *session);
 int session_pause(struct session *session, bool files_only, error *err);
 /* Fails  ERR_QUOTA  its key has used its processor time of the day. */
 int session_resume(struct session *session, error *err);
-void session_look_at_day(
-    struct session *session); /* pauses it if its key has no processor time left today */
+void session_look_at_day(struct session *session);   /* pauses it if its key's day is used up */
 void session_look_at_pause(struct session *session); /* regularly, while it is paused */
 /* "freezer" or "signals"; NULL: it is not paused, or has no programs. */
 const char *session_held_by(const struct session *session);

@@ -29,7 +29,7 @@ static void conclude(struct session *session, struct run *run)
     forget(session, run);
     run->next_queued = NULL;
     run->cell->session = NULL;
-    egress_route_tell(session->route, run->cell->records_told, &run->story);
+    egress_route_tell(session->route, run->cell->records_told, &run->connections);
     session->records_told = egress_route_record_count(session->route);
     if (--session->cells_running == 0) {
         route_usages_take(session);

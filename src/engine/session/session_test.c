@@ -1,5 +1,5 @@
-/* session_test.c - a session from its sandbox to its end: what is under way in it, and which
- * deadline ends it when. */
+/* session_test.c - a session from its sandbox to its end: its operations, and which deadline ends
+ * it when. */
 #include "engine/session/session.h"
 
 #include "engine/session/contexts.h"
@@ -187,8 +187,8 @@ static bool may_live(uint64_t seconds)
     return is_granted;
 }
 
-/* Its age is counted by the clock of deadlines, which a step of the clock on the wall does not
- * move. */
+/* Its age is counted by the clock of deadlines, so that a step of the wall clock does not change
+ * it. */
 TEST(no_time_to_live_leads_beyond_the_age_that_the_policy_allows)
 {
     error err = { 0 };

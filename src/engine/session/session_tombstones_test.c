@@ -1,4 +1,4 @@
-/* session_tombstones_test.c - the list of sessions says what happened, and does not grow. */
+/* session_tombstones_test.c - the list of sessions is correct, and does not grow. */
 #include "engine/session/session_tombstones.h"
 
 #include "base/cleanup.h"
@@ -127,7 +127,7 @@ TEST(the_list_says_what_happened_and_does_not_grow)
     remove_folder(folder);
 }
 
-/* A file may be so long: what is above does not fit, as on a full disk. */
+/* Bounds the size of files: longer writes fail, as on a full disk. */
 static void bound_files(rlim_t max)
 {
     struct rlimit limit;
@@ -174,7 +174,7 @@ TEST(a_full_disk_empties_no_list)
     remove_folder(folder);
 }
 
-/* As when the kernel lacks memory or descriptors for it, or its blocks cannot be read. */
+/* As if the kernel had no memory or descriptors for it, or its blocks could not be read. */
 TEST(a_list_that_cannot_be_read_is_not_replaced)
 {
     char folder[] = "/tmp/tombstones-XXXXXX";

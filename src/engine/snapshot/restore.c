@@ -78,10 +78,9 @@ static int interpreter_is_gone(struct restore *fill, const unsigned char *payloa
         (void) fail(&why, ERR_CONFLICT, "the interpreter cannot be copied: %.*s", (int) size,
                     fill->said.data);
     else
-        (void) fail(&why, ERR_CONFLICT,
-                    "the interpreter cannot be copied: it ended with %s %d while it was restored",
-                    exited.signal ? "signal" : "status",
-                    exited.signal ? exited.signal : exited.exit_code);
+        (void) fail(
+            &why, ERR_CONFLICT, "the interpreter cannot be copied: the copy ended with %s %d",
+            exited.signal ? "signal" : "status", exited.signal ? exited.signal : exited.exit_code);
     return over(fill, &why);
 }
 

@@ -30,7 +30,7 @@ int blob_damaged(struct blob_store *store, struct blob *blob, error *err)
     return -1;
 }
 
-/* --- syncs ------------------------------------------------------------------------------ */
+/* --- syncs ------------------------------------------------------------------------------------ */
 
 static void sync_next(struct blob_store *store);
 
@@ -172,7 +172,7 @@ void blobs_leave(struct blob_store *store)
         uv_close((uv_handle_t *) &store->timer, NULL);
 }
 
-/* --- checks ---------------------------------------------------------------------------------- */
+/* --- checks ----------------------------------------------------------------------------------- */
 
 struct blob_check {
     struct blob_store *store;

@@ -1,5 +1,5 @@
-/* blobs_test.c - blobs in memory and in a folder: what is too much goes, the oldest of the tenant
- * that has most; what is handed out has the hash of its name, whatever the disk has done. */
+/* blobs_test.c - blobs in memory and in a folder: beyond the bounds the oldest of the tenant with
+ * most are removed; a blob that is opened has the hash in its name, whatever the disk has done. */
 #include "base/test.h"
 
 #include "base/table.h"
@@ -196,7 +196,7 @@ static void keep_cause(void *user, const error *why)
     *(error *) user = why ? *why : (error){ 0 };
 }
 
-/* Gives  what the check found. */
+/* Gives  the result of the check. */
 static error check(struct blob_store *store, const char *name)
 {
     struct blob_check *in_flight;
@@ -231,7 +231,7 @@ TEST(blobs_in_a_folder_survive)
     close_store(store);
 }
 
-/* As a power cut leaves a file that was not synced: shorter, or of other bytes. */
+/* A power cut may leave a file that was not synced shorter, or with other bytes. */
 TEST(damaged_files_are_not_handed_out)
 {
     static const char *const damages[] = { "", "ab", "abd", "abcd" };
@@ -279,7 +279,7 @@ TEST(a_file_that_has_gone_is_not_there)
     expect(system(command) == 0, "remove %s", state_folder);
 }
 
-/* What is large is written in pieces. */
+/* Large blobs are written in pieces. */
 static void keep_of_size(struct blob_store *store, size_t size, int expected)
 {
     enum { PIECE = 1000, LARGE = 65536 };

@@ -34,9 +34,8 @@ struct idempotency_settings {
  * nothing is stored: idempotency_are_elsewhere(). */
 int idempotency_open(const struct idempotency_settings *settings, struct idempotency **ret_replays,
                      error *err);
-void idempotency_leave(
-    struct idempotency *idempotency);                   /* before the loop ends: closes the timer */
-void idempotency_free(struct idempotency *idempotency); /* after the loop */
+void idempotency_leave(struct idempotency *idempotency); /* before the loop ends */
+void idempotency_free(struct idempotency *idempotency);  /* after the loop */
 
 /* An earlier daemon still runs, or two were started with one state folder. */
 bool idempotency_are_elsewhere(const struct idempotency *idempotency);

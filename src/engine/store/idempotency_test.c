@@ -1,6 +1,5 @@
-/* idempotency_test.c - the same request gets the same run, and nothing else does; no key is
- * forgotten before its day is over, whichever other tenants send keys and whatever the clock on the
- * wall says. */
+/* idempotency_test.c - the same request gets the same run; no key is dropped before its day has
+ * passed, whatever keys other tenants send and whatever the wall clock does. */
 #include "engine/store/idempotency.h"
 
 #include "base/test.h"
@@ -11,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HEAD_CLOCK = 8, ENTRY_SIZE = 128 }; /* places in the file */
+enum { HEAD_CLOCK = 8, ENTRY_SIZE = 128 }; /* offsets in the file */
 
 static struct idempotency *opened(const char *state)
 {
@@ -76,7 +75,7 @@ TEST(the_same_request_gets_the_same_run)
     idempotency_free(idempotency);
 }
 
-/* Gives  how many keys of this tenant are kept before one is refused. */
+/* Gives  how many keys of this tenant are stored before one is refused. */
 static uint32_t keep_all(struct idempotency *idempotency, const char *tenant, error *err)
 {
     char key[16];
@@ -110,7 +109,7 @@ TEST(live_keys_are_not_evicted)
     idempotency_free(idempotency);
 }
 
-/* Moves the clock of the file, as days of service do. */
+/* Moves the clock in the file, like days of service. */
 static void let_pass(const char *state, int64_t more_ms)
 {
     char path[64];
@@ -123,7 +122,7 @@ static void let_pass(const char *state, int64_t more_ms)
     (void) close(file);
 }
 
-/* Such as of a session that could not be built, and is asked for again and again. */
+/* For example of a session that could not be built and is requested again and again. */
 TEST(a_key_that_is_kept_again_takes_places_of_its_tenant_only)
 {
     char state[] = "/tmp/replays_test.XXXXXX";

@@ -1,5 +1,4 @@
-/* spool_test.c - what pumps carry: all of it, in order, several at once, and no more than is
- * allowed. */
+/* spool_test.c - spools copy all bytes in order, several at once, and no more than is allowed. */
 #include "base/clock.h"
 #include "base/table.h"
 #include "base/test.h"
@@ -71,7 +70,7 @@ static void drain(int pipe, int seed, size_t size)
     _exit(at == size ? 0 : 5);
 }
 
-/* Gives the end that the pump takes; a child has the other. */
+/* Gives the end for the spool; a child has the other. */
 static pid_t start(int *ret_pipe, bool is_writer, int seed, size_t size)
 {
     int ends[2];

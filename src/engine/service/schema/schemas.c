@@ -1,5 +1,5 @@
-/* schemas.c - the bodies of requests and answers, field by field. Types are written as in schema.h.
- */
+/* schemas.c - the bodies of requests and answers, field by field. Types are written as in
+ * schema.h. */
 #include "engine/service/schema/schema.h"
 
 #include <stddef.h>
