@@ -8,8 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Waits until gloveboxd takes the outcome, so that it is not lost. No deadlock: gloveboxd reads,
- * and never waits for this program. */
+/* The socket should have room for it: gloveboxd reads, and never waits for this program. */
 void link_tell(struct notify *notify, const struct notify_outcome *outcome)
 {
     error err;

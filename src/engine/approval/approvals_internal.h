@@ -23,7 +23,7 @@ int approval_audit(struct approvals *approvals, const char *event, const struct 
 /* Expires what is due. Each call begins with it and does not rely on the timer. */
 int approvals_expire_due(struct approvals *approvals, error *err);
 
-/* True if the approver's key is no longer valid: the approval is shown as revoked. */
+/* Shows the approval as revoked if the approver's key is no longer valid. */
 void approval_show_lapsed(const struct approvals *approvals, struct approval *approval);
 
 /* May this key decide on requests of the daemon's owner, who has no tenant? */

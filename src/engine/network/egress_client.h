@@ -72,9 +72,8 @@ int egress_route_open(struct network *network, const struct egress_route_terms *
  * as egress_route_open(). */
 int egress_route_keep(struct network *network, const struct egress_route_terms *terms,
                       struct egress_route **ret_route, error *err);
-void egress_route_ask(struct egress_route *route); /* of a kept route */
-void egress_route_forget(
-    struct egress_route *route); /* its records and failure: they have been told */
+void egress_route_ask(struct egress_route *route);    /* of a kept route */
+void egress_route_forget(struct egress_route *route); /* its records and failure, after a report */
 
 /* Ends its connections, and asks for the last records. A kept route is not opened again. */
 void egress_route_end(struct egress_route *route, egress_route_ended *ended, void *context);

@@ -22,8 +22,8 @@ struct notify_places {
 int notify_client_open(uv_loop_t *loop, int socket, const struct notify_places *places,
                        struct notify_client **ret_notices, error *err);
 void notify_client_leave(struct notify_client *notify_client); /* before the loop's end */
-void notify_client_close(
-    struct notify_client *notify_client); /* after the loop, and after the last checkpoint */
+/* After the loop, and after the last checkpoint. */
+void notify_client_close(struct notify_client *notify_client);
 
 /* Sends one event to the webhook: JSON with "type", "timestamp" and "data". `id` is the same for an
  * event that is sent twice, and has no full stop, which is a separator in the signed text. */

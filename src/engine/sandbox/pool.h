@@ -95,7 +95,7 @@ enum { POOL_LEASED = 0, POOL_FULL = 1 };
 int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket **ret_ticket,
                struct sandbox **ret_parked, error *err);
 
-/* The result of the ticket is not needed any more. */
+/* Gives up the ticket: its sandbox is not needed any more. */
 void pool_abandon(struct pool_ticket *pending_lease);
 
 /* Takes the sandbox. */

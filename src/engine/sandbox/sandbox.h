@@ -60,7 +60,7 @@ bool sandbox_has_room(const struct sandbox *sandbox);
  * ends every process in it from outside. */
 void sandbox_kill(struct sandbox *sandbox, const error *cause);
 
-/* True if frames of init are read, false if reading is paused. */
+/* Reads frames of init, or pauses reading. */
 void sandbox_hear(struct sandbox *sandbox, bool is_heard);
 
 /* Freezes all processes in it except init, or thaws them: see counters_freezer(). */

@@ -72,8 +72,7 @@ const char *watch_state(const struct watch *watch); /* the state to report: queu
  * not run. */
 bool watch_usage(const struct watch *watch, uint64_t *ret_cpu_us, uint64_t *ret_memory_bytes);
 bool watch_is_over(const struct watch *watch);
-bool watch_is_lost(
-    const struct watch *watch); /* lost with an earlier daemon: it only has a result */
+bool watch_is_lost(const struct watch *watch); /* with an earlier daemon: only has a result */
 enum run_status watch_status(const struct watch *watch);     /* after its end */
 const struct bytes *watch_result(const struct watch *watch); /* its document, once it is over */
 
