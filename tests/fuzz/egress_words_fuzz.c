@@ -83,18 +83,18 @@ static void free_way(unsigned index)
 /* What results are made of. */
 static void tell(const struct egress_route *route)
 {
-    struct connection_log story;
-    egress_route_tell(route, 0, &story);
-    for (size_t i = 0; i < story.count; i++) {
+    struct connection_log connections;
+    egress_route_tell(route, 0, &connections);
+    for (size_t i = 0; i < connections.count; i++) {
         struct connection_texts texts;
         struct fact_connection fact;
         struct bytes json = { 0 };
-        connection_fact(&story.records[i], &policy.route, &texts, &fact);
-        connection_write(&fact, story.records[i].took_ms, &json);
+        connection_fact(&connections.records[i], &policy.route, &texts, &fact);
+        connection_write(&fact, connections.records[i].took_ms, &json);
         assert(json.size > 0 && !json.failed);
         bytes_done(&json);
     }
-    connection_log_done(&story);
+    connection_log_done(&connections);
 }
 
 static void ask_something(struct dice *dice)
