@@ -20,6 +20,5 @@ int64_t base64_check(const char *text, size_t length, size_t *ret_bad);
 /* Decodes the first `size` bytes of a text that has been checked. */
 void base64_read(const char *text, void *ret_data, size_t size);
 
-/* Checks and decodes. `ret_data` must have room for 3/4 of `length`. Returns the bytes written, -1
- * if it is not base64. */
+/* Checks and decodes into `ret_data`, 3/4 of `length`. Returns bytes written; -1: no base64. */
 int64_t base64_decode(const char *text, size_t length, void *ret_data);

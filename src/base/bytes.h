@@ -20,8 +20,7 @@ void bytes_add(struct bytes *bytes, const void *data, size_t size);
 void bytes_add_text(struct bytes *bytes, const char *text);
 void bytes_print(struct bytes *bytes, const char *format, ...) PRINTF(2, 3);
 
-/* Makes room for `more` bytes and returns its address; the caller adds to `size` what it writes.
- * NULL: out of memory. */
+/* Returns room for `more` bytes; the caller adds to `size` what it writes. NULL: out of memory. */
 char *bytes_reserve(struct bytes *bytes, size_t more);
 
 /* Adds all of `more`, which is empty afterwards. The larger of the two is not copied. */

@@ -1,5 +1,4 @@
-/* endpoint_url.h - the URL of an endpoint's upstream, in policies and in the secrets file. Pure
- * functions; any thread. */
+/* endpoint_url.h - the URL of an endpoint's upstream. Pure functions; any thread. */
 #pragma once
 
 #include "base/host_name.h"
@@ -22,6 +21,5 @@ struct endpoint_url {
  * scopes, IPv4 within IPv6, and 0.0.0.0 and ::, which are not addresses of a host. */
 int endpoint_host_canonical(const char *text, size_t size, char ret_host[HOST_NAME_SIZE]);
 
-/* Reads "https://api.example.org:8443/v1". Returns -1 if it is no such URL, or has a user, query or
- * fragment. */
+/* Reads "https://api.example.org:8443/v1". -1: no such URL, or one with user, query or fragment. */
 int endpoint_url_read(const char *text, struct endpoint_url *ret_url);

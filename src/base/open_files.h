@@ -8,8 +8,7 @@ unsigned long open_files_raise(void);
 
 enum { OPEN_FILES_CONNECTIONS_MAX = 2048 };
 
-/* How many of `max` descriptors connections of clients may use: half of those that the process does
- * not need itself. */
+/* How many of `max` descriptors clients may use: half of those that the process does not need. */
 unsigned open_files_for_connections(unsigned long max);
 
 /* May a sandbox keep the descriptor `fd`? Not if few are left, so that connections and files, first

@@ -9,6 +9,5 @@ enum { TIMESTAMP_SIZE = 32 };
  * which programs cannot read, become the first or last of that range. Returns `text`. */
 const char *timestamp_write(int64_t at_ms, char text[TIMESTAMP_SIZE]);
 
-/* Reads milliseconds since 1970, also from a timestamp with an offset or without a fraction; 0 if
- * it is invalid. */
+/* Reads milliseconds since 1970, also with an offset or without a fraction; 0: it is invalid. */
 int64_t timestamp_read(const char *text);

@@ -41,8 +41,7 @@ int take_options(void *ours, size_t our_size, const void *theirs, size_t their_s
 int too_new(error *err); /* fails with the message for that */
 void give_struct(void *theirs, size_t their_size, const void *ours, size_t our_size);
 
-/* Gives a connection for the next request; not to a private daemon, a new one if the last
- * was closed. */
+/* Gives a connection for the next request, anew if the last was closed; not to a private daemon. */
 int client_connection(struct glb_client *client, struct http **ret_http, error *err);
 int client_spare(struct glb_client *client, struct http **ret_http, error *err);
 

@@ -145,8 +145,7 @@ static struct connection *make(struct channel *channel, int socket)
     return connection;
 }
 
-/* The last quarter of all connections is reserved for channels with few, so that no channel can use
- * up all of them. */
+/* The last quarter of all connections is kept for channels with few: none can use up all. */
 static bool has_room(const struct channel *channel)
 {
     const struct egress *egress = channel->egress;

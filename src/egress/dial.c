@@ -153,8 +153,7 @@ void connection_dial_next(struct connection *connection)
     connection_refuse(connection, EGRESS_UNREACHABLE);
 }
 
-/* Special addresses and those of this host are forbidden, unless a rule allows their network by
- * number. */
+/* Special addresses and those of this host need a rule that allows their network by number. */
 static bool may_be_looked_up(const struct egress_rule *rule, const struct in6_addr *address)
 {
     bool is_by_number = rule->flags & (EGRESS_PRIVATE | EGRESS_NETWORK);

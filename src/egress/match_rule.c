@@ -118,8 +118,7 @@ static bool is_for_a_proxy(const struct connection *connection)
            !connection->tls_intercept;
 }
 
-/* Writes the request again from its parsed form. Of the body, only as much as the head announces is
- * sent. */
+/* Writes the request anew from its parsed form, with as much of the body as the head announces. */
 static void send_request(struct connection *connection, const struct http_head *head,
                          const struct egress_rule *rule)
 {

@@ -48,8 +48,8 @@ static bool make_room(void)
 }
 
 /* A full bucket has no effect, so its place is used again before the array grows. One that is not
- * full is never dropped, or code that uses many endpoints in turn would have no limit. NULL if
- * there is no place. */
+ * full is never dropped, or code that uses many endpoints in turn would have no limit. NULL: no
+ * place. */
 static struct bucket *find_bucket(const struct egress_endpoint *endpoint, int64_t now)
 {
     struct bucket *place = NULL;

@@ -1,6 +1,6 @@
 /* response_head.h - rewrites the head of an upstream's answer for the client: without hop-by-hop
- * fields, with a length or chunks; redirects within the upstream get the endpoint's own name. Pure;
- * any thread. */
+ * fields, with a length or chunks; redirects within the upstream get the endpoint's own name. Pure.
+ */
 #pragma once
 
 #include "contract/egress.h"

@@ -44,8 +44,8 @@ const struct egress_rule *rules_intercept(const struct rules *rules, const char 
 /* May a connection to name:port begin? Yes if its TLS is intercepted, or its bytes are allowed. */
 struct decision rules_for_connection(const struct rules *rules, const char *name, uint16_t port);
 
-/* May this HTTP request pass, plain or from intercepted TLS? A rule that intercepts TLS allows no
- * plain request. */
+/* May this HTTP request pass, plain or intercepted? A rule that intercepts allows no plain request.
+ */
 struct decision rules_for_request(const struct rules *rules, const struct http_head *head,
                                   bool is_intercepted);
 

@@ -1,5 +1,5 @@
-/* upstreams.h - requests to endpoints: libcurl on the event loop, trusted certificates, and limits
- * of rates. One thread. */
+/* upstreams.h - requests to endpoints: libcurl on the event loop, certificates, rates. One thread.
+ */
 #pragma once
 
 #include "egress/secrets.h"

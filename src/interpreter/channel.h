@@ -10,8 +10,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* From now on `fd` is the channel. Call once, in the interpreter; again in one that was restored
- * from its image. */
+/* From now on `fd` is the channel. Call once, and again in a restored interpreter. */
 void channel_open(int fd);
 
 /* Waits for a frame, head and payload, of at most `room` bytes. Returns its size; 0 when init has

@@ -3,8 +3,7 @@
  *     glb_5f0c9a2b7d1e4f60_hV3…  (the id finds the row, the rest is the secret)
  *
  * A key is shown once. Only a keyed hash of its secret is stored. 256 random bits cannot be
- * guessed, so a slow password hash would add nothing, and clients could use up processor time by
- * sending wrong keys. */
+ * guessed, so a slow password hash would only let clients use up processor time with wrong keys. */
 #pragma once
 
 #include "base/error.h"

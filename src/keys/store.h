@@ -39,8 +39,7 @@ int key_store_list(struct key_store *store, int (*each)(void *context, const str
  * which only to a client that has the right secret. Takes the same time whichever part is wrong. */
 int key_store_check(struct key_store *store, const char *text, struct api_key *ret_key, error *err);
 
-/* Finds a key by its id, after an earlier check. Fails  ERR_UNAUTHORIZED  no such key, revoked,
- * expired. */
+/* Finds a checked key by its id. Fails  ERR_UNAUTHORIZED  no such key, revoked, expired. */
 int key_store_find(struct key_store *store, const char *id, struct api_key *ret_key, error *err);
 
 /* Processor time that runs of a key have used on one day (days since 1970). */

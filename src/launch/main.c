@@ -101,8 +101,8 @@ static int protection_of(const Elf64_Phdr *part)
            ((part->p_flags & PF_X) != 0 ? PROT_EXEC : 0);
 }
 
-/* Maps a segment: the file's bytes, then zeros, which fill the rest of the last page of the file
- * and further pages. */
+/* Maps a segment: the file's bytes, then zeros in the rest of its last page and in further pages.
+ */
 static void map_part(const char *path, const Elf64_Phdr *part, uintptr_t base, long file)
 {
     uintptr_t begin = base + part->p_vaddr;

@@ -1,5 +1,4 @@
-/* run_states.h - the states of a run, from run_states.def: names, longest durations, and allowed
- * transitions. */
+/* run_states.h - the states of a run, from run_states.def: names, durations, transitions. */
 #pragma once
 
 #include <stdbool.h>

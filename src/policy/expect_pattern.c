@@ -21,8 +21,7 @@ static bool wrong(struct scan *scan, const char *mistake)
     return false;
 }
 
-/* Reads an escape after its backslash: a character class, a control character, a code, or a literal
- * character. */
+/* Reads an escape after its backslash: a character class, control character, code or literal. */
 static bool take_escape(struct scan *scan, bool is_in_class)
 {
     static const char hex[] = "0123456789abcdefABCDEF";

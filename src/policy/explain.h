@@ -18,8 +18,7 @@ struct policy_finding {
     const char *rule, *decision, *subject;
 };
 
-/* The line that decides about a finding: of the list with the module, of the rule, or of
- * modules.others. */
+/* The line that decides about a finding: of a module, of the rule, or modules.others. */
 struct policy_origin policy_origin_of_finding(const struct policy *policy,
                                               const struct policy_origins *origins,
                                               const struct policy_finding *finding);

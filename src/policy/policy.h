@@ -57,8 +57,7 @@ struct policy_sessions {
     uint64_t values[SESSIONS_BOUNDS];
 };
 
-/* Which runs need a person's approval before they begin; bits. The pre-check can require approval
- * as well. */
+/* Which runs need a person's approval first; bits. The pre-check can require it as well. */
 enum policy_asks {
     ASKS_ALWAYS = 1,
     ASKS_NETWORK = 2,     /* the sandbox can reach the network */

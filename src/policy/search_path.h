@@ -1,5 +1,4 @@
-/* search_path.h - finds files by name in folders separated by ':'; the first folder that has it is
- * used. */
+/* search_path.h - finds files by name in folders separated by ':', the first one first. */
 #pragma once
 
 #include "base/error.h"

@@ -163,8 +163,7 @@ static int decode(struct builder *builder, enum fy_scalar_style style, const cha
     return 0;
 }
 
-/* Decodes a block ("|"): its lines without the indentation of the first, and one line feed at the
- * end. */
+/* Decodes a block ("|"): its lines without the first one's indentation, and one line feed. */
 static int decode_block(struct builder *builder, const char *text, size_t length, error *err)
 {
     if (text == builder->text || text[-1] != '\n' || text - builder->text < 2 || text[-2] != '|')

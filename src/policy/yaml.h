@@ -1,8 +1,8 @@
 /* yaml.h - a small YAML file as a table of nodes, each with its position.
  *
  * Only what a settings file needs: mappings, sequences, texts of one line and blocks ("|").
- * Anchors, aliases, tags, further documents and deep nesting are refused, so that a file has no
- * hidden contents. */
+ * Anchors, aliases, tags, further documents and deep nesting are refused, so nothing is
+ * hidden. */
 #pragma once
 
 #include "base/error.h"

@@ -34,8 +34,7 @@ struct progress {
 const char *run_fault(const struct plan *plan, struct progress *progress,
                       const struct image_run *run);
 
-/* Unmaps everything but this program, which ends at `end`, and moves the vdso pages to where the
- * image had them. */
+/* Unmaps all but this program, which ends at `end`, and moves the vdso to the image's place. */
 void clear_space(const struct plan *plan, uint64_t end);
 
 /* Called in this order: map the areas of the plan, read the runs into them, set their final

@@ -59,8 +59,7 @@ static size_t read_maps(char *text)
     return size;
 }
 
-/* Finds the vdso pages (`specials`), and what is to be unmapped (`rest`). Returns the count of
- * `rest`. */
+/* Finds the vdso pages, and what is to be unmapped (`rest`). Returns the count of `rest`. */
 static unsigned find_ranges(uint64_t end, struct range *specials, struct range *rest)
 {
     static char maps[MAPS_MAX];

@@ -1,7 +1,7 @@
 /* groups.c - control groups, v2 or v1: one leaf for each sandbox, named by its slot, and one group
  * that the fork servers and inits share. For the cpu controller the leaves of a tenant lie in one
- * group: tenants get equal shares, however many sandboxes each has. Only names that stand in this
- * file are ever opened. */
+ * group: tenants get equal shares, however many sandboxes each has. Only names of this
+ * file are opened. */
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "spawner/spawner.h"

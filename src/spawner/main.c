@@ -246,8 +246,8 @@ static int prepare(int count, char **arguments, error *err)
         spawner.templates[i] = (struct template){ -1, -1, .fork_server_socket = -1 };
     if (read_command_line(count, arguments, err) < 0)
         return -1;
-    /* CVE-2026-41163. Not for an ordinary user, who can trace us anyway and has to write the id
-     * maps of our child. */
+    /* CVE-2026-41163. Not for an ordinary user, who can trace us anyway and writes the child's id
+     * maps. */
     if (!spawner.unprivileged && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return fail_os(err, "clear the dumpable flag");
     (void) umask(0022);

@@ -153,8 +153,7 @@ static void thaw(const struct spawner *spawner, struct slot *slot)
         slot->is_frozen = false;
 }
 
-/* Sends SPAWN_RELEASED, for which gloveboxd waits. False: the socket was full, and the caller has
- * to try again. */
+/* Sends SPAWN_RELEASED, for which gloveboxd waits. False: the socket is full; try again. */
 static bool release_is_told(const struct spawner *spawner, const struct slot *slot,
                             uint32_t leftovers)
 {

@@ -74,8 +74,8 @@ static struct zygote *zygote_find(struct spawner *spawner, const struct zygote *
     return found;
 }
 
-/* ZYGOTE_FORK; the answer comes to zygote_speaks(). A zygote that still warms up answers when it is
- * done. */
+/* ZYGOTE_FORK; zygote_speaks() gets the answer, which a zygote that warms up gives when it is done.
+ */
 int fork_interpreter(struct spawner *spawner, struct slot *slot, error *err)
 {
     const struct spawn_build *build = &slot->build;

@@ -1,5 +1,4 @@
-/* install_paths.c - finds the parts of glovebox: by variable, next to the program, or where they
- * were installed. */
+/* install_paths.c - finds the parts of glovebox: by variable, beside it, or as installed. */
 #include "supervisor/install_paths.h"
 
 #include "base/cleanup.h"

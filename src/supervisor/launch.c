@@ -163,8 +163,7 @@ int launch_start(const struct launch_plan *plan, struct launch *ret_launch, erro
     return add_helpers(plan, ret_launch, err);
 }
 
-/* Waits for one process, and kills it when the time is over. Returns its status of waitpid(2); 0 if
- * it was killed. */
+/* Waits for one process, and kills it after the time. Returns its waitpid(2) status; 0: killed. */
 static int wait_for_program(pid_t *pid, int *pidfd, deadline end)
 {
     int status = 0, ready = 1;

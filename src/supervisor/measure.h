@@ -1,6 +1,5 @@
 /* measure.h - when a service starts, a separate process checks its templates: `glovebox template
- * verify --record`. The result is an event of the log, and a message if a template has changed
- * since it was built. */
+ * verify --record`. The result is an event of the log, and a message if a template has changed. */
 #pragma once
 
 #include <sys/types.h>

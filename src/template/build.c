@@ -1,5 +1,4 @@
-/* build.c - the steps from a recipe to a template, in order, and the manifest that is written at
- * the end. */
+/* build.c - the steps from a recipe to a template, in order, and the manifest. */
 #include "template/build.h"
 
 #include "base/cleanup.h"
@@ -66,8 +65,7 @@ static int by_package_name(const void *left, const void *right)
                   json_object_get_string(json_object_object_get(*pair[1], "name")));
 }
 
-/* Lists Debian's packages for the manifest, before dpkg's list is removed. A host copy makes its
- * own list. */
+/* Lists Debian's packages for the manifest, before dpkg's list is removed. */
 static int list_packages(struct build *build, error *err)
 {
     auto_text text = NULL;

@@ -17,8 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Removed from every template: directories and files, as patterns (fnmatch(3), where '*' does not
- * match '/'). */
+/* Removed from every template: patterns (fnmatch(3)), in which '*' does not match '/'. */
 /* clang-format off */
 static const char *const left_out[] = {
     /* what each sandbox gets itself */

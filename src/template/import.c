@@ -205,8 +205,7 @@ static int unpack_archive(struct import *import, error *err)
     return import->build.root < 0 ? fail(err, ERR_BAD_REQUEST, "its root is no folder") : 0;
 }
 
-/* An absolute link begins at the template's root, as in a sandbox. A link leads out if it goes
- * above that with '..'. */
+/* An absolute link begins at the template's root. A link leads out if its '..' go above that. */
 static bool leads_out(const char *path, const char *target)
 {
     long depth = 0;
@@ -275,8 +274,7 @@ static int judge_tree(struct import *import, error *err)
     return 0;
 }
 
-/* Lists of packages are shown to people, so their texts must be short and without control
- * characters. */
+/* Lists of packages are shown to people: short texts without control characters. */
 static int judge_rows(struct json_object *manifest, const char *key, struct json_object **ret_rows,
                       error *err)
 {

@@ -1,5 +1,4 @@
-/* install.c - installs approved packages into a new root, if they are byte for byte the reviewed
- * ones. */
+/* install.c - installs approved packages into a new root, if they are those reviewed. */
 #include "template/build.h"
 
 #include "base/cleanup.h"

@@ -1,5 +1,4 @@
-/* recipe.c - a table of keys; each has a function that converts its node to JSON, or fails with the
- * position of the error. */
+/* recipe.c - a table of keys; each has a function that converts its node to JSON or fails. */
 #include "template/recipe.h"
 
 #include "base/cleanup.h"

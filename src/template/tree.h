@@ -30,8 +30,7 @@ int tree_walk(int root, tree_visit *visit, void *context, error *err);
 /* Removes `name` in `directory` with its contents. Does not fail if it does not exist. */
 int tree_remove(int directory, const char *name, error *err);
 
-/* Changes the owner of `root` and everything below it: to the caller, or to a user with a group of
- * the same number. */
+/* Changes the owner of `root` and all below it: to the caller, or to a user and group of one id. */
 int tree_give(int root, uid_t owner, error *err);
 
 /* Opens `path` below `root` (Linux 5.6, openat2(2): follows no link, and cannot leave `root`).

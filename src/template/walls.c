@@ -273,8 +273,7 @@ static void limit_capabilities(bool keeps_owners)
         give_up("drop capabilities", "");
 }
 
-/* Address space is limited only if no control group limits memory: some programs reserve much more
- * than they use. */
+/* Limited only without a control group for memory: some programs reserve far more than they use. */
 static void limit_resources(bool has_group)
 {
     rlim_t memory = has_group ? RLIM_INFINITY : (rlim_t) BUILD_MEMORY_MIB << 20;

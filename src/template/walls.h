@@ -34,8 +34,7 @@ unsigned long walls_namespaces(const struct walls *walls);
 /* What the child reads from `go` when its ids are mapped. */
 enum { WALLS_GO = 'g', WALLS_GO_IN_GROUP = 'G' };
 
-/* In the child: waits for `go`, then raises the walls. A failure prints one line on stderr and ends
- * the child. */
+/* In the child: waits for `go`, then raises the walls, or prints one line on stderr and exits. */
 void walls_raise(const struct walls *walls, int go);
 
 /* The host's id of root in builds, which owns the tree while they run. */

@@ -31,6 +31,5 @@ struct code_input {
     size_t size;
 };
 
-/* Reads code from a file, or from stdin if the path is "-". `language` NULL: as its name or first
- * line says. */
+/* Reads code from a file; "-": stdin. `language` NULL: as its name or first line says. */
 int read_code(const char *path, const char *language, struct code_input *ret_code, error *err);

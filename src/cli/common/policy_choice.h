@@ -16,6 +16,6 @@ int policy_choose(const char *name, const char *state, struct policy *ret_policy
 /* Warns on stderr if GLOVEBOX_POLICIES is set, since the daemon uses its own policies. */
 void tell_unused_policies(const glb_client *client);
 
-/* The template of a policy, which a private daemon should start first; NULL: not known. Borrowed
- * until the next call. */
+/* The template that a private daemon starts first; NULL: not known. Borrowed until the next call.
+ */
 const char *policy_template(const char *name, const char *state);

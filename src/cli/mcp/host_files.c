@@ -1,5 +1,4 @@
-/* host_files.c - openat2() keeps every path beneath the folder; a path must lead to a regular
- * file. */
+/* host_files.c - openat2() keeps each path beneath the folder; it must lead to a regular file. */
 #include "cli/mcp/host_files.h"
 
 #include "base/cleanup.h"

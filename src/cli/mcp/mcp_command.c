@@ -1,5 +1,5 @@
-/* mcp_command.c - `glovebox mcp`: connects to a daemon, or starts a private one that ends when the
- * host does. */
+/* mcp_command.c - `glovebox mcp`: connects to a daemon, or starts a private one for the host's
+ * life. */
 #include "cli/mcp/mcp_bridge.h"
 #include "cli/mcp/mcp_install.h"
 

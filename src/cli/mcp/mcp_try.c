@@ -1,5 +1,5 @@
-/* mcp_try.c - `glovebox mcp try`: starts `glovebox mcp` as a host does, calls each tool once, and
- * prints the answers. */
+/* mcp_try.c - `glovebox mcp try`: starts `glovebox mcp` as a host does, and calls each tool once.
+ */
 #include "cli/mcp/mcp_install.h"
 
 #include "base/bytes.h"

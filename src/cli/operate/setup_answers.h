@@ -27,8 +27,7 @@ int setup_check(enum setup_answer id, const char *text, error *err);
  * there was no word left. */
 const char *setup_next_word(const char *list, char ret_word[SETTING_SIZE]);
 
-/* Makes the text of glovebox.yaml: the text before without the settings that were asked for, then
- * the answers. */
+/* Makes the text of glovebox.yaml: the old one without the settings asked for, then the answers. */
 void setup_write_settings(const char *before, const struct setup_answers *answers,
                           struct bytes *ret_text);
 

@@ -1,5 +1,5 @@
-/* status.c - `glovebox status`: whether the service works, how much of it is used, and what to do
- * if it does not work. */
+/* status.c - `glovebox status`: whether the service works, how much is used, and what to do if not.
+ */
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "cli/commands.h"

@@ -13,8 +13,7 @@
 
 enum { RUNS_MIN = 5, OFTEN_PERCENT = 20 };
 
-/* A page with a limited number of lines: further lines are counted, not printed; long lines are
- * cut. */
+/* A page with a limited number of lines: more are counted, not printed; long ones are cut. */
 struct page {
     int left, hidden;
     size_t columns; /* 0: any width */

@@ -1,5 +1,5 @@
-/* manifest_command.c - `glovebox manifest`: prints the schema of the tool that runs code, see
- * policy/tool_schema.h. */
+/* manifest_command.c - `glovebox manifest`: prints the schema of the tool (policy/tool_schema.h).
+ */
 #include "cli/commands.h"
 #include "cli/common/policy_choice.h"
 

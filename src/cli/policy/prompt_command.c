@@ -1,5 +1,4 @@
-/* prompt_command.c - `glovebox prompt`: prints a description of the sandbox for a model
- * (policy/describe.h). */
+/* prompt_command.c - `glovebox prompt`: describes the sandbox to a model (policy/describe.h). */
 #include "cli/commands.h"
 #include "cli/common/policy_choice.h"
 

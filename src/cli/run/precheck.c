@@ -1,5 +1,5 @@
-/* precheck.c - `glovebox check`: checks code without running it, and prints the findings and the
- * policy's decision. */
+/* precheck.c - `glovebox check`: checks code without running it; prints findings and the decision.
+ */
 #include "cli/commands.h"
 #include "cli/common/policy_choice.h"
 

@@ -274,8 +274,7 @@ static const struct {
     { "variables", "predicate.environment_names" },
 };
 
-/* Returns NULL if neither run had an expectation. Verdicts on different expectations are not
- * compared. */
+/* NULL: neither run had an expectation. Verdicts on different expectations are not compared. */
 static const char *compare_verdicts(struct replay *replay)
 {
     static const char path[] = "predicate.gate.expectation";

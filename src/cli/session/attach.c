@@ -1,5 +1,4 @@
-/* attach.c - `glovebox session ps` and `attach`: lists the processes of a session, and connects to
- * one. */
+/* attach.c - `glovebox session ps` and `attach`: lists processes of a session, connects to one. */
 #include "cli/session/session.h"
 
 #include "cli/commands.h"

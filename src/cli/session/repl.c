@@ -304,8 +304,7 @@ static int32_t connect_to(const struct repl *repl, glb_client **ret_client)
     return glb_connect(&options, sizeof options, ret_client);
 }
 
-/* Ends the session by a new connection: on the old one a cell may have been cancelled a moment
- * ago. */
+/* Ends the session by a new connection: on the old one a cell may just have been cancelled. */
 static void end_session(const struct repl *repl)
 {
     glb_client *client = NULL;

@@ -33,8 +33,7 @@ struct session_arguments {
 int session_named(const struct session_arguments *arguments, const char *word,
                   char name[SESSION_NAME_SIZE], error *err);
 
-/* Sets *err to the failure of the library's last call, which returned `code`. Returns -1; 0 if it
- * did not fail. */
+/* Sets *err to the failure of the library's last call, `code`. Returns -1; 0: it did not fail. */
 int library_failed(int32_t code, error *err);
 
 /* Ends a verb whose call returned `code`: prints the answer with --json, else the id in it if that

@@ -1,5 +1,4 @@
-/* approvals.c - `glovebox approvals`, `approve`, `deny`: lists what waits for a decision, and
- * decides. */
+/* approvals.c - `glovebox approvals`, `approve`, `deny`: lists what waits, and decides. */
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/common/approval_card.h"

@@ -1,6 +1,6 @@
 /* key.c - `glovebox key`: makes API keys, shows their rights, and revokes them. It writes the
- * daemon's table of keys, so it works with and without a running daemon, which reads the table at
- * each request. */
+ * daemon's table of keys, so it works with and without a running daemon, which reads it
+ * each time. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"

@@ -1,5 +1,4 @@
-/* log.c - `glovebox log`: shows and copies the log of receipts. It works on the files, without the
- * daemon. */
+/* log.c - `glovebox log`: shows and copies the log of receipts, from its files alone. */
 #include "cli/trust/log.h"
 
 #include "base/cleanup.h"

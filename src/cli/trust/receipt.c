@@ -192,8 +192,7 @@ static int verify(const struct log_arguments *arguments, struct found_receipt *f
 
 /* --- export ----------------------------------------------------------------------------------- */
 
-/* Waits for a checkpoint: one is signed for many records at once, a moment after they were
- * written. */
+/* Waits for a checkpoint: one is signed for many records, soon after they were written. */
 static int wait_for_checkpoint(int folder, const struct public_key *key, uint64_t index,
                                struct signed_head *ret, error *err)
 {

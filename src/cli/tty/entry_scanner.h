@@ -1,5 +1,4 @@
-/* entry_scanner.h - is the text typed at a prompt a complete entry, or does it go on in the next
- * line? */
+/* entry_scanner.h - is the text typed at a prompt complete, or does it go on in the next line? */
 #pragma once
 
 #include <stdbool.h>

@@ -26,8 +26,7 @@ struct line_reader {
     char typed[1024]; /* bytes read but not handled yet */
     size_t at, size;
 
-    /* Called at intervals while a user may type at a terminal; set it after line_open(). NULL:
-     * none */
+    /* Called at intervals while a user may type; set it after line_open(). NULL: none */
     void (*beat)(void *user);
     void *user;
     int64_t beat_ms;

@@ -1,5 +1,4 @@
-/* screen_filter.c - see screen_filter.h. A sequence is held until it is complete, then passed on or
- * dropped. */
+/* screen_filter.c - see screen_filter.h. A complete sequence is passed on or dropped. */
 #include "cli/tty/screen_filter.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
-/* image_parts.h - the parts of an image: state of the process in the kernel, its descriptors, and
- * its memory. */
+/* image_parts.h - the parts of an image: kernel state, descriptors, memory. */
 #pragma once
 
 #include "base/error.h"
