@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 enum {
-    EGRESS_VERSION = 4,
+    EGRESS_VERSION = 5,
     EGRESS_PATH_SIZE = 192,
     EGRESS_METHOD_SIZE = 16,
     EGRESS_PORTS_MAX = SPAWN_PORTS_MAX, /* in one rule, and of one channel */
@@ -37,7 +37,7 @@ enum egress_kind {
     EGRESS_CLOSED,    /* struct egress_closed: no record of this channel follows */
     EGRESS_TOLD,      /* struct egress_closed: answers TELL, after the records of all that ended */
     EGRESS_AUTHORITY, /* struct egress_authority, in pieces: of a channel with intercepted rules */
-    EGRESS_BEGUN,     /* struct egress_record: a connection may pass; only while WATCH says so */
+    EGRESS_BEGUN,     /* struct egress_record: a connection may pass; sent before its first byte */
 
     /* daemon -> egress */
     EGRESS_RULE = 32, /* struct egress_rule: belongs to the channel that is opened next */
@@ -45,7 +45,6 @@ enum egress_kind {
     EGRESS_CLOSE,     /* struct egress_channel: ends its connections -> EGRESS_CLOSED */
     EGRESS_TELL,      /* struct egress_channel: -> EGRESS_TOLD, once; the channel goes on */
     EGRESS_ENDPOINT,  /* struct egress_endpoint: comes before the rules that lead to it */
-    EGRESS_WATCH,     /* struct egress_watch: whether EGRESS_BEGUN is sent, for all channels */
 };
 
 struct egress_hello {
@@ -116,11 +115,6 @@ struct egress_channel {
     uint32_t reserved;
 };
 
-struct egress_watch {
-    uint32_t is_on;
-    uint32_t reserved;
-};
-
 /* Why something was refused; the sentences are in egress/reasons.def. */
 enum egress_reason {
     EGRESS_ALLOWED,
@@ -151,6 +145,7 @@ struct egress_record {
     uint64_t sent, received; /* bytes of the connection, as the sandbox sees it */
     uint64_t began_ms;       /* since 1970 */
     uint32_t took_ms;
+    uint32_t is_begun;   /* BEGUN was sent for it */
     uint32_t scrubbed;   /* secrets that an upstream sent back and that were taken out */
     uint8_t address[16]; /* that was connected to; zeros if none */
     char name[HOST_NAME_SIZE];

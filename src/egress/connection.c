@@ -43,11 +43,10 @@ void connection_tell(struct connection *connection, enum egress_reason reason)
     link_tell(connection->channel, record);
 }
 
-void connection_tell_begun(const struct connection *connection)
+void connection_tell_begun(struct connection *connection)
 {
-    struct egress_record record = connection->record;
-    record.label = connection->rule->label;
-    link_tell_begun(connection->channel, &record);
+    connection->record.label = connection->rule->label;
+    link_tell_begun(connection->channel, &connection->record);
 }
 
 void connection_end(struct connection *connection, enum egress_reason reason)

@@ -64,7 +64,7 @@ struct connection {
 
 /* connection.c */
 void connection_tell(struct connection *connection, enum egress_reason reason);
-void connection_tell_begun(const struct connection *connection);
+void connection_tell_begun(struct connection *connection);
 void connection_inner_is_ready(uv_poll_t *poll, int status, int events);
 void connection_time_is_up(uv_timer_t *timer);
 void connection_handle_closed(uv_handle_t *handle);

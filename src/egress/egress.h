@@ -53,7 +53,6 @@ struct egress {
     uint32_t coming_for;
     struct channel *channels;
     unsigned connections, connections_max; /* of all channels */
-    bool is_watched;                       /* EGRESS_BEGUN is sent */
     struct resolver *resolver;
     const char *hosts; /* the text of /etc/hosts, only for upstreams of endpoints */
     struct upstreams *upstreams;
@@ -63,7 +62,7 @@ struct egress {
 /* link.c: the socket to gloveboxd. */
 int link_open(struct egress *egress, int socket, error *err);
 void link_tell(struct channel *channel, const struct egress_record *record);
-void link_tell_begun(struct channel *channel, const struct egress_record *record);
+void link_tell_begun(struct channel *channel, struct egress_record *record);
 void link_tell_closed(struct channel *channel);
 void link_tell_authority(struct channel *channel);
 

@@ -28,11 +28,11 @@ void link_tell(struct channel *channel, const struct egress_record *record)
         channel->lost++;
 }
 
-/* Only for watchers, so it may be lost. */
-void link_tell_begun(struct channel *channel, const struct egress_record *record)
+/* So that gloveboxd knows of a connection whose record is lost because this program ends. */
+void link_tell_begun(struct channel *channel, struct egress_record *record)
 {
-    if (channel->egress->is_watched && channel->begun++ < RECORDS_MAX)
-        (void) send_record(channel->egress, EGRESS_BEGUN, record);
+    if (channel->begun++ < RECORDS_MAX)
+        record->is_begun = send_record(channel->egress, EGRESS_BEGUN, record);
 }
 
 /* Without gloveboxd no connection would be recorded, so the program exits. */
@@ -205,16 +205,6 @@ static int take_tell(struct egress *egress, struct packet *packet, error *err)
     return 0;
 }
 
-static int take_watch(struct egress *egress, struct packet *packet, error *err)
-{
-    struct egress_watch watch;
-    if (packet->size != sizeof watch || packet->fds != 0)
-        return fail(err, ERR_PROTOCOL, "EGRESS_WATCH is malformed");
-    memcpy(&watch, packet->body, sizeof watch);
-    egress->is_watched = watch.is_on != 0;
-    return 0;
-}
-
 static int take_packet(struct egress *egress, struct packet *packet, error *err)
 {
     if (packet->kind == EGRESS_RULE)
@@ -227,8 +217,6 @@ static int take_packet(struct egress *egress, struct packet *packet, error *err)
         return take_close(egress, packet, err);
     if (packet->kind == EGRESS_TELL)
         return take_tell(egress, packet, err);
-    if (packet->kind == EGRESS_WATCH)
-        return take_watch(egress, packet, err);
     return fail(err, ERR_PROTOCOL, "message %u does not exist", packet->kind);
 }
 

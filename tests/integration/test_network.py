@@ -4,6 +4,7 @@ the test; a second namespace has servers that stand for the internet."""
 import json
 import os
 import pathlib
+import re
 import resource
 import select
 import signal
@@ -359,6 +360,8 @@ def test_killed_egress_restarts_and_opens_nothing(world):
         got += block
     peer.close()
     assert b"lost" in got and b"glovebox-egress" in got
+    [number] = re.findall(rb'"receipt":"(rcp_\w+)"', got)
+    assert world.receipt({"receipt": number.decode()})["predicate"]["network_unlisted"] == 1, "the connection that was open"
     for _ in range(100):
         status, result = world.post({"code": "import urllib.request\nprint(urllib.request.urlopen('http://api.example.org/').status)",
                                      "language": "python", "policy": "web"})

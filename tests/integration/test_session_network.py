@@ -186,6 +186,7 @@ def test_a_session_has_network_again_after_a_restart_of_egress(world, begin):
                        "  except OSError: pass\n")
     assert told["stdout"].startswith("lost") and told["stdout"].endswith("200\n"), told
     assert "glovebox-egress" in [denial["target"] for denial in told["denials"]], told
+    assert world.receipt(told)["predicate"]["network_unlisted"] == 1, "the connection that was open"
     assert egress_of(world) != killed
     after = session.run(FETCH.format("/later"))
     # a connection that broke off with the old glovebox-egress may be told by the new one when its cell has ended

@@ -58,15 +58,6 @@ static struct egress_route *find(const struct network *network, uint32_t channel
     return route;
 }
 
-static void send_watch(void *context, bool is_watched)
-{
-    const struct network *network = context;
-    const struct egress_watch watch = { .is_on = is_watched };
-    error unheard;
-    if (network->is_up)
-        (void) packet_send(network->socket, EGRESS_WATCH, &watch, sizeof watch, NULL, 0, &unheard);
-}
-
 static int take_hello(struct network *network, const struct packet *packet, error *err)
 {
     struct egress_hello hello;
@@ -91,8 +82,6 @@ static int take_hello(struct network *network, const struct packet *packet, erro
             egress_route_lose(route,
                               "glovebox-egress ended, and with it every connection; run it again");
     }
-    if (network->traffic->listeners)
-        send_watch(network, true);
     egress_routes_reopen(network);
     return 0;
 }
@@ -133,8 +122,11 @@ static int take_begun(struct network *network, const struct packet *packet, erro
     struct egress_record record;
     if (read_record(packet, &record, err) < 0)
         return -1;
-    const struct egress_route *route = find(network, record.channel);
-    if (route)
+    struct egress_route *route = find(network, record.channel);
+    if (!route)
+        return 0;
+    route->open++;
+    if (network->traffic->listeners)
         traffic_note(network->traffic, &route->source, &record, false);
     return 0;
 }
@@ -149,6 +141,7 @@ static int take_record(struct network *network, const struct packet *packet, err
     if (!route)
         return 0; /* of a route that was lost */
     traffic_note(network->traffic, &route->source, &record, true);
+    route->open -= record.is_begun != 0 && route->open > 0;
     route->used.sent += record.sent;
     route->used.received += record.received;
     route->used.connections++;
@@ -279,8 +272,6 @@ int network_open(uv_loop_t *loop, int socket, struct traffic *traffic, struct ne
         return fail(err, ERR_SYSTEM, "watch the socket to glovebox-egress");
     }
     (void) uv_timer_init(loop, &network->reopen);
-    traffic->watched = send_watch;
-    traffic->context = network;
     uv_unref((uv_handle_t *) &network->poll); /* must not keep the loop alive */
     *ret_network = network;
     return 0;
@@ -303,6 +294,5 @@ void network_close(struct network *network)
     if (!network)
         return;
     lose_all(network, "glovebox ends");
-    network->traffic->watched = NULL;
     uv_close((uv_handle_t *) &network->poll, on_closed);
 }

@@ -29,6 +29,7 @@ struct egress_route {
     size_t count, room;
     struct egress_record *records;
     uint64_t unlisted;
+    uint64_t open; /* connections that have begun: unlisted if glovebox-egress ends */
 };
 
 struct network {

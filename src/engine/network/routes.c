@@ -56,6 +56,8 @@ void egress_route_shut(struct egress_route *route, const char *why)
 {
     route->is_shut = true;
     route->failure = why;
+    route->unlisted += route->open; /* their records will not come */
+    route->open = 0;
     egress_route_answer(route, route->questions);
 }
 

@@ -210,18 +210,13 @@ const struct traffic_event *traffic_event_at(const struct traffic *traffic, uint
 
 void traffic_listen(struct traffic *traffic, struct traffic_listener *listener)
 {
-    bool is_first = !traffic->listeners;
     listener->next = traffic->listeners;
     traffic->listeners = listener;
-    if (is_first && traffic->watched)
-        traffic->watched(traffic->context, true);
 }
 
 void traffic_unlisten(struct traffic *traffic, struct traffic_listener *listener)
 {
     (void) list_remove(traffic->listeners, listener, next);
-    if (!traffic->listeners && traffic->watched)
-        traffic->watched(traffic->context, false);
 }
 
 void traffic_done(struct traffic *traffic)

@@ -70,12 +70,8 @@ struct traffic {
     uint64_t last;
     uint64_t *of_tenant; /* how many events, by tenant number */
     uint32_t tenants;
-    struct traffic_listener *listeners;
-
-    /* Called when the first watcher comes and when the last has gone: the beginnings of connections
-     * are reported only while there is one. NULL: none. */
-    void (*watched)(void *context, bool is_watched);
-    void *context;
+    struct traffic_listener
+        *listeners; /* beginnings of connections are noted while there are any */
 };
 
 void traffic_done(struct traffic *traffic);
