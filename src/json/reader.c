@@ -150,7 +150,7 @@ struct names {
     const char *found;
 };
 
-/* the tokener bounds the depth: DEPTH_MAX */
+/* NOLINTNEXTLINE(misc-no-recursion): the tokener bounds the depth: DEPTH_MAX */
 static void look_at_names(struct json_object *value, struct names *names)
 {
     if (json_object_is_type(value, json_type_array)) {
