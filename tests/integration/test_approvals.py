@@ -503,7 +503,7 @@ def test_a_run_waits_for_its_decision(service):
     assert said.splitlines()[-1] == (f"glovebox: cancelled; {ids['interrupted']} waits on and can still be decided on: once "
                                      f"approved, the same call runs; glovebox deny {ids['interrupted']} ends it"), said
     out, said = calls["expired"].communicate(timeout=30)
-    assert calls["expired"].returncode == 126 and "no decision in time" in said and out == ""
+    assert calls["expired"].returncode == 126 and "not decided in time" in said and out == ""
     kill_daemon(service)
     done = service.glovebox("deny", "--daemon", service.socket, "--reason", "not today", ids["denied"])
     assert done.returncode == 0, done.stderr
