@@ -19,12 +19,12 @@ from conftest import BUILD
 CLONE_NEWNET = 0x40000000
 PUBLIC = "93.184.216.34"  # where the test's servers are; it exists in this test's namespaces only
 GATE = "93.184.216.1"     # glovebox-egress's own address
-HELLO, RECORD, CLOSED, AUTHORITY, RULE, OPEN, CLOSE, ENDPOINT = 1, 2, 3, 5, 32, 33, 34, 36
+HELLO, RECORD, CLOSED, AUTHORITY, BEGUN, RULE, OPEN, CLOSE, ENDPOINT = 1, 2, 3, 5, 6, 32, 33, 34, 36
 RULE_BODY = struct.Struct("<IHHIHH8H16s254s192sH")
 ENDPOINT_BODY = struct.Struct("<IIIHHHH32s254s192s48s48s48s48s")
 OPEN_BODY = struct.Struct("<IIIIQQH8HHII4x")
 AUTHORITY_BODY = struct.Struct("<IHHH960s")
-RECORD_BODY = struct.Struct("<IHHHHHBBQQQII16s254s16s192s")
+RECORD_BODY = struct.Struct("<IHHHHHBBQQQIII16s254s16s192s")
 TOP = pathlib.Path(__file__).resolve().parents[2]
 REASONS = ["ALLOWED"] + [line.split("(")[1].split(",")[0] for line in
                          (TOP / "src/contract/egress_reasons.def").read_text(encoding="utf-8").splitlines()
@@ -94,7 +94,7 @@ def gate_and_internet():
 def read_record(body):
     fields = RECORD_BODY.unpack(body)
     names = ("channel", "reason", "label", "way", "port", "status", "is_tls", "is_intercepted", "sent", "received", "began_ms", "took_ms",
-             "scrubbed", "address", "name", "method", "path")
+             "is_begun", "scrubbed", "address", "name", "method", "path")
     record = dict(zip(names, fields))
     for name in ("name", "method", "path"):
         record[name] = record[name].split(b"\0")[0].decode()
@@ -134,7 +134,7 @@ class Egress:
             file.close()
         self.daemon.settimeout(20)
         assert struct.unpack("<I", self.daemon.recv(4096)[:4])[0] == HELLO
-        self.records, self.channels = [], 0
+        self.records, self.begun, self.channels = [], [], 0
 
     def close(self):
         self.daemon.close()
@@ -210,6 +210,9 @@ class Egress:
             if kind == RECORD:
                 self.records.append(read_record(message[4:4 + RECORD_BODY.size]))
                 continue
+            if kind == BEGUN:
+                self.begun.append(read_record(message[4:4 + RECORD_BODY.size])["channel"])
+                continue
             assert kind == AUTHORITY, kind
             channel, start, size, whole, piece = AUTHORITY_BODY.unpack(message[4:4 + AUTHORITY_BODY.size])
             assert (channel, start) == (number, len(text))
@@ -227,7 +230,10 @@ class Egress:
             if kind == RECORD:
                 record = read_record(message[4:4 + RECORD_BODY.size])
                 (found if record["channel"] == number else self.records).append(record)
+            elif kind == BEGUN:
+                self.begun.append(read_record(message[4:4 + RECORD_BODY.size])["channel"])
             elif kind == CLOSED:
+                assert self.begun.count(number) == sum(record["is_begun"] for record in found), "each that began has ended"
                 return found
 
     @contextlib.contextmanager
