@@ -228,7 +228,7 @@ def leave_files(serving, script):
     pool = concurrent.futures.ThreadPoolExecutor(1)
     asked = pool.submit(serving.call, "POST", "/v1/runs", {"command": ["sh", "-c", f"sleep 2; {script}"], "policy": "minimal"})
     pool.shutdown(wait=False)
-    wait_until(lambda: serving.call("GET", "/v1/runs?state=running").json["runs"])
+    wait_until(lambda: serving.call("GET", "/v1/runs?status=running").json["runs"])
     time.sleep(0.5)
     return asked
 

@@ -171,6 +171,13 @@ def test_list_show_and_remove(built, tmp_path):
         assert "minimal" in built("template", *verb).stdout.decode()
     assert [one["name"] for one in json.loads(built("template", "list", "--json").stdout)] == ["minimal"]
     assert json.loads(built("template", "show", "minimal", "--json").stdout) == built.manifest
+    compiled = tmp_path / "templates/compiled"
+    compiled.mkdir(parents=True)
+    (compiled / "manifest.json").write_text(json.dumps(built.manifest | {
+        "name": "compiled", "languages": {"c": {"compile": ["/usr/bin/gcc", "{file}"], "command": ["/run/main"], "file": "main.c"}}}))
+    (compiled / "root").mkdir()
+    assert "language     c: /usr/bin/gcc {file} && /run/main\n" in \
+        built("template", "show", "compiled", "--state", str(tmp_path)).stdout.decode()
     recipe = tmp_path / "small.yaml"
     recipe.write_text(RECIPE.format(name="small"))
     assert built("template", "build", recipe, "--offline", timeout=600).returncode == 0

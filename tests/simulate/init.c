@@ -88,7 +88,7 @@ static void stop_and_collect(struct slot *slot, const struct later *later)
 static void say_output(struct slot *slot, uint32_t id)
 {
     char text[64];
-    int size = snprintf(text, sizeof text, "output of %u\n", slot->order);
+    int size = snprintf(text, sizeof text, "output of order %u\n", slot->order);
     say(slot, AGENT_OUTPUT, id, text, (size_t) size);
 }
 

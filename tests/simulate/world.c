@@ -165,7 +165,7 @@ void world_executed(unsigned order, unsigned slot)
 /* Every output says which order printed it. */
 static void check_output(const struct sim_run *run, const char *result, size_t size)
 {
-    static const char mark[] = "output of ";
+    static const char mark[] = "output of order ";
     const char *at = result, *end = result + size;
     while ((at = memmem(at, (size_t) (end - at), mark, sizeof mark - 1))) {
         at += sizeof mark - 1;
@@ -201,7 +201,7 @@ void world_answered(const char *id, unsigned caller, const char *result, size_t 
             finding("%s of %s was answered to %s", id, tenant_of(world->orders[run->order].caller),
                     tenant_of(caller));
         check_output(run, result, size);
-        if (!receipt[0] && memmem(result, size, "output of ", 10))
+        if (!receipt[0] && memmem(result, size, "output of order ", 16))
             finding("output of %s was handed out without a receipt", id);
         if (run->answered_us == 0 && receipt[0]) {
             run->answered_us = world->clock_us;

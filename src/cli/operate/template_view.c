@@ -82,12 +82,18 @@ static void print_pairs(const char *title, struct json_object *list)
     }
 }
 
-static void print_command(const char *name, struct json_object *words)
+static void print_words(struct json_object *words, const char *after)
+{
+    for (size_t index = 0; words && index < json_object_array_length(words); index++)
+        (void) printf(" %s", json_object_get_string(json_object_array_get_idx(words, index)));
+    (void) fputs(words ? after : "", stdout);
+}
+
+static void print_command(const char *name, struct json_object *language)
 {
     (void) printf("%-12s %s:", "language", name);
-    for (size_t index = 0; index < json_object_array_length(words); index++)
-        (void) printf(" %s", json_object_get_string(json_object_array_get_idx(words, index)));
-    (void) putchar('\n');
+    print_words(json_object_object_get(language, "compile"), " &&");
+    print_words(json_object_object_get(language, "command"), "\n");
 }
 
 void template_print(struct json_object *manifest)
@@ -98,7 +104,7 @@ void template_print(struct json_object *manifest)
     struct json_object *languages = json_object_object_get(manifest, "languages");
     if (languages) {
         json_object_object_foreach(languages, name, language)
-            print_command(name, json_object_object_get(language, "command"));
+            print_command(name, language);
     }
     struct json_object *variables = json_object_object_get(manifest, "env");
     if (variables) {

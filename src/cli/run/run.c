@@ -269,7 +269,7 @@ static bool is_first_time(void)
     static const char name[] = "limits-are-watched";
     auto_text state = NULL;
     error err;
-    if (path_of_own_state(&state, &err) < 0)
+    if (path_of_own_state(&state, &err) < 0 || make_folder(state, 0755, &err) < 0)
         return true;
     auto_fd folder = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC);
     auto_fd file = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
