@@ -89,7 +89,7 @@ static const struct {
     { HEAD "precheck: []\n", "f:4:11: precheck is a mapping" },
     { HEAD "precheck: {modules: {allow: [os.path, numpy], others: deny}, endless: ask}\n", NULL },
     { HEAD "precheck: {modul: {}}\n",
-      "f:4:12: precheck has no 'modul'; it has modules, network, " },
+      "f:4:12: precheck has no 'modul'; it has modules, allocation, " },
     { HEAD "precheck: {module: deny}\n", "f:4:12: precheck has no 'module'" },
     { HEAD "precheck: {endless: maybe}\n", "f:4:21: a decision is one word" },
     { HEAD "precheck: {endless: }\n", "f:4:" },

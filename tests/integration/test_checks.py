@@ -6,6 +6,7 @@ that names what was found, or is refused because there was none."""
 import base64
 import concurrent.futures
 import http.client
+import hashlib
 import json
 import pathlib
 import shutil
@@ -229,6 +230,15 @@ def test_a_command_cannot_be_looked_at(daemon):
     assert status == 200 and result["status"] == "denied" and rules(result) == {"unchecked"}
     status, result = daemon.call("POST", "/v1/runs", {"command": ["true"], "policy": "asks"})
     assert status == 200 and result["status"] == "ok", result
+
+
+def test_the_digest_of_a_policy_is_that_of_its_canonical_form(daemon):
+    """Also of one with `precheck`, whose rules are written by name (RFC 8785)."""
+    rows = daemon.call("GET", "/v1/policies")[1]["policies"]
+    assert any("precheck" in row["policy"] for row in rows)
+    for row in rows:
+        canonical = json.dumps(row["policy"], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        assert row["digest"] == "sha256:" + hashlib.sha256(canonical.encode()).hexdigest(), row["name"]
 
 
 def test_a_receipt_has_rules_and_lines_and_no_text(daemon):

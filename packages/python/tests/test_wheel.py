@@ -157,7 +157,7 @@ def test_a_program_is_started_by_its_neighbours(tmp_path):
                               capture_output=True, text=True)
         kept = [f"{name}={value}" for name, value in variables.items() if not name.startswith("LD_")]
         assert done.returncode == 7 and done.stderr == "" and done.stdout.splitlines() == lead + kept, done
-    for broken, cause in [(b"", "it is no program"), (b"\x7fELF", "it is no program"), (None, "it cannot be opened")]:
+    for broken, cause in [(b"", "it is not a program"), (b"\x7fELF", "it is not a program"), (None, "it cannot be opened")]:
         (lib / "show").unlink()
         if broken is not None:
             (lib / "show").write_bytes(broken)
