@@ -125,7 +125,7 @@ def import_modules(names):
 
 def find_leftovers(modules, threads, descriptors):
     """Threads and open files that the imports have left: children would not have them."""
-    imports = ", ".join(modules)
+    imports = ", ".join(modules) or "of the standard library"
     if threads != 1:
         return f"the imports {imports} left {threads - 1} threads running"
     if len(descriptors) > OWN_DESCRIPTORS:

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "model/template_bounds.h"
+#include "template/approved.h"
 #include "template/tool.h"
 #include "template/tree.h"
 #include "template/walls.h"
@@ -227,6 +228,23 @@ static int try_set(struct build *build, const char *name, struct json_object *mo
     return build_run(build, arguments, err);
 }
 
+/* Imports each approved package of pip, without site, so that no .pth file of theirs runs. */
+static int try_approved(struct build *build, error *err)
+{
+    struct json_object *names = json_object_new_array();
+    for (size_t index = 0; index < json_object_array_length(build->approved); index++) {
+        struct json_object *row = json_object_array_get_idx(build->approved, index);
+        if (strcmp(approved_text(row, "manager"), "pip") == 0)
+            json_object_array_add(names, json_object_new_string(approved_text(row, "name")));
+    }
+    const char *const imported[] = {
+        "/usr/bin/python3", "-S", "-c", try_pip_code, json_object_to_json_string(names), NULL
+    };
+    int done = json_object_array_length(names) > 0 ? build_run(build, imported, err) : 0;
+    (void) json_object_put(names);
+    return done;
+}
+
 int try_imports(struct build *build, error *err)
 {
     const char *const packages[] = { "/usr/bin/node", "-e", try_packages_code,
@@ -243,5 +261,7 @@ int try_imports(struct build *build, error *err)
     struct json_object *wheels = build_key(build, "pip");
     const char *const imported[] = { "/usr/bin/python3", "-c", try_pip_code,
                                      json_object_to_json_string(wheels), NULL };
-    return json_object_array_length(wheels) > 0 ? build_run(build, imported, err) : 0;
+    if (json_object_array_length(wheels) > 0 && build_run(build, imported, err) < 0)
+        return -1;
+    return try_approved(build, err);
 }

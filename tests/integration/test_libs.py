@@ -538,6 +538,17 @@ def test_what_a_wheel_runs_at_start_is_not_run_by_the_build(libs, index):
     assert list(root.rglob("starter.pth")) and not (root / "usr/share/ran").exists()
 
 
+def test_an_approved_package_that_cannot_be_imported_stops_the_build(libs, index):
+    wheel_of(index.folder, "needy", "1.0", {"needy.py": "import what_nobody_has\n"})
+    request = ask(libs, "needy")
+    libs("review", request)
+    libs("approve", request)
+    done = build(libs)
+    assert done.returncode == 125 and (b"package needy cannot be imported: import needy: ModuleNotFoundError: No module named "
+                                       b"'what_nobody_has'; take it out of what is approved") in done.stderr, done.stderr
+    assert not (libs.glovebox.state / "templates/minimal/root").exists(), "the template before it stays"
+
+
 def test_a_build_installs_what_was_approved_and_nothing_else(libs):
     request = ask(libs, "greet")
     libs("review", request)

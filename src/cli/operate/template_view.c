@@ -103,8 +103,7 @@ void template_print(struct json_object *manifest)
         (void) printf("%-12s %s\n", *line, template_text(manifest, *line));
     struct json_object *languages = json_object_object_get(manifest, "languages");
     if (languages) {
-        json_object_object_foreach(languages, name, language)
-            print_command(name, language);
+        json_object_object_foreach(languages, name, language) print_command(name, language);
     }
     struct json_object *variables = json_object_object_get(manifest, "env");
     if (variables) {

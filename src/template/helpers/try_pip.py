@@ -1,6 +1,8 @@
-# try_pip.py - imports each package that a recipe lists under `pip`, in a process of its own, inside a new root that is
-# otherwise complete: try_pip.py LIST. Of several modules of a package one must import; packages without modules are skipped.
+# try_pip.py - imports each package that a recipe lists under `pip`, or that was approved, in a process of its own, inside a
+# new root that is otherwise complete: try_pip.py LIST; without site (-S) for approved ones. Of several modules of a package
+# one must import; packages without modules are skipped.
 
+import glob
 import importlib
 import importlib.metadata
 import shutil
@@ -62,6 +64,10 @@ def verdict(answer, status):
 
 def main():
     names = sorted({spelt(re.match(r"\s*[\w.-]*", wanted)[0].strip()) for wanted in json.loads(sys.argv[1])})
+    place = "`pip`"
+    if sys.flags.no_site:
+        place = "what is approved (libs/TEMPLATE.approved.yaml)"
+        sys.path += glob.glob("/usr/local/lib/python3*/dist-packages") + ["/usr/lib/python3/dist-packages"]
     found = getattr(importlib.metadata, "packages_distributions", dict)()  # since Python 3.10
     running, most = {}, len(os.sched_getaffinity(0))
     for number, name in enumerate([*names, None]):
@@ -71,7 +77,7 @@ def main():
                 package, answer = running.pop(child)
                 said = verdict(answer, status)
                 if said:
-                    give_up(f"package {package} cannot be imported: {said}; take it out of `pip`, or add what it needs")
+                    give_up(f"package {package} cannot be imported: {said}; take it out of {place}, or add what it needs")
         modules = modules_of(name, found) if name else []
         if modules:
             print(f"trying Python packages, {number} of {len(names)}", file=sys.stderr, flush=True)
