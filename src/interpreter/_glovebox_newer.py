@@ -49,7 +49,7 @@ GRAMMAR = [  # the minor version, the error's text, the line it is in, and what 
     (12, r"", r"^\s*type\s+\w+\s*(\[.*\])?\s*=", "it has no type statement; write an assignment, Name = …"),
     (12, r"", r"^\s*(async\s+def|def|class)\s+\w+\s*\[", "it has no type parameters in brackets; use typing.TypeVar and Generic"),
     (13, r"", r"^\s*type\s+\w+\s*\[[^\]]*=|^\s*(def|class)\s+\w+\s*\[[^\]]*=", "its type parameters have no defaults"),
-    (14, r"", r"(?<![\w\"'])([tT][rR]?|[rR][tT])[\"']", "it has no t-strings; use an f-string"),
+    (14, r"", r"^[^\"'#]*(?<!\w)([tT][rR]?|[rR][tT])[\"']", "it has no t-strings; use an f-string"),
     (14, r"multiple exception types", r"", "exceptions without parentheses are those of 3.14: write except (A, B):"),
 ]
 

@@ -160,7 +160,7 @@ bool address_is_own(const struct in6_addr *address)
 {
     struct ifaddrs *list;
     if (getifaddrs(&list) < 0)
-        return true; /* unknown: assume the worst */
+        return true; /* unknown: treated as an address of this host */
     bool is_own = false;
     for (const struct ifaddrs *entry = list; entry && !is_own; entry = entry->ifa_next) {
         struct in6_addr own;

@@ -81,7 +81,7 @@ static int check_text(const char *label, const char *text, size_t length, error 
                                          : "not UTF-8 text or a control character; remove it");
 }
 
-/* Adds a node to the innermost open one. Nodes and texts are allocated for the worst case. */
+/* Adds a node to the innermost open one. Nodes and texts are allocated for the largest document. */
 static int add_node(struct builder *builder, enum yaml_kind kind, error *err)
 {
     struct yaml *yaml = builder->yaml;

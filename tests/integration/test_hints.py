@@ -22,7 +22,7 @@ MODULES = [
 ]
 OTHERS = ["import json.nowhere", "raise ModuleNotFoundError('mine')", "raise ModuleNotFoundError(name='a b')",
           "raise ModuleNotFoundError(name=7)", "raise OSError(111, 'refused')", "raise ConnectionError('mine')",
-          "from json import nothing", "open('/etc/nowhere')", "open('../x')", "open(b'x')", "open('a\\nb')",
+          "from json import nothing", "say = \"they won t'go\" +", "f = (1 +  # not t'x'", "open('/etc/nowhere')", "open('../x')", "open(b'x')", "open('a\\nb')",
           "raise FileNotFoundError('mine')", "raise FileNotFoundError(2, 'mine', 7)", "open('x' * 200)", "import os; os.rmdir('a' * 101)",
           "open('x', 'x'); raise FileNotFoundError(2, 'it is there', 'x')", "raise ValueError('pip install numpy')",
           "raise ValueError('pip install is not possible')",

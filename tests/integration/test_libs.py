@@ -549,6 +549,22 @@ def test_an_approved_package_that_cannot_be_imported_stops_the_build(libs, index
     assert not (libs.glovebox.state / "templates/minimal/root").exists(), "the template before it stays"
 
 
+def test_the_import_of_an_approved_package_changes_no_file_of_the_template(libs, index):
+    wheel_of(index.folder, "writes", "1.0", {"writes.py": (
+        "import os, tempfile\ntempfile.TemporaryFile().write(b'x')\nopen(os.devnull, 'w').close()\n"
+        "for change in (lambda: open('/usr/lib/planted', 'w'), lambda: os.remove('/usr/bin/env'), lambda: os.mkdir('/usr/planted'),\n"
+        "               lambda: os.truncate('/usr/bin/env', 0), lambda: os.rename('/usr/bin/env', '/usr/bin/planted'),\n"
+        "               lambda: os.symlink('/x', '/usr/lib/planted'), lambda: os.link('/usr/bin/env', '/usr/lib/planted')):\n"
+        "    try: change()\n    except OSError: continue\n    raise SystemExit('it was changed')\n")})
+    request = ask(libs, "writes")
+    libs("review", request)
+    libs("approve", request)
+    done = build(libs)
+    assert done.returncode == 0, done.stderr.decode()
+    root = libs.glovebox.state / "templates/minimal/root"
+    assert not list(root.rglob("planted")) and (root / "usr/bin/env").stat().st_size > 0
+
+
 def test_a_build_installs_what_was_approved_and_nothing_else(libs):
     request = ask(libs, "greet")
     libs("review", request)

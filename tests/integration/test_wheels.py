@@ -44,6 +44,7 @@ def index(tmp_path_factory):
     wheel_of(folder, "threaded", "1.0", {"threaded.py": THREAD})
     wheel_of(folder, "broken", "1.0", {"broken.py": "import a_module_that_is_missing\n"})
     wheel_of(folder, "aborts", "1.0", {"aborts.py": "import os\nos.abort()\n"})
+    wheel_of(folder, "exits", "1.0", {"exits.py": "import os\nos._exit(0)\n"})
     wheel_of(folder, "several", "1.0", {"needs_more.py": "import a_module_that_is_missing\n", "writes.py": WRITES, "_own.py": ""})
     wheel_of(folder, "dataonly", "1.0", {"dataonly_files/some.txt": "no module"})
     wheel_of(folder, "byaddress", "1.0", {"byaddress.py": ""}, needs=["built @ https://127.0.0.1:1/b.tar.gz"])
@@ -155,7 +156,7 @@ def test_zygote_sets_are_tried_before_the_template_takes_its_place(wheels, story
 
 def test_packages_are_imported_before_the_template_takes_its_place(wheels, story):
     for wanted, said in (("broken", "import broken: ModuleNotFoundError: No module named 'a_module_that_is_missing'"),
-                         ("aborts", "it ends with signal 6")):
+                         ("aborts", "it ends with signal 6"), ("exits", "it ends the interpreter, with 0")):
         text = wheels("greet", wanted, "helper")
         assert f"package {wanted} cannot be imported: {said}; take it out of `pip`" in text, text
         assert in_place(wheels) == story["longer"]["digest"]

@@ -2,14 +2,42 @@
 # new root that is otherwise complete: try_pip.py LIST; without site (-S) for approved ones. Of several modules of a package
 # one must import; packages without modules are skipped.
 
+import ctypes
 import glob
 import importlib
 import importlib.metadata
 import shutil
 import signal
+import struct
 import tempfile
 
 SECONDS_EACH = 300  # enough for a busy machine
+IMPORTED = "imported"  # a module may end the interpreter with 0
+
+
+LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT = 444, 445, 446  # system calls, the same numbers on each architecture
+WRITE_FILE, TRUNCATE = 1 << 1, 1 << 14
+WRITES = WRITE_FILE | 0b1111111110000  # and to make and remove entries of every kind: landlock(7)
+
+
+def landlock(*arguments):
+    return ctypes.CDLL(None).syscall(*arguments)
+
+
+def landlock_version():
+    return landlock(LANDLOCK_CREATE, None, ctypes.c_size_t(0), 1)
+
+
+def write_only_below(folder):
+    """A module that is imported must not change the template: no file can be written outside of the folder and /dev."""
+    writes = WRITES | (TRUNCATE if landlock_version() >= 3 else 0)
+    rules = landlock(LANDLOCK_CREATE, struct.pack("=Q", writes), ctypes.c_size_t(8), 0)
+    for place, allowed in ((folder, writes), ("/dev", WRITE_FILE)):
+        rule = struct.pack("=Qi", allowed, os.open(place, os.O_PATH))
+        if landlock(LANDLOCK_ADD, rules, 1, rule, 0) < 0:
+            os._exit(1)
+    if landlock(LANDLOCK_RESTRICT, rules, 0) < 0:
+        os._exit(1)
 
 
 def modules_of(name, found):
@@ -40,7 +68,9 @@ def try_one(modules, answer):
     for fd in range(3):
         os.dup2(null, fd)
     signal.alarm(SECONDS_EACH)
-    os.write(answer, (why_none(modules) or "").encode())
+    if landlock_version() > 0:
+        write_only_below(os.environ["TMPDIR"])
+    os.write(answer, (why_none(modules) or IMPORTED).encode())
     os._exit(0)
 
 
@@ -59,12 +89,15 @@ def verdict(answer, status):
     if os.WIFSIGNALED(status):
         said = f"it is not imported within {SECONDS_EACH} s" if os.WTERMSIG(status) == signal.SIGALRM \
             else f"it ends with signal {os.WTERMSIG(status)}"
-    return said or ("" if status == 0 else f"it ends with {os.WEXITSTATUS(status)}")
+    return "" if said == IMPORTED else said or f"it ends the interpreter, with {os.WEXITSTATUS(status)}"
 
 
 def main():
     names = sorted({spelt(re.match(r"\s*[\w.-]*", wanted)[0].strip()) for wanted in json.loads(sys.argv[1])})
     place = "`pip`"
+    if sys.flags.no_site and landlock_version() < 1:
+        print("approved packages are not imported: this kernel has no Landlock, and they could change files", file=sys.stderr)
+        return
     if sys.flags.no_site:
         place = "what is approved (libs/TEMPLATE.approved.yaml)"
         sys.path += glob.glob("/usr/local/lib/python3*/dist-packages") + ["/usr/lib/python3/dist-packages"]
@@ -87,4 +120,5 @@ def main():
 
 with tempfile.TemporaryDirectory() as scratch:  # as home, so that files written there do not get into the template
     os.environ["HOME"] = shutil.copytree(os.environ["HOME"], os.path.join(scratch, "home"))
+    os.environ["TMPDIR"] = tempfile.tempdir = scratch
     main()
