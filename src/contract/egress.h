@@ -115,7 +115,7 @@ struct egress_channel {
     uint32_t reserved;
 };
 
-/* Why something was refused; the sentences are in egress/reasons.def. */
+/* Why something was refused; the sentences are in contract/egress_reasons.def. */
 enum egress_reason {
     EGRESS_ALLOWED,
 #define REASON(name, ...) EGRESS_##name,

@@ -1,5 +1,5 @@
 /* channel.c - opens and closes the egress of one sandbox. */
-#include "egress/egress.h"
+#include "egress/connection.h"
 
 #include "base/list.h"
 
@@ -122,13 +122,21 @@ static void listener_closed(uv_handle_t *handle)
     channel_handle_closed(listener->channel);
 }
 
+/* A program may refuse the certificate and end the run before this loop reads its alert. */
+static enum egress_reason why_it_ends(const struct connection *connection)
+{
+    return connection->tls_intercept && tls_intercept_is_refused(connection->tls_intercept)
+               ? EGRESS_NOT_BELIEVED
+               : EGRESS_ENDED;
+}
+
 void channel_close(struct channel *channel)
 {
     if (channel->is_closing)
         return;
     channel->is_closing = true;
     while (channel->first)
-        connection_end(channel->first, EGRESS_ENDED);
+        connection_end(channel->first, why_it_ends(channel->first));
     for (unsigned i = 0; i < channel->listener_count; i++)
         uv_close((uv_handle_t *) &channel->listeners[i].poll, listener_closed);
 }

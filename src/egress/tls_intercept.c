@@ -407,6 +407,13 @@ enum egress_reason tls_intercept_failure(const struct tls_intercept *tls_interce
                                                                      : EGRESS_NO_COMMON_TLS;
 }
 
+bool tls_intercept_is_refused(struct tls_intercept *tls_intercept)
+{
+    if (!tls_intercept->is_agreed && !tls_intercept->up.is_ended)
+        go_on(tls_intercept);
+    return tls_intercept->client_refuses;
+}
+
 bool tls_intercept_is_moving(struct tls_intercept *tls_intercept)
 {
     bool has_moved = tls_intercept->has_moved && !tls_intercept->down.is_ended;

@@ -51,6 +51,9 @@ enum egress_reason tls_intercept_begin(struct interceptions *interceptions,
 /* Why *ret_socket has ended before a request; never EGRESS_ALLOWED. */
 enum egress_reason tls_intercept_failure(const struct tls_intercept *tls_intercept);
 
+/* True if the client has refused the certificate. Reads what the client has sent so far. */
+bool tls_intercept_is_refused(struct tls_intercept *tls_intercept);
+
 /* True if bytes were written to the client since the last call, and its end was not. */
 bool tls_intercept_is_moving(struct tls_intercept *tls_intercept);
 

@@ -17,6 +17,7 @@ import threading
 from conftest import BUILD
 
 CLONE_NEWNET = 0x40000000
+SO_SNDBUFFORCE = 32
 PUBLIC = "93.184.216.34"  # where the test's servers are; it exists in this test's namespaces only
 GATE = "93.184.216.1"     # glovebox-egress's own address
 HELLO, RECORD, CLOSED, AUTHORITY, BEGUN, RULE, OPEN, CLOSE, ENDPOINT = 1, 2, 3, 5, 6, 32, 33, 34, 36
@@ -120,6 +121,8 @@ class Egress:
         self.inside = sandbox()
         self.gate, self.outside = gate_and_internet()
         self.daemon, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # records lie in the kernel until read_to_end() reads them; what does not fit would be lost
+        theirs.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 1 << 24)
         given = [open(path, "rb") for path in (secrets, ca_file) if path]
         more = ["--secrets", f"{given[0].fileno()}={secrets}"] if secrets else []
         more += ["--ca-file", f"{given[-1].fileno()}={ca_file}"] if ca_file else []
@@ -223,6 +226,9 @@ class Egress:
     def end(self, number):
         """Ends the channel; gives its records."""
         self.send(CLOSE, struct.pack("<II", number, 0))
+        return self.read_to_end(number)
+
+    def read_to_end(self, number):
         found = [one for one in self.records if one["channel"] == number]
         while True:
             message = self.daemon.recv(4096)
@@ -233,6 +239,7 @@ class Egress:
             elif kind == BEGUN:
                 self.begun.append(read_record(message[4:4 + RECORD_BODY.size])["channel"])
             elif kind == CLOSED:
+                self.lost = struct.unpack("<II", message[4:12])[1]
                 assert self.begun.count(number) == sum(record["is_begun"] for record in found), "each that began has ended"
                 return found
 

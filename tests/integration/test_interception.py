@@ -4,14 +4,16 @@ certificates the test has made. What another program would have to be told by a 
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import ssl
+import struct
 import subprocess
 import time
 
 import pytest
 
-from egress_rig import PUBLIC, Egress
+from egress_rig import CLOSE, PUBLIC, Egress
 from internet import NAMES, NameServer, Web, close_server, serve_web
 
 HOST = "api.example.org"
@@ -339,6 +341,36 @@ def test_what_breaks_off_is_over(world):
         assert "hello" in ask(world)
 
 
+def test_a_refused_certificate_is_told_though_the_run_ends_at_once(world):
+    """The end of the channel comes before the client's alert is read, and after it."""
+    for is_alert_first in (True, False):
+        number = world.open(RULES, ports=PORTS)
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname=HOST)
+        peer = world.connect(world.look_up(HOST), 443)
+        while True:
+            try:
+                client.do_handshake()
+                pytest.fail("the client trusts it")
+            except ssl.SSLWantReadError:
+                peer.sendall(outgoing.read())
+                incoming.write(peer.recv(65536))
+            except ssl.SSLCertVerificationError:
+                break
+        world.process.send_signal(signal.SIGSTOP)
+        try:
+            if is_alert_first:
+                peer.sendall(outgoing.read())
+            world.send(CLOSE, struct.pack("<II", number, 0))
+            if not is_alert_first:
+                peer.sendall(outgoing.read())
+            peer.close()
+        finally:
+            world.process.send_signal(signal.SIGCONT)
+        [record] = world.read_to_end(number)
+        assert record["reason"] == "NOT_BELIEVED", (is_alert_first, record)
+
+
 def test_slow_handshakes_time_out_and_do_not_delay_other_connections(world):
     for peer in world.slow:  # they began before every other test of this file
         peer.settimeout(12)
@@ -346,6 +378,7 @@ def test_slow_handshakes_time_out_and_do_not_delay_other_connections(world):
             pass
         peer.close()
     assert [one["reason"] for one in world.end(world.slow_channel)] == 20 * ["TOO_SLOW"]
+    assert world.lost == 0
 
 
 @pytest.mark.parametrize("program", ["curl", "node", "openssl"])
