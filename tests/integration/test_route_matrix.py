@@ -195,3 +195,21 @@ def test_ones_own_is_there_for_every_key_of_the_tenant(service):
         if status not in (200, 201, 202, 204):
             wrong.append((method, path, status))
     assert not wrong
+
+
+def test_every_route_names_its_methods(service):
+    """OPTIONS, and a method that is not served, are answered with the methods of the document."""
+    methods = {}
+    for method, path in served(service):
+        methods.setdefault(path, {"OPTIONS"}).update({method} | ({"HEAD"} if method == "GET" else set()))
+    del methods[S + "/ports/{port}/{path}"]  # the program behind the port answers
+    wrong = []
+    for path, allowed in sorted(methods.items()):
+        place = path.replace("{", "").replace("}", "")
+        other = min({"DELETE", "PATCH", "POST", "PUT"} - allowed)
+        for method, status in (("OPTIONS", 204), (other, 405), ("TRACE", 405)):
+            answer = service.call(method, place)
+            said = (answer.headers["Allow"] or "").split(", ")
+            if answer.status != status or set(said) != allowed or len(said) != len(allowed):
+                wrong.append((method, path, answer.status, said))
+    assert not wrong

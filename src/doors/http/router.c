@@ -64,15 +64,16 @@ static void keep(struct route_match *match, char *path, const struct span *spans
 int route_find(const struct route_table *const *tables, const char *method, char *path,
                struct route_match *ret_match)
 {
-    int result = ROUTE_UNKNOWN;
+    const char *meant = NULL; /* the path of the first row that fits */
     for (; *tables; tables++)
         for (size_t i = 0; i < (*tables)->count; i++) {
             const struct route *route = &(*tables)->rows[i];
             struct span spans[ROUTE_PARAMETERS_MAX];
             size_t count;
-            if (!path_matches(route->path, path, spans, &count))
+            if (!path_matches(route->path, path, spans, &count) ||
+                (meant && strcmp(meant, route->path) != 0))
                 continue;
-            result = ROUTE_OTHER_METHOD;
+            meant = route->path;
             if (!method_fits(route, method))
                 continue;
             ret_match->route = route;
@@ -80,7 +81,7 @@ int route_find(const struct route_table *const *tables, const char *method, char
             keep(ret_match, path, spans, count);
             return ROUTE_FOUND;
         }
-    return result;
+    return meant ? ROUTE_OTHER_METHOD : ROUTE_UNKNOWN;
 }
 
 void route_methods(const struct route_table *const *tables, const char *path,
@@ -89,7 +90,6 @@ void route_methods(const struct route_table *const *tables, const char *path,
     static const char *const methods[] = { "DELETE", "GET", "HEAD", "PATCH", "POST", "PUT" };
     size_t used = 0;
     char copy[PATH_BYTES_MAX + 1];
-    (void) snprintf(copy, sizeof copy, "%s", path);
     ret_allow[0] = '\0';
     for_each(method, methods) {
         struct route_match match;

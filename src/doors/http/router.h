@@ -19,10 +19,10 @@ struct route_match {
 
 enum { ROUTE_FOUND = 0, ROUTE_UNKNOWN = 1, ROUTE_OTHER_METHOD = 2 };
 
-/* Searches `tables`, which end with NULL; the first row that matches wins. A parameter is one part
- * of the path, at most PARAMETER_MAX bytes; a last one named {path} takes the whole rest with its
- * slashes, also if it is empty. HEAD is served by the row for GET, and a row for "ANY" serves every
- * method. */
+/* Searches `tables`, which end with NULL. The first row whose path matches says what the path
+ * means: rows of another path do not serve it. A parameter is one part of the path, at most
+ * PARAMETER_MAX bytes; a last one named {path} takes the whole rest with its slashes, also if it is
+ * empty. HEAD is served by the row for GET, and a row for "ANY" serves every method. */
 int route_find(const struct route_table *const *tables, const char *method, char *path,
                struct route_match *ret_match);
 

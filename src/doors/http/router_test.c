@@ -13,6 +13,7 @@ static const struct route thing_rows[] = {
     { .method = "POST", .path = "/v1/things/{id}:decide", .text = "decide" },
     { .method = "GET", .path = "/v1/things/{id}", .text = "one" },
     { .method = "DELETE", .path = "/v1/things/{id}", .text = "delete" },
+    { .method = "POST", .path = "/v1/things/{id}", .text = "again" },
     { .method = "POST", .path = "/v1/things/{id}/parts/{part}/run", .text = "run" },
     { .method = "PUT", .path = "/v1/things/{id}/files/{path}", .text = "file" },
 };
@@ -39,6 +40,8 @@ TEST(a_path_means_one_row)
         { "GET", "/v1/things/sha256:ab", "one", "sha256:ab", NULL, NULL },
         { "DELETE", "/v1/things/a", "delete", "a", NULL, NULL },
         { "POST", "/v1/things/a:decide", "decide", "a", NULL, NULL },
+        { "GET", "/v1/things/a:decide", NULL, NULL, NULL, NULL },
+        { "POST", "/v1/things/a", "again", "a", NULL, NULL },
         { "POST", "/v1/things/a/parts/b/run", "run", "a", "b", NULL },
         { "POST", "/v1/things/a/parts//run", NULL, NULL, NULL, NULL },
         { "PUT", "/v1/things/a/files/x/y z/ü", "file", "a", "x/y z/ü", NULL },
@@ -73,7 +76,8 @@ TEST(other_methods_are_distinguished_from_other_places)
         const char *path, *allow;
     } facts[] = {
         { "/v1/things", "GET, HEAD, OPTIONS" },
-        { "/v1/things/a", "DELETE, GET, HEAD, OPTIONS" },
+        { "/v1/things/a", "DELETE, GET, HEAD, POST, OPTIONS" },
+        { "/v1/things/a:decide", "POST, OPTIONS" },
         { "/v1/things/a/ports/80/x", "DELETE, GET, HEAD, PATCH, POST, PUT, OPTIONS" },
         { "/v2", "" },
     };

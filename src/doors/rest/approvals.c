@@ -108,9 +108,9 @@ static const struct route rows[] = {
     /* clang-format off */
     { "GET",  "/v1/approvals",             BODY_NONE, get_approvals, "What waits for a decision, and what was decided: a key with scope approve sees its tenant's, with admin the owner's too, others their own",
       .query = list_query, .gives = "ApprovalList", .operation = "listApprovals" },
+    { "POST", "/v1/approvals/{id}:decide", BODY_JSON, post_decision, "Approves or denies, never what one has asked for oneself; or takes an approval back that was not used yet", RIGHT_APPROVE, .takes = "Decision", .gives = "Approval", .is_repeatable = true, .operation = "decideApproval" },
     { "GET",  "/v1/approvals/{id}",        BODY_NONE, get_approval,  "An approval, with everything that an approver must know; with ?wait= when it is decided",
       .query = get_query, .gives = "Approval", .operation = "getApproval" },
-    { "POST", "/v1/approvals/{id}:decide", BODY_JSON, post_decision, "Approves or denies, never what one has asked for oneself; or takes an approval back that was not used yet", RIGHT_APPROVE, .takes = "Decision", .gives = "Approval", .is_repeatable = true, .operation = "decideApproval" },
     { "POST", "/v1/approvals/{id}",        BODY_JSON, post_decision, "The same as approvals/{id}:decide", RIGHT_APPROVE, .takes = "Decision", .gives = "Approval", .is_repeatable = true, .operation = "updateApproval" },
     /* clang-format on */
 };
