@@ -279,6 +279,25 @@ def test_every_answer_is_as_the_document_says(asked, session):
     assert not never, "no test has seen a good answer of these"
 
 
+def test_every_stream_begins_with_the_status_of_the_document(asked, session):
+    asked.have["/v1/runs"] = asked.good("POST", "/v1/runs", "example")["id"]
+    queries = {S + "/files:watch": "?path=/workspace"}
+    asked_for, wrong = set(), []
+    for method, path, operation in asked.description.operations():
+        said = {status for status, answer in operation["responses"].items()
+                if "text/event-stream" in asked.description.resolve(answer)["content"]}
+        if not said or path.startswith("/mcp"):
+            continue
+        place = asked.place(path) + queries.get(path, "")
+        body = None if method == "GET" else asked.example(method, path)
+        answer = asked.serving.open(method, place, body, headers={"Accept": "text/event-stream"})
+        if {str(answer.status)} != said or answer.headers["Content-Type"] != "text/event-stream":
+            wrong.append((method, path, answer.status, answer.headers["Content-Type"], said))
+        asked_for.add(path)
+        answer.close()
+    assert not wrong and len(asked_for) == 8, asked_for
+
+
 def wrong_values(schema):
     """What this schema of a field forbids."""
     kinds = schema.get("type", [])

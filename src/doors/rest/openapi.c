@@ -228,6 +228,10 @@ static void write_answers(struct bytes *out, const struct route *route)
         write_bytes_content(out, mime);
     else
         write_content(out, mime, route->gives);
+    if (route->streams && route->status > 0) { /* streams begin with 200: exchange_stream */
+        close_answer(out);
+        open_answer(out, MHD_HTTP_OK, "Its events as they happen");
+    }
     if (route->streams && strcmp(mime, "text/event-stream") != 0)
         write_content(out, "text/event-stream", NULL);
     close_answer(out);
