@@ -21,7 +21,8 @@ void denials_add(struct denials *denials, enum denial_reason reason, const char 
 {
     for (size_t i = 0; i < denials->count; i++) {
         struct denial *known = &denials->rows[i];
-        if (known->reason == reason && strcmp(known->target, target) == 0) {
+        if (known->reason == reason && strcmp(known->target, target) == 0 &&
+            strncmp(known->message, message, sizeof known->message - 1) == 0) {
             known->count += count;
             return;
         }

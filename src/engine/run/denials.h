@@ -1,4 +1,4 @@
-/* denials.h - refused operations of a run, counted by layer and target. */
+/* denials.h - refused operations of a run, counted by target and message. */
 #pragma once
 
 #include "contract/agent.h"
