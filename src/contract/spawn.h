@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-enum { SPAWN_VERSION = 2, SPAWN_TEMPLATES_MAX = 32, SPAWN_PORTS_MAX = 8 };
+enum { SPAWN_VERSION = 3, SPAWN_TEMPLATES_MAX = 32, SPAWN_PORTS_MAX = 8 };
 
 /* Walls, as bits: those that stand are in `walls`, those that this machine or this user cannot have
  * are in `degraded`. The names for people are in model/walls.def. */
@@ -46,6 +46,9 @@ enum spawn_kind {
                        `root`, and the modules of its zygotes (sealed memory). Without fds the
                        index has no template any more. The previous template of that index is
                        closed, with every sandbox of it */
+    SPAWN_IDLE,     /* struct spawn_slot: all sandboxes of its tenant get processor time only while
+                       other tenants want none (cpu.idle, Linux 5.15) */
+    SPAWN_USUAL,    /* struct spawn_slot: no longer */
 };
 
 struct spawn_hello {

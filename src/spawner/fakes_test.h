@@ -12,8 +12,10 @@ enum { FAKE_TEMPLATES = 2 };
 
 static unsigned started[FAKE_TEMPLATES]; /* fork servers */
 static unsigned frozen, thawed, interpreters;
-static const struct slot *frozen_slot;
-static int leaf_to_open = -1; /* what open_leaf() duplicates; -1: it fails */
+static const struct slot *frozen_slot, *opened_slot;
+static enum group_kind opened_kind;
+static char written_name[32], written_text[8]; /* by the last write_file() */
+static int leaf_to_open = -1;                  /* what open_leaf() duplicates; -1: it fails */
 
 int watch(const struct spawner *from, int fd, enum watched kind, uint32_t index, error *err)
 {
@@ -41,9 +43,18 @@ int make_leaves(struct spawner *spawner, struct slot *slot, const struct spawn_b
 int open_leaf(const struct spawner *spawner, const struct slot *slot, enum group_kind kind)
 {
     (void) spawner;
-    (void) slot;
-    (void) kind;
+    opened_slot = slot;
+    opened_kind = kind;
     return leaf_to_open < 0 ? -1 : fcntl(leaf_to_open, F_DUPFD_CLOEXEC, 0);
+}
+
+int write_file(int directory, const char *name, const char *format, ...)
+{
+    if (directory < 0)
+        return -1;
+    (void) snprintf(written_name, sizeof written_name, "%s", name);
+    (void) snprintf(written_text, sizeof written_text, "%s", format);
+    return 0;
 }
 
 int remove_leaves(const struct spawner *spawner, struct slot *slot)

@@ -41,7 +41,7 @@ static struct names names_of(const struct spawner *spawner, const struct slot *s
                              enum group_kind kind)
 {
     struct names names = { 0 };
-    if (kind == GROUP_UNIFIED || kind == GROUP_CPU)
+    if (kind == GROUP_UNIFIED || kind == GROUP_CPU || kind == GROUP_CPUACCT)
         (void) snprintf(names.tenant, NAME_SIZE, "tenant-%u-%u/", spawner->first_slot,
                         slot->build.tenant);
     (void) snprintf(names.leaf, NAME_SIZE, "%.36s%u", names.tenant, slot_number(spawner, slot));
@@ -198,8 +198,8 @@ static int make_leaf(struct spawner *spawner, struct slot *slot, const struct gr
                      const struct spawn_build *build, error *err)
 {
     struct names names = names_of(spawner, slot, root->kind);
-    if (*names.tenant && mkdirat(root->directory, names.tenant, 0755) == 0 &&
-        root->kind == GROUP_UNIFIED) {
+    if (*names.tenant && !(slot->kept & (1U << root->kind)) &&
+        mkdirat(root->directory, names.tenant, 0755) == 0 && root->kind == GROUP_UNIFIED) {
         auto_fd tenant = openat(root->directory, names.tenant, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         enable_controllers(tenant);
     }
@@ -234,10 +234,10 @@ int make_leaves(struct spawner *spawner, struct slot *slot, const struct spawn_b
 /* Opens one leaf for gloveboxd. The files belong to root, so it can only read counters. */
 int open_leaf(const struct spawner *spawner, const struct slot *slot, enum group_kind kind)
 {
-    struct names names = names_of(spawner, slot, kind);
     for (unsigned i = 0; i < spawner->root_count; i++)
-        if (spawner->roots[i].kind == kind)
-            return openat(spawner->roots[i].directory, names.leaf,
+        if (group_serves(spawner->roots[i].kind, kind))
+            return openat(spawner->roots[i].directory,
+                          names_of(spawner, slot, spawner->roots[i].kind).leaf,
                           O_PATH | O_DIRECTORY | O_CLOEXEC);
     return -1;
 }

@@ -328,6 +328,15 @@ static int pause_sandbox(struct spawner *spawner, struct packet *packet, error *
     return set_frozen(spawner, slot, packet->kind == SPAWN_FREEZE, err);
 }
 
+/* SPAWN_IDLE, SPAWN_USUAL: the group above the leaf. */
+static int schedule_tenant(struct spawner *spawner, struct packet *packet, error *err)
+{
+    const struct slot *slot = slot_named_by(spawner, packet, err);
+    auto_fd leaf = slot ? open_leaf(spawner, slot, GROUP_CPU) : -1;
+    (void) write_file(leaf, "../cpu.idle", packet->kind == SPAWN_IDLE ? "1" : "0");
+    return slot ? 0 : -1;
+}
+
 /* SPAWN_INJECT. One at a time: one report is received for each request. */
 static int inject_interpreter(struct spawner *spawner, struct packet *packet, error *err)
 {
@@ -388,6 +397,8 @@ static const struct request_handler {
     [SPAWN_THAW]     = { sizeof(struct spawn_slot),     0, pause_sandbox      },
     [SPAWN_INJECT]   = { sizeof(struct spawn_inject),   0, inject_interpreter },
     [SPAWN_TEMPLATE] = { sizeof(struct spawn_template), 2, take_template      },
+    [SPAWN_IDLE]     = { sizeof(struct spawn_slot),     0, schedule_tenant    },
+    [SPAWN_USUAL]    = { sizeof(struct spawn_slot),     0, schedule_tenant    },
 };
 /* clang-format on */
 

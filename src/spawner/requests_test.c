@@ -264,7 +264,7 @@ TEST(a_filter_is_one_that_was_loaded_at_the_start_and_never_bytes_that_come_late
     expect_refused(&build, ERR_PROTOCOL, "start");
 
     memcpy(before, root.slots, sizeof before);
-    for (uint32_t kind = SPAWN_BUILD; kind <= SPAWN_TEMPLATE; kind++)
+    for (uint32_t kind = SPAWN_BUILD; kind <= SPAWN_USUAL; kind++)
         for (int wrong = 0; wrong < 3; wrong++) {
             struct packet packet = { .kind = kind, .size = size_of(kind), .fds = wrong == 0 };
             packet.size += wrong == 1;
@@ -278,7 +278,7 @@ TEST(a_filter_is_one_that_was_loaded_at_the_start_and_never_bytes_that_come_late
                    packet.size);
         }
     for (uint32_t kind = 0; kind < 64; kind++)
-        if (kind < SPAWN_BUILD || kind > SPAWN_TEMPLATE)
+        if (kind < SPAWN_BUILD || kind > SPAWN_USUAL)
             expect(send_to_root(kind, &build, sizeof build, &err) < 0, "request %u exists", kind);
     expect(slots_are_as_before(0) && frozen + thawed == 0, "a refused request has changed a slot");
 }
@@ -291,7 +291,8 @@ static bool init_is_told(void)
     return packet_receive(report_side, &packet, &err) == PACKET_CAME;
 }
 
-static const uint32_t slot_requests[] = { SPAWN_RELEASE, SPAWN_FREEZE, SPAWN_THAW, SPAWN_INJECT };
+static const uint32_t slot_requests[] = { SPAWN_RELEASE, SPAWN_FREEZE, SPAWN_THAW,
+                                          SPAWN_IDLE,    SPAWN_USUAL,  SPAWN_INJECT };
 
 static int ask_of_slot(uint32_t kind, uint32_t slot, uint32_t generation, error *err)
 {
@@ -351,6 +352,30 @@ TEST(a_request_touches_no_slot_but_the_one_it_names)
     }
 }
 
+TEST(the_group_above_a_sandbox_is_scheduled_as_idle)
+{
+    static const struct {
+        uint32_t kind;
+        const char *text;
+    } rows[] = { { SPAWN_IDLE, "1" }, { SPAWN_USUAL, "0" } };
+    for_each(row, rows) {
+        error err = { 0 };
+        begin();
+        opened_slot = NULL;
+        leaf_to_open = root.roots[0].directory;
+        *written_name = *written_text = '\0';
+        expect(ask_of_slot(row->kind, FIRST, root.slots[0].generation, &err) == 0, "%s", err.text);
+        expect(opened_slot == &root.slots[0] && opened_kind == GROUP_CPU, "the leaf of cpu");
+        expect(strcmp(written_name, "../cpu.idle") == 0 && strcmp(written_text, row->text) == 0,
+               "'%s' in '%s'", written_text, written_name);
+        *written_name = '\0';
+        expect(ask_of_slot(row->kind, FIRST, root.slots[0].generation - 1, &err) < 0 &&
+                   *written_name == '\0',
+               "a stale request %u", row->kind);
+    }
+    leaf_to_open = -1;
+}
+
 static ino_t inode_of(int fd)
 {
     struct stat about = { 0 };
@@ -372,7 +397,7 @@ TEST(a_request_that_does_not_exist_or_is_malformed_is_refused)
         expect(send_to_root(*kind, body, sizeof(struct spawn_slot), &err) < 0 &&
                    err.code == ERR_PROTOCOL,
                "%u is answered", *kind);
-    for (uint32_t kind = SPAWN_BUILD; kind <= SPAWN_TEMPLATE; kind++) {
+    for (uint32_t kind = SPAWN_BUILD; kind <= SPAWN_USUAL; kind++) {
         struct packet with_fds = { .kind = kind, .size = size_of(kind), .fds = 3 };
         expect(send_to_root(kind, body, size_of(kind) - 1, &err) < 0 && err.code == ERR_PROTOCOL,
                "%u is answered with a byte less", kind);
@@ -412,4 +437,5 @@ TESTS(CASE(a_request_that_does_not_exist_or_is_malformed_is_refused),
       CASE(each_number_lies_within_the_bounds_of_limits_def),
       CASE(a_filter_is_one_that_was_loaded_at_the_start_and_never_bytes_that_come_later),
       CASE(a_request_with_a_stale_generation_touches_no_slot),
-      CASE(a_request_touches_no_slot_but_the_one_it_names))
+      CASE(a_request_touches_no_slot_but_the_one_it_names),
+      CASE(the_group_above_a_sandbox_is_scheduled_as_idle))

@@ -15,7 +15,7 @@ import time
 
 from zygote_rig import enum_of
 
-BUILD, RELEASE, TEMPLATE = 32, 33, 37
+BUILD, RELEASE, TEMPLATE, IDLE, USUAL = 32, 33, 37, 38, 39
 HELLO, BUILT, RELEASED = 1, 2, 3
 KINDS = enum_of("agent.h", "agent_kind")
 AGENT_START, AGENT_DONE = KINDS["AGENT_START"], KINDS["AGENT_DONE"]
@@ -126,6 +126,9 @@ class Spawner:
         assert request == 7
         assert len(descriptors) == 2 + groups.bit_count(), "SPAWN_BUILT came without its descriptors"
         return Sandbox(slot, generation, walls, degraded, groups, descriptors)
+
+    def schedule(self, sandbox, is_idle):
+        self.socket.send(struct.pack("<III", IDLE if is_idle else USUAL, sandbox.slot, sandbox.generation))
 
     def release(self, sandbox):
         try:

@@ -55,6 +55,59 @@ def test_sandboxes_of_a_tenant_share_a_group(spawner):
         sandbox.close()
 
 
+def test_a_tenant_is_scheduled_as_idle(spawner):
+    """Each of its sandboxes, and no other's; a group that is made anew is as usual."""
+    first, second, other = (spawner.build(tenant=tenant) for tenant in (1, 1, 2))
+    [place] = places_of_processor(spawner)
+    if not [*place.glob("tenant-*/cpu.idle")]:
+        pytest.skip("cpu.idle came with Linux 5.15")
+
+    def idle():
+        return {folder.name[-1]: (folder / "cpu.idle").read_text().strip() for folder in place.glob("tenant-*/")}
+
+    assert idle() == {"1": "0", "2": "0"}
+    for sandbox, is_idle in ((second, True), (second, True), (first, False), (first, True)):
+        spawner.schedule(sandbox, is_idle)
+        wait_until(lambda: idle() == {"1": str(int(is_idle)), "2": "0"})
+    for sandbox in (first, second):
+        assert spawner.release(sandbox) == 0
+        sandbox.close()
+    again = spawner.build(tenant=1)
+    assert idle() == {"1": "0", "2": "0"}
+    for sandbox in (again, other):
+        sandbox.close()
+
+
+def wait_until(holds, seconds=5):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_processor_time_of_a_tenant_is_counted(spawner):
+    """In its group: that of sandboxes that have ended, too, as long as it has one."""
+    sandboxes = [spawner.build(tenant=tenant, cpus=0) for tenant in (1, 1, 2)]
+    used = {}
+    for path in (pathlib.Path(path) for kind, path in spawner.groups if kind in ("cpuacct", "unified")):
+        def read(number, path=path):
+            [folder] = path.glob(f"tenant-*-{number}/")
+            text = (folder / "cpuacct.usage" if (folder / "cpuacct.usage").exists() else folder / "cpu.stat").read_text()
+            return int(text) // 1000 if text.strip().isdigit() else int(re.search(r"usage_usec (\d+)", text)[1])
+
+        before = {number: read(number) for number in (1, 2)}
+        sandboxes[0].start("/usr/bin/dash", "-c", "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; sleep 60; :",
+                           wait_for="61")
+        wait_until(lambda: read(1) > before[1] + 100_000)
+        assert read(2) < before[2] + 50_000
+        assert spawner.release(sandboxes[0]) == 0
+        assert read(1) > before[1] + 100_000
+        used[path] = True
+    assert used
+    for sandbox in sandboxes:
+        sandbox.close()
+
+
 def keeps_groups(spawner):
     return "unified" not in dict(spawner.groups)
 
@@ -73,7 +126,7 @@ def test_kept_groups_are_as_new(spawner):
         limit = (64 << 20, 256 << 20, 16 << 20)[turn % 3]
         sandbox = spawner.build(tenant=5, memory=limit, processes=9 + turn, cpus=0)
         place = pathlib.Path(dict(spawner.groups)["memory"], str(sandbox.slot))
-        used = pathlib.Path(dict(spawner.groups)["cpuacct"], str(sandbox.slot), "cpuacct.usage")
+        [used] = pathlib.Path(dict(spawner.groups)["cpuacct"]).glob(f"tenant-*/{sandbox.slot}/cpuacct.usage")
         seen += inodes.get(sandbox.slot) == place.stat().st_ino
         inodes[sandbox.slot] = place.stat().st_ino
         assert (place / "memory.failcnt").read_text() == "0\n"
@@ -97,7 +150,8 @@ def test_another_tenant_gets_other_groups(spawner):
         assert set(tenants(spawner)) <= set("12345")
         for kind, path in spawner.groups:
             if kind in ("memory", "cpuacct"):
-                made.add((kind, pathlib.Path(path, str(sandbox.slot)).stat().st_ino))
+                [leaf] = [*pathlib.Path(path).glob(f"{sandbox.slot}/"), *pathlib.Path(path).glob(f"tenant-*/{sandbox.slot}/")]
+                made.add((kind, leaf.stat().st_ino))
         assert spawner.release(sandbox) == 0
         sandbox.close()
     if keeps_groups(spawner):

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -202,6 +203,21 @@ uint64_t counters_cpu_us(const struct group_directories *groups)
         uint64_t number;
         if (row->field == offsetof(struct counters, cpu_us) &&
             read_row(groups, (size_t) (row - rows), text) && find_number(text, row->word, &number))
+            return number / row->divide_by;
+    }
+    return 0;
+}
+
+uint64_t counters_tenant_cpu_us(const struct group_directories *groups)
+{
+    char text[TEXT_MAX], name[48];
+    for_each(row, rows) {
+        uint64_t number;
+        if (row->field != offsetof(struct counters, cpu_us) || groups->fd[row->group] < 0)
+            continue;
+        (void) snprintf(name, sizeof name, "../%s", row->file);
+        auto_fd file = openat(groups->fd[row->group], name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        if (read_open(file, text) && find_number(text, row->word, &number))
             return number / row->divide_by;
     }
     return 0;

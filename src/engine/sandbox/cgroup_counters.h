@@ -52,6 +52,10 @@ struct agent_bound counters_missing(const struct group_directories *groups, uint
 /* Only the processor time: its limit is polled. */
 uint64_t counters_cpu_us(const struct group_directories *groups);
 
+/* The processor time of all sandboxes of its tenant, since the tenant's group was made; 0 also if
+ * that is unknown. */
+uint64_t counters_tenant_cpu_us(const struct group_directories *groups);
+
 /* Whether the processes in the group are frozen; FREEZER_NONE: this machine has no freezer. */
 enum freezer { FREEZER_NONE, FREEZER_THAWED, FREEZER_FROZEN };
 enum freezer counters_freezer(const struct group_directories *groups);

@@ -114,6 +114,34 @@ TEST(version_1_is_read)
     remove_folder(folder, path, names);
 }
 
+/* The folder above is that of the tenant; each version has a file of its own there. */
+TEST(the_group_of_the_tenant_is_read)
+{
+    static const struct {
+        enum group_kind kind;
+        const char *name, *text;
+        uint64_t cpu_us;
+    } cases[] = { { GROUP_UNIFIED, "cpu.stat", "nr_periods 1\nusage_usec 77\n", 77 },
+                  { GROUP_CPUACCT, "cpuacct.usage", "88000\n", 88 },
+                  { GROUP_CPU, "cpuacct.usage", "99999\n", 99 },
+                  { GROUP_CPU, "cpu.stat", "usage_usec 5\n", 0 },
+                  { GROUP_UNIFIED, "cpu.stat", "usage_usec none\n", 0 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char path[] = "/tmp/glovebox-counters-XXXXXX";
+        int folder = make_folder(path);
+        require(mkdirat(folder, "leaf", 0700) == 0, "make the leaf");
+        put(folder, cases[i].name, cases[i].text);
+        struct group_directories groups;
+        group_directories_init(&groups);
+        groups.fd[cases[i].kind] = openat(folder, "leaf", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        uint64_t cpu_us = counters_tenant_cpu_us(&groups);
+        expect(cpu_us == cases[i].cpu_us, "case %zu: %d us", i, (int) cpu_us);
+        group_directories_done(&groups);
+        (void) unlinkat(folder, "leaf", AT_REMOVEDIR);
+        remove_folder(folder, path, (const char *const[]){ cases[i].name, NULL });
+    }
+}
+
 TEST(without_groups_everything_is_zero)
 {
     struct group_directories groups;
@@ -139,5 +167,5 @@ TEST(without_groups_init_has_counted)
     expect(strcmp(told[0].group, "glovebox-init") == 0 && told[0].value == 8192, "who counted");
 }
 
-TESTS(CASE(version_2_is_read), CASE(version_1_is_read), CASE(without_groups_everything_is_zero),
-      CASE(without_groups_init_has_counted))
+TESTS(CASE(version_2_is_read), CASE(version_1_is_read), CASE(the_group_of_the_tenant_is_read),
+      CASE(without_groups_everything_is_zero), CASE(without_groups_init_has_counted))

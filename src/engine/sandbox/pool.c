@@ -212,7 +212,8 @@ int pool_open(struct pool *pool, struct spawner_link *spawner, uv_loop_t *loop, 
                                        .lost = on_lost,
                                        .gone = on_gone };
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    pool->awaited_max = AWAITED_PER_PROCESSOR * (processors > 0 ? (uint32_t) processors : 1);
+    uint32_t count_of_processors = processors > 0 ? (uint32_t) processors : 1;
+    pool->awaited_max = AWAITED_PER_PROCESSOR * count_of_processors;
     pool->spawner = spawner;
     pool->refill.data = pool->count.data = pool;
     (void) uv_timer_init(loop, &pool->refill);
@@ -220,6 +221,7 @@ int pool_open(struct pool *pool, struct spawner_link *spawner, uv_loop_t *loop, 
     uv_unref((uv_handle_t *) &pool->refill);
     uv_unref((uv_handle_t *) &pool->count);
     prewarm_open(pool, loop);
+    processor_shares_open(pool, loop, count_of_processors);
     (void) uv_timer_start(&pool->count, count, COUNT_EVERY_MS, COUNT_EVERY_MS);
     return spawner_open(spawner, loop, socket, &watcher, err);
 }
@@ -232,6 +234,7 @@ void pool_close(struct pool *pool)
     uv_close((uv_handle_t *) &pool->refill, NULL);
     uv_close((uv_handle_t *) &pool->count, NULL);
     uv_close((uv_handle_t *) &pool->idle_timer, NULL);
+    processor_shares_close(&pool->shares);
     for (const struct pooled *row; (row = pool_idle(pool, NULL, false)) != NULL;)
         pool_return(pool, row->sandbox);
     close_returned(pool);
@@ -327,6 +330,7 @@ int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket 
     uint64_t now = (uint64_t) now_ms();
     struct pool_class *pool_class =
         pool->pool_classes.max > 0 ? pool_classes_find(&pool->pool_classes, &order, now) : NULL;
+    processor_shares_leased(&pool->shares, lease->tenant);
     *ret_parked = take_parked(pool, pool_class);
     if (!*ret_parked && pool->in_use >= pool->slots && pool->spawner->is_open) {
         make_room(pool);
@@ -351,7 +355,6 @@ int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket 
         return -1;
     pending_lease->is_awaited = true;
     pending_lease->has_queue = lease->has_queue;
-    pending_lease->tenant = lease->tenant;
     pending_lease->next = pool->queued;
     if (lease->has_queue)
         pool->queued = pending_lease;

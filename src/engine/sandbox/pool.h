@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "engine/sandbox/pool_classes.h"
+#include "engine/sandbox/processor_shares.h"
 #include "engine/sandbox/sandbox.h"
 #include "engine/sandbox/spawner_client.h"
 #include "model/limits.h"
@@ -58,7 +59,8 @@ struct pool {
     struct pooled *returned; /* to be closed in a moment, after the answer was sent */
     uv_timer_t refill;
     bool refill_is_soon;
-    uv_timer_t count;      /* once a second */
+    uv_timer_t count; /* once a second */
+    struct processor_shares shares;
     uv_timer_t idle_timer; /* fires when no request has come for a moment */
     bool is_closing;
     deadline rests_until, may_rest; /* pool_rest() */

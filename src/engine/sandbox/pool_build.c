@@ -194,6 +194,7 @@ static void on_built(void *context, const struct spawned *spawned, const error *
     }
     row->pool = pool;
     row->template = pending_lease->template;
+    row->tenant = pending_lease->tenant;
     row->pending_lease = pending_lease;
     row->next = pool->all;
     pool->all = row;
@@ -211,6 +212,7 @@ int pool_build(struct pool *pool, const struct spawn_build *order,
     pending_lease->pool = pool;
     pending_lease->is_forked = order->start == SPAWN_FORKED;
     pending_lease->template = order->template;
+    pending_lease->tenant = order->tenant;
     pending_lease->memory_bytes = order->memory_bytes;
     pending_lease->processes = order->processes;
     if (spawner_build(pool->spawner, &asked, on_built, pending_lease, err) < 0) {

@@ -8,8 +8,8 @@
 struct pool_ticket {
     struct pool *pool;
     bool is_awaited;          /* counted in pool.awaited */
-    bool has_queue;           /* of the lease that waits, */
-    uint32_t tenant;          /* and its tenant */
+    bool has_queue;           /* of the lease that waits */
+    uint32_t tenant;          /* that it is built for */
     struct pool_ticket *next; /* in pool.queued */
     pool_leased *told;        /* NULL: abandoned, or to be parked */
     void *context;
@@ -26,7 +26,7 @@ struct pooled {
     struct sandbox *sandbox;
     struct pool_ticket *pending_lease; /* until its interpreter reports that it is isolated */
     struct pool_class *pool_class;     /* the shape that it is parked in */
-    uint32_t template;
+    uint32_t template, tenant;
     bool is_idle;
     bool is_prewarmed; /* or is being prewarmed */
     bool is_priming;   /* being prewarmed: not to be leased */
@@ -68,3 +68,12 @@ void prewarm_when_idle(struct pool *pool, const struct pool_class *pool_class);
 
 /* Handles the frame if it belongs to prewarming. Returns whether it did. */
 bool prewarm_on_frame(struct pooled *row, const struct agent_frame *frame);
+
+/* --- processor_shares.c ----------------------------------------------------------------------- */
+
+void processor_shares_open(struct pool *pool, uv_loop_t *loop, uint32_t processors);
+void processor_shares_close(struct processor_shares *shares);
+void processor_shares_look(struct pool *pool); /* four times a second */
+
+/* This tenant has a sandbox: for a minute there are several, if the last one was another. */
+void processor_shares_leased(struct processor_shares *shares, uint32_t tenant);

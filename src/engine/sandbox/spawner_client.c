@@ -367,6 +367,11 @@ void spawner_freeze(struct spawner_link *link, const struct spawn_slot *name, bo
     ask_of_slot(link, is_frozen ? SPAWN_FREEZE : SPAWN_THAW, name);
 }
 
+void spawner_schedule(struct spawner_link *link, const struct spawn_slot *name, bool is_idle)
+{
+    ask_of_slot(link, is_idle ? SPAWN_IDLE : SPAWN_USUAL, name);
+}
+
 void spawner_release(struct spawner_link *link, const struct spawn_slot *name)
 {
     ask_of_slot(link, SPAWN_RELEASE, name);

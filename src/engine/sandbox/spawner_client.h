@@ -73,5 +73,8 @@ int spawner_inject(struct spawner_link *link, const struct spawn_slot *name, uin
  * state: counters_freezer(). */
 void spawner_freeze(struct spawner_link *link, const struct spawn_slot *name, bool is_frozen);
 
+/* Schedules all sandboxes of its tenant as idle, or as usual. */
+void spawner_schedule(struct spawner_link *link, const struct spawn_slot *name, bool is_idle);
+
 /* Ends every process of the sandbox, frees its slot, and then calls `released`. */
 void spawner_release(struct spawner_link *link, const struct spawn_slot *name);

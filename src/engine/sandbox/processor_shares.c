@@ -1,0 +1,91 @@
+/* processor_shares.c - looks four times a second at what each tenant with a leased sandbox uses,
+ * and tells the spawner whose groups are to be scheduled as idle. */
+#include "engine/sandbox/pool_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOOK_MS = 250, LONG_US = 4 * LOOK_MS * 1000, SEVERAL_MS = 60000, OWN_PART = 4 };
+
+bool tenant_use_add(struct tenant_use *use, int64_t now_us, uint64_t cpu_us, uint64_t own_milli)
+{
+    uint64_t used_us = cpu_us < use->cpu_us ? cpu_us : cpu_us - use->cpu_us; /* a new group */
+    int64_t took_us = now_us - use->at_us;
+    if (took_us > 0 && use->at_us > 0) {
+        uint64_t milli = used_us * 1000 / (uint64_t) took_us;
+        use->milli = took_us > LONG_US ? milli : (use->milli + milli) / 2;
+    }
+    use->at_us = now_us;
+    use->cpu_us = cpu_us;
+    return use->milli > (use->is_idle ? own_milli / 4 * 3 : own_milli);
+}
+
+static struct tenant_use *use_of(struct processor_shares *shares, uint32_t tenant)
+{
+    if (tenant >= shares->tenant_count) {
+        uint32_t count = tenant + 16;
+        struct tenant_use *more = realloc(shares->tenants, count * sizeof *more);
+        if (!more)
+            return NULL;
+        memset(more + shares->tenant_count, 0, (count - shares->tenant_count) * sizeof *more);
+        shares->tenants = more;
+        shares->tenant_count = count;
+    }
+    return &shares->tenants[tenant];
+}
+
+/* The group of a tenant may be another one since the last look, so idle ones are told again. */
+static void look_at(struct pool *pool, const struct pooled *row, int64_t at_us)
+{
+    struct processor_shares *shares = &pool->shares;
+    struct tenant_use *use = use_of(shares, row->tenant);
+    if (!use || use->at_us == at_us)
+        return;
+    uint64_t cpu_us = counters_tenant_cpu_us(sandbox_groups(row->sandbox));
+    bool exceeds = tenant_use_add(use, at_us, cpu_us, shares->own_milli);
+    bool was_idle = use->is_idle;
+    use->is_idle = exceeds && now_ms() < shares->several_until_ms;
+    if (use->is_idle || was_idle)
+        spawner_schedule(pool->spawner, sandbox_name(row->sandbox), use->is_idle);
+}
+
+void processor_shares_look(struct pool *pool)
+{
+    int64_t at_us = now_us();
+    for (const struct pooled *row = pool->all; row; row = row->next)
+        if (!row->is_idle && !row->pending_lease) {
+            processor_shares_leased(&pool->shares, row->tenant);
+            look_at(pool, row, at_us);
+        }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    processor_shares_look(timer->data);
+}
+
+void processor_shares_leased(struct processor_shares *shares, uint32_t tenant)
+{
+    if (shares->last_tenant >= 0 && tenant != shares->last_tenant)
+        shares->several_until_ms = now_ms() + SEVERAL_MS;
+    shares->last_tenant = tenant;
+}
+
+void processor_shares_open(struct pool *pool, uv_loop_t *loop, uint32_t processors)
+{
+    struct processor_shares *shares = &pool->shares;
+    shares->own_milli = UINT64_C(1000) * processors / OWN_PART;
+    shares->last_tenant = -1;
+    shares->timer.data = pool;
+    (void) uv_timer_init(loop, &shares->timer);
+    uv_unref((uv_handle_t *) &shares->timer);
+    (void) uv_timer_start(&shares->timer, on_timer, LOOK_MS, LOOK_MS);
+}
+
+void processor_shares_close(struct processor_shares *shares)
+{
+    uv_close((uv_handle_t *) &shares->timer, NULL);
+    free(shares->tenants);
+    shares->tenants = NULL;
+    shares->tenant_count = 0;
+}
