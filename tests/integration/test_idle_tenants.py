@@ -58,7 +58,7 @@ def wait_until(holds, seconds):
     return False
 
 
-def test_who_uses_most_waits_for_the_others(glovebox):
+def test_a_tenant_that_uses_much_waits_for_others(glovebox):
     state_of_its_own(glovebox)
     with Serving(glovebox) as service:
         keys = {tenant: service.key("--tenant", tenant, "--name", tenant, "--scope", "run,sessions") for tenant in ("busy", "quiet")}

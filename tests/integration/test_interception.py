@@ -341,7 +341,7 @@ def test_what_breaks_off_is_over(world):
         assert "hello" in ask(world)
 
 
-def test_a_refused_certificate_is_told_though_the_run_ends_at_once(world):
+def test_a_refused_certificate_is_reported_at_the_end_of_a_run(world):
     """The end of the channel comes before the client's alert is read, and after it."""
     for is_alert_first in (True, False):
         number = world.open(RULES, ports=PORTS)
