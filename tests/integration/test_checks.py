@@ -360,6 +360,34 @@ def test_the_checker_of_bash_finds_commands_behind_something_else(tmp_path):
         assert look(code) == set(), code
 
 
+def test_the_checker_of_bash_finds_arithmetic_behind_a_keyword_without_a_blank(tmp_path):
+    checkers = TOP / "src/engine/review/precheckers"
+    (tmp_path / "checker.py").write_text((checkers / "report.py").read_text() + (checkers / "bash.py").read_text())
+
+    def look(text):
+        (tmp_path / "checked").write_text(text)
+        done = subprocess.run([sys.executable, tmp_path / "checker.py", tmp_path / "checked", "script"],
+                              capture_output=True, text=True, timeout=60, check=True)
+        return [row.split(" ")[0::4] for row in done.stdout.splitlines()[:-1]]
+
+    for loop in ["for((;;))", "for ((;;))", "for(( ; ; ))", "for((i=0;;i++))", "for ((i = 0; 1; i++))", "while((1))", "while ((1))",
+                 "while (( 1 ))", "until((0))", "until (( 0 ))", "while(true)", "while ( : )", "while\ntrue\n", "while ! false",
+                 "until ! true", "while [[ 1 ]]", "until [ ]"]:
+        name = loop[:5].rstrip("( ")
+        semicolon = "" if loop.endswith(("))", "\n")) else ";"
+        assert look(f"{loop}{semicolon} do x; done") == [["endless", name]], loop
+        assert look(f"if y; then\n{loop};do x;done; fi".replace("\n;", "\n")) == [["endless", name]], loop
+        assert look(f"{loop}{semicolon} do break; done") == [], loop
+    assert look("for((;;)) { x; }") == [["endless", "for"]]
+    for code in ["if((x)); then y; fi", "if((curl)); then y; elif((curl)); then y; fi", "while((i++ < 3)); do y; done",
+                 "until((x > curl)); do y; done", "for((i = 0; i < 3; i++)); do y; done", "!((curl))", "time((curl))",
+                 "while(read x); do y; done", "x | while\nread x\ndo y; done"]:
+        assert look(code) == [], code
+    for code in ["if((x)); then curl y; fi", "if((x)) then curl y; fi", "while((i++ < 3)); do curl y; done", "while\ncurl y; do z; done",
+                 "while(curl y); do z; done", "if((x = $(curl y))); then z; fi", "for((i = 0; i < 3; i++)) { curl y; }"]:
+        assert look(code) == [["network", "curl"]], code
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node, as the template of that name has it")
 def test_the_checker_of_javascript_finds_what_is_written_openly(tmp_path):
     """By itself: it is what runs in a sandbox of the template node."""

@@ -16,9 +16,11 @@ RULES = {name: rule for rule, names in COMMANDS.items() for name in names.split(
 SHELLS = {"bash", "sh", "dash", "zsh", "ksh", "busybox"}
 IN_FRONT = {"if", "then", "elif", "else", "do", "!", "{", "time", "command", "builtin", "exec", "sudo", "nice",
             "timeout", "stdbuf", "ionice", "while", "until"}
+BEFORE_ARITHMETIC = IN_FRONT | {"for"}  # "while((1))" needs no blank
 WITH_OPTIONS = {"time", "command", "builtin", "exec", "sudo", "nice", "timeout", "stdbuf", "ionice"}
 WITH_VALUES = {"-s", "-a", "-u", "-g", "-o", "-e", "-i"}  # their options that take a value; numbers are skipped
-TRUE = {"true", ":", "/bin/true", "/usr/bin/true", "((1))", "[1]"}
+TRUE = {"true", ":", "/bin/true", "/usr/bin/true", "((1))", "[1]", "[[1]]", "!false"}
+FALSE = {"false", "/bin/false", "/usr/bin/false", "((0))", "[]", "!true", "!:"}
 ENDS = {"break", "exit", "return", "exec"}
 SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "k": 1 << 10}
 HUGE = 1 << 27
@@ -69,6 +71,8 @@ class Reader:
     def end_command(self):
         self.end_word()
         self.is_target = False
+        if [word.text for word in self.words] in (["while"], ["until"]):
+            return  # the condition follows in a line of its own, or in a subshell
         if self.words:
             self.commands.append(self.words)
         self.words = []
@@ -195,13 +199,13 @@ class Reader:
         elif sign == "\n":
             self.end_command()
             self.skip_here()
-        elif sign == "(" and self.peek() == "(" and self.word is None:
+        elif sign == "(" and self.peek() == "(" and (self.word is None or self.word.text in BEFORE_ARITHMETIC):
+            self.end_word()
             line, rest = self.line, self.take(self.arithmetic())
             if rest:
                 self.put(sign + rest)
                 self.read_expansions(rest, line)
-            else:
-                self.end_command()
+            self.end_command()
         elif sign in ";|&()":
             self.end_command()
             if sign in ";|&":
@@ -248,7 +252,7 @@ class Look:
                 self.look_at_word(word)
         for word, is_endless in self.loops:
             if is_endless:
-                self.add("endless", word, "while")
+                self.add("endless", word, word.text)
 
     def look_at_word(self, word):
         if "/dev/tcp/" in word.text or "/dev/udp/" in word.text:
@@ -262,11 +266,11 @@ class Look:
     def look_at_loop(self, words):
         """Takes the words after `while`, or those of a command that ends or leaves a loop."""
         name = words[0].text
-        rest = "".join(word.text for word in words[1:])
+        rest = "".join("".join(word.text for word in words[1:]).split())
         if name in ("while", "until"):
-            self.loops.append((words[0], rest in TRUE if name == "while" else rest in ("false", "/bin/false")))
+            self.loops.append((words[0], rest in (TRUE if name == "while" else FALSE)))
         elif name == "for":
-            self.loops.append((words[0], rest.replace(" ", "") == "((;;))"))
+            self.loops.append((words[0], rest.startswith("((") and rest.split(";")[1:2] in ([""], ["1"])))
         elif name in ENDS and self.loops:
             last = len(self.loops) - 1
             for place in range(last if name == "break" else 0, last + 1):
