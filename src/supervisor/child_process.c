@@ -2,6 +2,7 @@
 #include "supervisor/child_process.h"
 
 #include "base/cleanup.h"
+#include "base/open_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,10 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* Descriptors wait above ABOVE until all are at their numbers. */
+enum { ABOVE = 128, OPEN_FILES_MIN = ABOVE + 2 + PROGRAM_FDS_MAX };
 
 void program_done(struct program *program)
 {
@@ -140,18 +145,16 @@ _Noreturn static void die(int log, const char *what, const char *name)
 static void arrange_descriptors(const struct program *program, int nothing)
 {
     int high[PROGRAM_FDS_MAX];
-    enum { ABOVE = 128 };
+    (void) open_files_raise();
     int log = fcntl(program->log, F_DUPFD, ABOVE);
     nothing = fcntl(nothing, F_DUPFD, ABOVE);
-    if (log < 0 || nothing < 0)
-        die(program->log, "arrange descriptors of", program->path);
+    bool failed = log < 0 || nothing < 0;
     for (size_t index = 0; index < program->fd_count; index++) {
         high[index] = fcntl(program->fds[index], F_DUPFD, ABOVE);
-        if (high[index] < 0)
-            die(log, "arrange descriptors of", program->path);
+        failed = failed || high[index] < 0;
     }
-    if (dup2(nothing, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
-        die(log, "arrange descriptors of", program->path);
+    if (failed || dup2(nothing, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
+        die(program->log, "arrange descriptors of", program->path);
     for (size_t index = 0; index < program->fd_count; index++)
         if (dup2(high[index], PROGRAM_FIRST_FD + (int) index) < 0)
             die(2, "arrange descriptors of", program->path);
@@ -197,6 +200,10 @@ _Noreturn static void become(const struct program *program, int nothing, pid_t l
 
 int program_start(struct program *program, pid_t *ret_pid, int *ret_pidfd, error *err)
 {
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_max < OPEN_FILES_MIN)
+        return fail(err, ERR_UNAVAILABLE, "%lu descriptors are allowed (ulimit -Hn), %d are needed",
+                    (unsigned long) files.rlim_max, OPEN_FILES_MIN);
     program->arguments[program->argument_count] = NULL;
     auto_fd nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (nothing < 0)

@@ -18,13 +18,17 @@ def limits_of(pid):
     return tuple(int(word) for word in line.split()[3:5])
 
 
+def limited(glovebox, program, ulimit):
+    wrapper = glovebox.folder / "limited"
+    wrapper.write_text(f"#!/bin/sh\nulimit {ulimit}\nexec {program} \"$@\"\n")
+    wrapper.chmod(0o755)
+    return wrapper
+
+
 def serving(glovebox, ulimit, **how):
     """A service that is started with these limits of open files."""
     state_of_its_own(glovebox)
-    wrapper = glovebox.folder / "limited"
-    wrapper.write_text(f"#!/bin/sh\nulimit {ulimit}\nexec {glovebox.program} \"$@\"\n")
-    wrapper.chmod(0o755)
-    program, glovebox.program = glovebox.program, wrapper
+    program, glovebox.program = glovebox.program, limited(glovebox, glovebox.program, ulimit)
     try:
         return Serving(glovebox, **how)
     finally:
@@ -40,6 +44,29 @@ def test_the_soft_limit_is_raised(glovebox):
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         for name in ("gloveboxd", "glovebox-spawner"):
             assert limits_of(service.children()[name]) == (hard, hard), name
+        assert service.run("print(1)").json["stdout"] == "1\n"
+
+
+@pytest.mark.parametrize("verb", [("serve", "--socket"), ("run", "--private", "-c", "print(1)")])
+def test_too_few_are_refused_with_both_numbers(glovebox, verb):
+    """A low soft limit is raised; a low hard limit was "Invalid argument" of every program, five times."""
+    state_of_its_own(glovebox)
+    if verb[0] == "serve":
+        verb += (glovebox.folder / "s",)
+    program = glovebox.program
+    for ulimit in ("-n 40", "-n 128", "-n 169"):
+        glovebox.program = limited(glovebox, program, ulimit)
+        done = glovebox(*verb)
+        assert done.returncode == 125 and done.stdout == b"", done
+        number = ulimit.split()[1]
+        assert f"{number} descriptors are allowed (ulimit -Hn), 170 are needed" in done.stderr.decode()
+        assert done.stderr.count(b"\n") == (2 if verb[0] == "serve" else 1), done.stderr  # where it listens
+    glovebox.program = program
+
+
+@pytest.mark.parametrize("ulimit", ["-n 170", "-S -n 40"])
+def test_enough_are_enough(glovebox, ulimit):
+    with serving(glovebox, ulimit, slots=2) as service:
         assert service.run("print(1)").json["stdout"] == "1\n"
 
 
