@@ -52,11 +52,15 @@ static void look_at(struct pool *pool, const struct pooled *row, int64_t at_us)
 void processor_shares_look(struct pool *pool)
 {
     int64_t at_us = now_us();
+    bool is_leased = false;
     for (const struct pooled *row = pool->all; row; row = row->next)
         if (!row->is_idle && !row->pending_lease) {
+            is_leased = true;
             processor_shares_leased(&pool->shares, row->tenant);
             look_at(pool, row, at_us);
         }
+    if (!is_leased)
+        (void) uv_timer_stop(&pool->shares.timer);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -69,6 +73,8 @@ void processor_shares_leased(struct processor_shares *shares, uint32_t tenant)
     if (shares->last_tenant >= 0 && tenant != shares->last_tenant)
         shares->several_until_ms = now_ms() + SEVERAL_MS;
     shares->last_tenant = tenant;
+    if (!uv_is_active((uv_handle_t *) &shares->timer))
+        (void) uv_timer_start(&shares->timer, on_timer, LOOK_MS, LOOK_MS);
 }
 
 void processor_shares_open(struct pool *pool, uv_loop_t *loop, uint32_t processors)
@@ -79,7 +85,6 @@ void processor_shares_open(struct pool *pool, uv_loop_t *loop, uint32_t processo
     shares->timer.data = pool;
     (void) uv_timer_init(loop, &shares->timer);
     uv_unref((uv_handle_t *) &shares->timer);
-    (void) uv_timer_start(&shares->timer, on_timer, LOOK_MS, LOOK_MS);
 }
 
 void processor_shares_close(struct processor_shares *shares)

@@ -5,7 +5,6 @@
 
 #include "base/table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { OWN_MILLI = 500, QUARTER_US = 250000, ROWS = 4 };
@@ -14,6 +13,7 @@ static int64_t clock_us = 1000000;
 static uint64_t counted_us[ROWS]; /* by tenant */
 static int said[ROWS];            /* -1: nothing since the last look, else is_idle */
 static unsigned looks;
+static uv_loop_t loop;
 static struct pooled rows[ROWS];
 static struct spawn_slot names[ROWS];
 static struct group_directories groups[ROWS];
@@ -68,14 +68,22 @@ void __wrap_spawner_schedule(struct spawner_link *link, const struct spawn_slot 
 static void begin(struct pool *pool)
 {
     *pool = (struct pool){ 0 };
-    pool->shares.own_milli = OWN_MILLI;
-    pool->shares.last_tenant = -1;
+    require(uv_loop_init(&loop) == 0, "a loop");
+    processor_shares_open(pool, &loop, 2);
+    expect(pool->shares.own_milli == OWN_MILLI, "a quarter of two processors");
     memset(rows, 0, sizeof rows);
     memset(counted_us, 0, sizeof counted_us);
     for (size_t i = 0; i < ROWS; i++) {
         rows[i].sandbox = (struct sandbox *) (void *) &rows[i];
         rows[i].tenant = (uint32_t) i;
     }
+}
+
+static void end(struct pool *pool)
+{
+    processor_shares_close(&pool->shares);
+    (void) uv_run(&loop, UV_RUN_DEFAULT);
+    expect(uv_loop_close(&loop) == 0 && !pool->shares.tenants, "nothing is left");
 }
 
 static void lease(struct pool *pool, size_t row)
@@ -117,7 +125,7 @@ TEST(one_that_uses_more_than_its_own_is_idle_beside_others)
     expect(said[1] == -1, "told once");
     pass(&pool, 700);
     expect(said[1] == -1, "398 of late: it was not idle");
-    free(pool.shares.tenants);
+    end(&pool);
 }
 
 TEST(one_that_is_alone_never_is)
@@ -135,7 +143,7 @@ TEST(one_that_is_alone_never_is)
     clock_us += 60000000;
     pass(&pool, 2000 * 241);
     expect(said[1] == false, "a minute later");
-    free(pool.shares.tenants);
+    end(&pool);
 }
 
 TEST(only_leased_sandboxes_are_looked_at_and_each_tenant_once)
@@ -150,7 +158,7 @@ TEST(only_leased_sandboxes_are_looked_at_and_each_tenant_once)
         lease(&pool, i);
     pass(&pool, 0);
     expect(looks == 1, "%u looks", looks);
-    free(pool.shares.tenants);
+    end(&pool);
 }
 
 TEST(what_a_tenant_uses)
@@ -167,29 +175,34 @@ TEST(what_a_tenant_uses)
 }
 
 /* Numbers of tenants need not come in order. */
-TEST(the_timer_of_a_pool)
+TEST(the_timer_of_a_pool_goes_while_one_is_leased)
 {
     struct pool pool;
-    uv_loop_t loop;
     begin(&pool);
-    require(uv_loop_init(&loop) == 0, "a loop");
-    processor_shares_open(&pool, &loop, 2);
-    expect(pool.shares.own_milli == OWN_MILLI, "a quarter of two processors");
-    expect(uv_timer_get_repeat(&pool.shares.timer) == 250, "four times a second");
+    uv_timer_t *timer = &pool.shares.timer;
+    expect(!uv_is_active((uv_handle_t *) timer), "nothing is leased");
+    processor_shares_leased(&pool.shares, 70);
+    expect(uv_is_active((uv_handle_t *) timer) && uv_timer_get_repeat(timer) == 250,
+           "four times a second");
     rows[0].tenant = 70;
     rows[1].tenant = 3;
     lease(&pool, 0);
     lease(&pool, 1);
     clock_us += QUARTER_US;
-    pool.shares.timer.timer_cb(&pool.shares.timer);
+    timer->timer_cb(timer);
     expect(pool.shares.tenants[70].at_us == clock_us && pool.shares.tenants[3].at_us == clock_us &&
                pool.shares.tenants[4].at_us == 0,
            "each tenant has a row");
-    processor_shares_close(&pool.shares);
-    (void) uv_run(&loop, UV_RUN_DEFAULT);
-    expect(uv_loop_close(&loop) == 0 && !pool.shares.tenants, "nothing is left");
+    expect(uv_is_active((uv_handle_t *) timer), "two are leased");
+    rows[0].is_idle = true;
+    timer->timer_cb(timer);
+    expect(uv_is_active((uv_handle_t *) timer), "one is leased");
+    rows[1].is_idle = true;
+    timer->timer_cb(timer);
+    expect(!uv_is_active((uv_handle_t *) timer), "none is leased");
+    end(&pool);
 }
 
 TESTS(CASE(one_that_uses_more_than_its_own_is_idle_beside_others), CASE(one_that_is_alone_never_is),
       CASE(only_leased_sandboxes_are_looked_at_and_each_tenant_once), CASE(what_a_tenant_uses),
-      CASE(the_timer_of_a_pool))
+      CASE(the_timer_of_a_pool_goes_while_one_is_leased))
