@@ -305,6 +305,7 @@ class TestProtocol:
         (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: b\tc\r\nConnection: close\r\n\r\n", 200, b'"status":"ok"'),
         (b"POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\nzz\r\n", 400, b""),
         (b"POST /v1/nothing HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 404, b"nothing is served"),
+        (b"GET /healthz HTTP/1.1\r\n: b\r\nHost: localhost\r\n\r\n", 400, b"is not a header name"),
         (b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 204, b""),
     ])
     def test_one_request_one_head(self, serving, request_, status, says):
@@ -317,6 +318,29 @@ class TestProtocol:
                 answer += block
         assert answer.count(b"\r\nDate: ") == 1 and answer.startswith(b"HTTP/1.") and says in answer, answer
         assert answer[9:12] == b"%d" % status, answer
+
+    def test_limits_of_libmicrohttpd(self, serving):
+        """Decision 23: a later version that is better makes this fail, and the page says less."""
+        def answer_to(request, wait):
+            peer = socket.socket(socket.AF_UNIX)
+            peer.settimeout(wait)
+            peer.connect(serving.socket)
+            peer.sendall(request + b"\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            answer = b""
+            with contextlib.suppress(TimeoutError, ConnectionResetError):
+                while block := peer.recv(65536):
+                    answer += block
+            peer.close()
+            return answer
+
+        nameless = answer_to(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n: b\r\nGET /readyz HTTP/1.1", 30)
+        assert nameless.count(b"\r\nDate: ") == 2, nameless
+        for count, is_answered in ((300, True), (600, False)):
+            query = b"&".join(b"a%d=1" % i for i in range(count))
+            assert bool(answer_to(b"GET /healthz?" + query + b" HTTP/1.1", 5)) == is_answered
+        begun = b"POST /v1/runs HTTP/1.1\r\nTransfer-Encoding: chunked\r\nHost: localhost\r\n\r\n"
+        for size, status in ((b"7fffffffffffffff", b""), (b"10000000000000000", b"HTTP/1.1 413 ")):
+            assert answer_to(begun + size, 2)[:13] == status, size
 
     @pytest.mark.parametrize("accept", ["*/*", "application/json", "text/html, application/*;q=0.8", "application/json;q=1"])
     def test_what_is_accepted(self, serving, accept):
