@@ -80,6 +80,8 @@ def test_a_tenant_that_uses_much_waits_for_others(glovebox):
         for _ in range(3):
             assert service.run("print(1)", key=keys["quiet"]).json["stdout"] == "1\n"
             assert list(idle_tenants(service).values()).count("1") == 1, "and no other"
+        owner = service.key("--name", "owner", "--scope", "audit")
+        assert b"\nglovebox_tenants_idle 1\n" in service.call("GET", "/metrics", key=owner).body
         one.join()
         assert done[0].json["status"] == "ok", "it got what was left"
         for _ in range(2):  # it has to have a sandbox in use: others are not looked at

@@ -63,6 +63,14 @@ void processor_shares_look(struct pool *pool)
         (void) uv_timer_stop(&pool->shares.timer);
 }
 
+uint32_t processor_shares_idle(const struct processor_shares *shares)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < shares->tenant_count; i++)
+        count += shares->tenants[i].is_idle && now_us() - shares->tenants[i].at_us < LONG_US;
+    return count;
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     processor_shares_look(timer->data);

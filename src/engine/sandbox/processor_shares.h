@@ -25,6 +25,9 @@ struct processor_shares {
     int64_t several_until_ms;
 };
 
+/* How many tenants are scheduled as idle. */
+uint32_t processor_shares_idle(const struct processor_shares *shares);
+
 /* Adds what its group has counted, `now_us` being later than the last look. Returns whether it uses
  * more than its own. */
 bool tenant_use_add(struct tenant_use *use, int64_t now_us, uint64_t cpu_us, uint64_t own_milli);

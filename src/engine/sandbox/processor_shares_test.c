@@ -117,10 +117,12 @@ TEST(one_that_uses_more_than_its_own_is_idle_beside_others)
     expect(said[1] == true && said[2] == -1, "675 of late");
     pass(&pool, 900);
     expect(said[1] == true, "told again: its group may be another");
+    expect(processor_shares_idle(&pool.shares) == 1, "one is idle");
     pass(&pool, 0);
     expect(said[1] == true, "393 of late: it is idle down to 375");
     pass(&pool, 0);
     expect(said[1] == false, "196 of late");
+    expect(processor_shares_idle(&pool.shares) == 0, "none is idle");
     pass(&pool, 0);
     expect(said[1] == -1, "told once");
     pass(&pool, 700);
@@ -140,7 +142,9 @@ TEST(one_that_is_alone_never_is)
     processor_shares_leased(&pool.shares, 3);
     pass(&pool, 2000);
     expect(said[1] == true, "another had a sandbox");
+    expect(processor_shares_idle(&pool.shares) == 1, "one is idle");
     clock_us += 60000000;
+    expect(processor_shares_idle(&pool.shares) == 0, "nobody has looked for a minute");
     pass(&pool, 2000 * 241);
     expect(said[1] == false, "a minute later");
     end(&pool);

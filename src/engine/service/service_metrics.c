@@ -41,6 +41,7 @@ static void look(const struct service *service, const struct transport_figures *
         { METRIC_SLOTS_STUCK, pool->stuck },
         { METRIC_SLOTS_IN_USE, pool->in_use },
         { METRIC_IDLE, pool->idle },
+        { METRIC_TENANTS_IDLE, processor_shares_idle(&pool->shares) },
         { METRIC_BUILDING, pool->building },
         { METRIC_DRAINING, pool->draining },
         { METRIC_ACTIVE, runs->active },
