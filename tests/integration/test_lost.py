@@ -209,3 +209,34 @@ def test_a_service_that_stays_away_is_named(glovebox):
         daemon.close()
         assert done.returncode == 125
         assert b"went away" in done.stderr and words in done.stderr, done.stderr
+
+
+def test_an_interpreter_killed_from_outside_looks_like_its_own_end(service):
+    """As docs/run.md says: nothing tells who sent a signal."""
+    ends = []
+    for code in ("import os; os.kill(os.getpid(), 9)", "import time; print('begun', flush=True); time.sleep(60)"):
+        session = service.call("POST", "/v1/sessions", {"policy": "minimal"}).json["id"]
+        place = f"/v1/sessions/{session}/contexts/python/run"
+        where = "import os; print(os.getpid(), os.readlink('/proc/self/ns/pid'))"
+        inner, namespace = service.call("POST", place, {"code": where}).json["stdout"].split()
+        stream = service.open("POST", place, {"code": code}, headers={"Accept": "text/event-stream"})
+        if "sleep" in code:
+            events(stream, "stdout")
+            outer, = (pid for pid in namespace_pids(namespace) if inner_pid(pid) == inner)
+            os.kill(outer, signal.SIGKILL)
+        ends.append(events(stream, "end")[-1][1])
+        service.call("DELETE", f"/v1/sessions/{session}")
+    told = [{key: end[key] for key in ("status", "fault", "exit_code", "signal", "limit", "limit_hits")} for end in ends]
+    assert told[0] == told[1] == {"status": "error", "fault": "code", "exit_code": None, "signal": 9, "limit": None, "limit_hits": []}
+
+
+def namespace_pids(namespace):
+    for entry in pathlib.Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdecimal() and os.readlink(entry / "ns/pid") == namespace:
+                yield int(entry.name)
+
+
+def inner_pid(pid):
+    line, = (row for row in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if row.startswith("NSpid:"))
+    return line.split()[-1]
