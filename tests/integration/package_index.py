@@ -6,6 +6,7 @@ import http.server
 import io
 import json
 import pathlib
+import re
 import tarfile
 import threading
 import zipfile
@@ -27,6 +28,11 @@ def wheel_of(folder, name, version, files, needs=()):
         for entry, text in {**files, f"{papers}/RECORD": record + f"{papers}/RECORD,,\n"}.items():
             archive.writestr(entry, text)
     return path
+
+
+def normal(name):
+    """As an index spells it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def npm_package(index, name, versions, whole=None):
@@ -85,7 +91,7 @@ class Index(http.server.BaseHTTPRequestHandler):
         folder, name = self.server.folder, self.path.strip("/").rpartition("/")[2]
         if self.path.startswith("/simple/"):
             links = [f'<a href="/files/{entry.name}">{entry.name}</a>' for entry in sorted(folder.iterdir())
-                     if entry.name.startswith(f"{name}-")]
+                     if normal(entry.name.partition("-")[0]) == name]
             kind, body = "text/html", "".join(links).encode()
         else:
             kind, body = "application/octet-stream", (folder / name).read_bytes() if (folder / name).is_file() else b""

@@ -47,6 +47,7 @@ def index(tmp_path_factory):
     wheel_of(folder, "exits", "1.0", {"exits.py": "import os\nos._exit(0)\n"})
     wheel_of(folder, "several", "1.0", {"needs_more.py": "import a_module_that_is_missing\n", "writes.py": WRITES, "_own.py": ""})
     wheel_of(folder, "dataonly", "1.0", {"dataonly_files/some.txt": "no module"})
+    wheel_of(folder, "Mixed.Name", "1.0", {"mixed/__init__.py": "", "mixed/name.py": "import os\n"})
     wheel_of(folder, "byaddress", "1.0", {"byaddress.py": ""}, needs=["built @ https://127.0.0.1:1/b.tar.gz"])
     yield server
     server.shutdown()
@@ -382,3 +383,9 @@ def test_one_module_that_can_be_imported_is_enough_and_what_it_writes_at_home_is
     done = wheels("several>=1", "dataonly", "threaded")
     assert {"several", "dataonly", "threaded"} <= set(versions(done)), done
     assert not list(wheels.root.rglob("written"))
+
+
+def test_a_name_may_be_spelled_in_another_way_than_the_wheel(wheels):
+    done = wheels("MIXED-name")
+    assert {one.lower() for one in versions(done)} & {"mixed.name", "mixed-name"}, done
+    assert (next(wheels.root.glob(PLACES)) / "mixed/name.py").exists()
