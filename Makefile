@@ -1,6 +1,6 @@
 # A front end of Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test test-mcp test-python test-javascript test-adapters packages test-packages check coverage bench bench-packages fuzz corpus mutants verdicts soak idle kills powercuts overload executions sequences matrix faults simulate snippets guest neighbours format lint install uninstall clean
+.PHONY: all setup run test test-mcp test-python test-javascript test-adapters packages test-packages check coverage bench bench-packages fuzz corpus mutants verdicts soak idle kills powercuts overload executions sequences matrix faults simulate snippets guest neighbours stalls template-changes format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -180,6 +180,12 @@ simulate: all
 # Isolation of tenants: how much slower is one while another makes load? Some forty kinds (tests/soak/noise.py).
 neighbours: all
 	@/usr/bin/python3 -B tests/soak/neighbours.py $(BUILD)
+
+# Turns of gloveboxd's loop: does a program that makes it work, by results, output, refused calls or files, delay all other
+# requests? STALLS_SECONDS of each kind; a machine without other work.
+STALLS_SECONDS ?= 5
+stalls: all
+	@/usr/bin/python3 -B tests/soak/stalls.py $(BUILD) $(STALLS_SECONDS)
 
 format:
 	@tools/setup lint

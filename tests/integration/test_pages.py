@@ -242,3 +242,13 @@ def test_make_run_falls_back_to_debians_packages(tmp_path, has, fails, built, st
     assert [line for line in asked if line.startswith("template build")] == built
     assert ("building python-small, from Debian's packages alone" in done.stdout) == (len(built) == 2)
     assert any(line.startswith("run ") for line in asked) == (status == 0)
+
+
+def test_every_soak_program_has_a_target_that_is_explained():
+    makefile = (TOP / "Makefile").read_text()
+    phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split()
+    programs = [path.name for path in (TOP / "tests/soak").glob("*.py") if path.read_text().startswith("#!")]
+    assert len(programs) >= 8
+    for name in programs:
+        target = re.search(r"^# .*\n(?:.* = .*\n|.* \?= .*\n)*([a-z-]+): all\n\t@/usr/bin/python3 -B tests/soak/" + name, makefile, re.MULTILINE)
+        assert target and target[1] in phony, name

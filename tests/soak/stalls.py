@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Measures how long one program can delay all other requests: tests/soak/stalls.py BUILD [SECONDS]
+"""Measures how long one program can delay all other requests: tests/soak/stalls.py BUILD [SECONDS [KIND…]]
 
 Programs do what costs gloveboxd the most for each byte or call of theirs, each kind for some seconds, while another client asks
 for /healthz fifty times a second. Prints how long that took beside it (p50, p95, most) and, where /metrics tells them, the turns of
 the event loop that took longer than 25 ms and 50 ms. Ends with 1 if a turn took longer than 50 ms in gloveboxd (a
-machine that gives it no processor counts as well: run it alone)."""
+machine that gives it no processor counts as well: run it alone), or if a program did not do what it is for."""
 
 import json
 import re
@@ -44,6 +44,8 @@ KINDS = {
     "many files": "import os\nos.makedirs('d', exist_ok=True)\nfor i in range(4000): open(f'd/{i}', 'w').close()",
 }
 
+ENDS = {"an error with frames": "E", "output": "output"}  # an error or a limit that may end it, besides the wall clock
+
 
 def turns_of(path):
     """Of the loop: those over 25 ms and over 50 ms, and the causes of slow ones; None where /metrics does not tell them."""
@@ -57,33 +59,36 @@ def turns_of(path):
 
 
 class Attack(threading.Thread):
-    def __init__(self, path, code, until):
+    def __init__(self, path, kind):
         super().__init__(daemon=True)
-        self.caller, self.code, self.until, self.cells = Caller(path), code, until, 0
-
-    def run(self):
+        self.caller, self.kind, self.until, self.cells, self.wrong = Caller(path), kind, 0, 0, None
         body = json.dumps({"policy": "data", "limits": {"cpu_ms": 600000}}).encode()
         status, session = self.caller.call("POST", "/v1/sessions", body)
         if status != 201:
-            print("no session:", status, session)
-            return
-        cell = json.dumps({"code": SAY + self.code}).encode()
-        base = f"/v1/sessions/{session['id']}"
+            raise SystemExit(f"no session: {status} {session}")
+        self.base = f"/v1/sessions/{session['id']}"
+
+    def run(self):
+        code = KINDS[self.kind]
+        cell = json.dumps({"code": SAY + code}).encode()
         while time.monotonic() < self.until:
-            status, answer = self.caller.call("POST", f"{base}/contexts/python/run", cell)
-            if self.cells == 0 and (status != 200 or answer["error"]):
-                print(f"the first cell: {status} {str(answer)[:300]}")
-            if "makedirs" in self.code:
-                self.caller.call("POST", f"{base}/files:list", json.dumps({"path": "/workspace", "depth": 3}).encode())
+            status, answer = self.caller.call("POST", f"{self.base}/contexts/python/run", cell)
+            end = (answer["limit"] or answer["error"] or {"name": None})["name"] if status == 200 else status
+            if end not in (None, "wall", ENDS.get(self.kind)):
+                self.wrong = f"a cell ended with {end}: {str(answer)[:300]}"
+            if "makedirs" in code:
+                self.caller.call("POST", f"{self.base}/files:list", json.dumps({"path": "/workspace", "depth": 3}).encode())
             self.cells += 1
-        self.caller.call("DELETE", base)
+        self.caller.call("DELETE", self.base)
 
 
-def look(path, code, seconds):
-    """Times of /healthz in ms while the code runs (None: nothing does), and how many cells came to their end."""
+def look(path, kind, seconds):
+    """Times of /healthz in ms while programs of this kind run (None: nothing does), how many cells came to their end, and
+    what was wrong."""
+    attacks = [Attack(path, kind) for _ in range(SESSIONS if kind else 0)]
     until = time.monotonic() + seconds
-    attacks = [Attack(path, code, until) for _ in range(SESSIONS if code else 0)]
     for attack in attacks:
+        attack.until = until
         attack.start()
     caller, took = Caller(path), []
     while time.monotonic() < until:
@@ -93,18 +98,21 @@ def look(path, code, seconds):
         time.sleep(max(0, EVERY_S - (time.monotonic() - begin)))
     for attack in attacks:
         attack.join(120)
-    return sorted(took), sum(attack.cells for attack in attacks)
+    wrong = {attack.wrong for attack in attacks if attack.wrong}
+    if any(attack.cells == 0 for attack in attacks):
+        wrong.add("a session without a cell that ended")
+    return sorted(took), sum(attack.cells for attack in attacks), wrong
 
 
 def main():
     build = sys.argv[1] if len(sys.argv) > 1 else f"{TOP}/build"
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 5
     wanted = sys.argv[3:] or [None, *KINDS]
-    is_slow = False
+    is_slow = is_wrong = False
     with tempfile.TemporaryDirectory(prefix="glovebox-stalls-") as folder, Service(build, folder, 32) as service:
         before = turns_of(service.socket)
         for kind in wanted:
-            took, cells = look(service.socket, KINDS[kind] if kind else None, seconds)
+            took, cells, wrong = look(service.socket, kind, seconds)
             turns = turns_of(service.socket)
             line = (f"{kind or 'quiet':26} healthz p50 {took[len(took) // 2]:6.1f} p95 {took[len(took) * 95 // 100]:6.1f} "
                     f"most {took[-1]:6.1f} ms; {cells} cells")
@@ -113,8 +121,9 @@ def main():
                 line += f"; turns over 25 ms {turns[0] - before[0]}, over 50 ms {turns[1] - before[1]} {causes or ''}"
                 is_slow |= turns[1] > before[1]
                 before = turns
-            print(line, flush=True)
-    return 1 if is_slow else 0
+            is_wrong |= bool(wrong)
+            print("\n  ".join([line, *wrong]), flush=True)
+    return 1 if is_slow or is_wrong else 0
 
 
 if __name__ == "__main__":
