@@ -21,9 +21,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Descriptors wait above ABOVE until all are at their numbers. */
-enum { ABOVE = 128, OPEN_FILES_MIN = ABOVE + 2 + PROGRAM_FDS_MAX };
-
 void program_done(struct program *program)
 {
     free(program->path);
@@ -146,11 +143,11 @@ static void arrange_descriptors(const struct program *program, int nothing)
 {
     int high[PROGRAM_FDS_MAX];
     (void) open_files_raise();
-    int log = fcntl(program->log, F_DUPFD, ABOVE);
-    nothing = fcntl(nothing, F_DUPFD, ABOVE);
+    int log = fcntl(program->log, F_DUPFD, PROGRAM_HIGH_FD);
+    nothing = fcntl(nothing, F_DUPFD, PROGRAM_HIGH_FD);
     bool failed = log < 0 || nothing < 0;
     for (size_t index = 0; index < program->fd_count; index++) {
-        high[index] = fcntl(program->fds[index], F_DUPFD, ABOVE);
+        high[index] = fcntl(program->fds[index], F_DUPFD, PROGRAM_HIGH_FD);
         failed = failed || high[index] < 0;
     }
     if (failed || dup2(nothing, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
@@ -200,6 +197,7 @@ _Noreturn static void become(const struct program *program, int nothing, pid_t l
 
 int program_start(struct program *program, pid_t *ret_pid, int *ret_pidfd, error *err)
 {
+    enum { OPEN_FILES_MIN = PROGRAM_HIGH_FD + 2 + PROGRAM_FDS_MAX };
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_max < OPEN_FILES_MIN)
         return fail(err, ERR_UNAVAILABLE, "%lu descriptors are allowed (ulimit -Hn), %d are needed",

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { PROGRAM_FIRST_FD = 3, PROGRAM_FDS_MAX = 40 };
+enum { PROGRAM_FIRST_FD = 3, PROGRAM_FDS_MAX = 40, PROGRAM_HIGH_FD = 128 };
 
 /* One program to start: its arguments, and the descriptors it gets as 3, 4, 5 … */
 struct program {
