@@ -2,7 +2,6 @@
  * and tells the spawner whose groups are to be scheduled as idle. */
 #include "engine/sandbox/pool_internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { LOOK_MS = 250, LONG_US = 4 * LOOK_MS * 1000, SEVERAL_MS = 60000, OWN_PART = 4 };
@@ -22,16 +21,15 @@ bool tenant_use_add(struct tenant_use *use, int64_t now_us, uint64_t cpu_us, uin
 
 static struct tenant_use *use_of(struct processor_shares *shares, uint32_t tenant)
 {
-    if (tenant >= shares->tenant_count) {
-        uint32_t count = tenant + 16;
-        struct tenant_use *more = realloc(shares->tenants, count * sizeof *more);
-        if (!more)
-            return NULL;
-        memset(more + shares->tenant_count, 0, (count - shares->tenant_count) * sizeof *more);
-        shares->tenants = more;
-        shares->tenant_count = count;
-    }
-    return &shares->tenants[tenant];
+    struct bytes *table = &shares->tenants;
+    size_t wanted = (tenant + 1UL) * sizeof(struct tenant_use);
+    size_t more = wanted > table->size ? wanted - table->size : 0;
+    char *place = bytes_reserve(table, more);
+    if (!place)
+        return NULL;
+    memset(place, 0, more);
+    table->size += more;
+    return (struct tenant_use *) (void *) table->data + tenant;
 }
 
 /* The group of a tenant may be another one since the last look, so idle ones are told again. */
@@ -65,9 +63,10 @@ void processor_shares_look(struct pool *pool)
 
 uint32_t processor_shares_idle(const struct processor_shares *shares)
 {
+    const struct tenant_use *uses = (const struct tenant_use *) (const void *) shares->tenants.data;
     uint32_t count = 0;
-    for (uint32_t i = 0; i < shares->tenant_count; i++)
-        count += shares->tenants[i].is_idle && now_us() - shares->tenants[i].at_us < LONG_US;
+    for (size_t i = 0; i < shares->tenants.size / sizeof *uses; i++)
+        count += uses[i].is_idle && now_us() - uses[i].at_us < LONG_US;
     return count;
 }
 
@@ -98,7 +97,5 @@ void processor_shares_open(struct pool *pool, uv_loop_t *loop, uint32_t processo
 void processor_shares_close(struct processor_shares *shares)
 {
     uv_close((uv_handle_t *) &shares->timer, NULL);
-    free(shares->tenants);
-    shares->tenants = NULL;
-    shares->tenant_count = 0;
+    bytes_done(&shares->tenants);
 }

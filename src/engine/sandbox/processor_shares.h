@@ -4,6 +4,8 @@
  * (docs/decisions/0180), if there are other tenants. */
 #pragma once
 
+#include "base/bytes.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
@@ -18,10 +20,9 @@ struct tenant_use {
 
 struct processor_shares {
     uv_timer_t timer;
-    struct tenant_use *tenants; /* by number */
-    uint32_t tenant_count;
-    uint64_t own_milli;  /* what a tenant may use */
-    int64_t last_tenant; /* that had a sandbox; -1: none yet */
+    struct bytes tenants; /* a struct tenant_use for each, by number */
+    uint64_t own_milli;   /* what a tenant may use */
+    int64_t last_tenant;  /* that had a sandbox; -1: none yet */
     int64_t several_until_ms;
 };
 

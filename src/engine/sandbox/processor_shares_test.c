@@ -83,7 +83,7 @@ static void end(struct pool *pool)
 {
     processor_shares_close(&pool->shares);
     (void) uv_run(&loop, UV_RUN_DEFAULT);
-    expect(uv_loop_close(&loop) == 0 && !pool->shares.tenants, "nothing is left");
+    expect(uv_loop_close(&loop) == 0 && !pool->shares.tenants.data, "nothing is left");
 }
 
 static void lease(struct pool *pool, size_t row)
@@ -145,7 +145,7 @@ TEST(one_that_is_alone_never_is)
     expect(processor_shares_idle(&pool.shares) == 1, "one is idle");
     clock_us += 60000000;
     expect(processor_shares_idle(&pool.shares) == 0, "nobody has looked for a minute");
-    pass(&pool, 2000 * 241);
+    pass(&pool, UINT64_C(2000) * 241);
     expect(said[1] == false, "a minute later");
     end(&pool);
 }
@@ -194,8 +194,9 @@ TEST(the_timer_of_a_pool_goes_while_one_is_leased)
     lease(&pool, 1);
     clock_us += QUARTER_US;
     timer->timer_cb(timer);
-    expect(pool.shares.tenants[70].at_us == clock_us && pool.shares.tenants[3].at_us == clock_us &&
-               pool.shares.tenants[4].at_us == 0,
+    const struct tenant_use *uses = (const void *) pool.shares.tenants.data;
+    expect(pool.shares.tenants.size == 71 * sizeof *uses && uses[70].at_us == clock_us &&
+               uses[3].at_us == clock_us && uses[4].at_us == 0,
            "each tenant has a row");
     expect(uv_is_active((uv_handle_t *) timer), "two are leased");
     rows[0].is_idle = true;
