@@ -7,7 +7,7 @@ that is (of all quiet windows together: one alone has some 500 runs, and a 99th 
 turns of gloveboxd's loop took more than 50 ms. Each kind of noise comes from a tenant of its own, whose quotas are whole;
 how its requests were answered is told, too. Ends with 1 and a line for each cause
 
-* if the 99th percentile beside a kind is more than MOST times the quiet one, or more than KNOWN says of it,
+* if the 99th percentile beside a kind is more than MOST times the quiet one,
 * if the quiet one is more than QUIET_MS: the machine must have nothing else to do,
 * if a turn of the loop took more than 50 ms, and not because others had the processors,
 * if a run of the polite tenant was refused or wrong, or if it was charged for anything but its own runs.
@@ -37,12 +37,6 @@ from service import TOP, Service
 MOST = 10
 QUIET_EVERY = 10  # kinds
 QUIET_MS = 20  # a quiet 99th percentile beyond that is of a machine with other work: the ratios say nothing then
-
-# What is known to exceed MOST, how many times quiet it may be, and why. On a virtual machine with two processors and control
-# groups v1, of windows of 4 to 8 s; a bound is two to four times what one run had, since so short a window has few runs.
-KNOWN = {
-    "threads": (40, "the kernel sets back the virtual runtime of a running group whose weight changes (decision 172)"),
-}
 
 
 def give_way():
@@ -141,10 +135,9 @@ def done_for(answers):
 
 def judge(kind, times, slow):
     """What does not hold of a kind, as lines."""
-    most, cause = KNOWN.get(kind, (MOST, ""))
     lines = [f"{kind}: {slow} turns of the loop took more than 50 ms"] if slow else []
-    if times > most:
-        lines.append(f"{kind}: p99 is {times:.1f} times quiet, {most} is the most" + (f" ({cause})" if cause else ""))
+    if times > MOST:
+        lines.append(f"{kind}: p99 is {times:.1f} times quiet, {MOST} is the most")
     return lines
 
 
@@ -190,9 +183,6 @@ def main():
     for kind, took in times.items():
         tell(kind, took, turns[kind], f" ({quantile(took, 0.99) / quiet:5.1f} times quiet)")
         wrong += judge(kind, quantile(took, 0.99) / quiet, turns[kind])
-    for kind, (most, cause) in KNOWN.items():
-        if kind in times:
-            print(f"known: {kind} may be {most} times quiet: {cause}")
     print(f"the polite tenant was charged {charged} ms of processor time, its results say {own_ms} at most")
     if charged > own_ms:
         wrong.append("it was charged for more than its own runs")
