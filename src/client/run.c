@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 enum {
     WAIT_MS = 25 * 3600 * 1000, /* longer than any wall limit, which the daemon enforces */

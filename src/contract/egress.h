@@ -7,7 +7,6 @@
  * lower case, no dot at the end. Ports are in host order, addresses as in6_addr (IPv4 mapped). */
 #pragma once
 
-#include "base/error.h"
 #include "base/host_name.h"
 #include "contract/spawn.h"
 

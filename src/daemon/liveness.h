@@ -6,8 +6,6 @@
  * parent that receives no message for half a minute ends gloveboxd and starts it again. */
 #pragma once
 
-#include "base/error.h"
-
 #include <uv.h>
 
 enum { LIVENESS_EVERY_MS = 5000 };

@@ -3,7 +3,6 @@
 #include "ledger/verify_internal.h"
 
 #include "base/cleanup.h"
-#include "ledger/envelope.h"
 #include "ledger/witness.h"
 
 #include <fcntl.h>

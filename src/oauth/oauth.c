@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { FILE_MAX = 256 * 1024, LOOK_EVERY_MS = 1000, NANOSECONDS = 1000000000, HASH_SIZE = 32 };
 

@@ -9,7 +9,6 @@
  * The position in an error is converted back to the line of the YAML. */
 #include "policy/expect_file.h"
 
-#include "base/cleanup.h"
 #include "base/text.h"
 #include "policy/expect.h"
 

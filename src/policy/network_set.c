@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static int read_variables(const struct yaml *yaml, const struct yaml_node *value,
                           struct network_set *set, error *err)

@@ -1,8 +1,6 @@
 /* cgroup_setup.h - where control groups can be made on this machine: v2, v1, or both. */
 #pragma once
 
-#include "base/error.h"
-
 #include <stddef.h>
 #include <sys/types.h>
 

@@ -1,7 +1,6 @@
 /* approval_wait.c - uses /dev/tty, since stdin and stdout belong to the program. */
 #include "cli/common/approval_wait.h"
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/timestamp.h"
 #include "cli/commands.h"

@@ -10,7 +10,6 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 int receipt_keys_read(const struct log_arguments *arguments, struct receipt_keys *ret_keys,
                       error *err)

@@ -5,7 +5,6 @@
 #include "base/base64.h"
 #include "model/errors.h"
 #include "json/member.h"
-#include "json/reader.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include "cli/mcp/mcp_install.h"
 
 #include "base/cleanup.h"
-#include "base/table.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "client/connect.h"

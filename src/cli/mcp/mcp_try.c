@@ -8,7 +8,6 @@
 #include "cli/commands.h"
 #include "cli/daemon_request.h"
 #include "json/reader.h"
-#include "json/writer.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -3,7 +3,6 @@
 #include "cli/commands.h"
 
 #include "base/cleanup.h"
-#include "base/table.h"
 #include "cli/common/config.h"
 #include "cli/options.h"
 #include "supervisor/install_paths.h"

@@ -1,7 +1,6 @@
 /* setup.c - `glovebox setup`: asks five questions, shows what it would write, and writes it after a
  * yes. It calls the usual verbs to make keys and templates. */
 #include "base/cleanup.h"
-#include "base/table.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/common/inputs.h"

@@ -1,7 +1,6 @@
 /* status.c - `glovebox status`: whether the service works, how much is used, and what to do if not.
  */
 #include "base/cleanup.h"
-#include "base/table.h"
 #include "cli/commands.h"
 #include "cli/daemon_request.h"
 #include "cli/options.h"

@@ -3,7 +3,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/table.h"
 #include "cli/commands.h"
 #include "cli/daemon_request.h"
 #include "cli/options.h"

@@ -3,7 +3,6 @@
 #include "cli/commands.h"
 #include "cli/common/policy_choice.h"
 
-#include "base/table.h"
 #include "cli/options.h"
 #include "policy/tool_schema.h"
 

@@ -2,8 +2,6 @@
  * under it, with the file and line that say so. */
 #include "cli/policy/policy_verbs.h"
 
-#include "base/cleanup.h"
-#include "base/table.h"
 #include "cli/commands.h"
 #include "cli/common/inputs.h"
 #include "cli/common/policy_choice.h"

@@ -2,7 +2,6 @@
 #include "cli/commands.h"
 #include "cli/common/policy_choice.h"
 
-#include "base/table.h"
 #include "cli/common/template_manifest.h"
 #include "cli/options.h"
 #include "policy/describe.h"

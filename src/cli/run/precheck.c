@@ -3,11 +3,9 @@
 #include "cli/commands.h"
 #include "cli/common/policy_choice.h"
 
-#include "base/table.h"
 #include "cli/common/inputs.h"
 #include "cli/common/precheck_request.h"
 #include "cli/options.h"
-#include "client/client.h"
 #include "policy/precheck.h"
 #include "supervisor/install_paths.h"
 

@@ -14,7 +14,6 @@
 #include "cli/run/hints.h"
 #include "cli/run/run_arguments.h"
 #include "cli/tty/output_filter.h"
-#include "client/client.h"
 #include "model/errors.h"
 #include "supervisor/install_paths.h"
 

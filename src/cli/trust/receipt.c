@@ -19,7 +19,6 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { CHECKPOINT_WAIT_MS = 3000, CHECKPOINT_LOOK_MS = 10 };
 

@@ -7,7 +7,6 @@
 #pragma once
 
 #include "base/clock.h"
-#include "base/error.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,7 +6,6 @@
 #include "doors/http/refusals.h"
 
 #include <microhttpd.h>
-#include <sys/types.h>
 
 enum { CONNECTION_BYTES = 32 * 1024 }; /* libmicrohttpd's memory for each, including the header */
 

@@ -1,6 +1,5 @@
 /* resting.c - streams that are open for as long as their clients run, and mostly idle: a thousand
  * of them use little memory, and do not count against the bound on connections. */
-#include "doors/http/authenticate.h"
 #include "doors/http/http_internal.h"
 #include "engine/service/service_callers.h"
 

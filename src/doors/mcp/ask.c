@@ -5,7 +5,6 @@
 #include "doors/mcp/mcp.h"
 #include "json/writer.h"
 
-#include <microhttpd.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include "json/writer.h"
 
 #include <inttypes.h>
-#include <microhttpd.h>
 #include <string.h>
 #include <unistd.h>
 

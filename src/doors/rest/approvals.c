@@ -6,8 +6,6 @@
 #include "doors/rest/rest.h"
 #include "json/writer.h"
 
-#include <microhttpd.h>
-
 enum { PAGE = 100 };
 
 static void on_closed(struct exchange *exchange)

@@ -7,7 +7,6 @@
 #include "doors/rest/zip.h"
 #include "engine/service/service_artifacts.h"
 #include "engine/service/service_observe.h"
-#include "json/writer.h"
 
 #include <inttypes.h>
 #include <json.h>

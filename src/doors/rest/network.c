@@ -10,7 +10,6 @@
 #include "json/writer.h"
 
 #include <inttypes.h>
-#include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "doors/rest/openapi.h"
 
 #include "base/table.h"
-#include "engine/service/schema/schema.h"
 #include "engine/service/schema/schema_write.h"
 #include "model/errors.h"
 #include "json/writer.h"

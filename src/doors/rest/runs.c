@@ -7,7 +7,6 @@
 #include "json/writer.h"
 
 #include <inttypes.h>
-#include <microhttpd.h>
 #include <stdio.h>
 
 enum { PAGE = 100 };

@@ -9,7 +9,6 @@
 #include "json/writer.h"
 
 #include <inttypes.h>
-#include <microhttpd.h>
 #include <string.h>
 
 enum { SIGNED_SECONDS_MAX = 7 * 24 * 3600 };

@@ -7,8 +7,6 @@
 #include "model/outcome.h"
 #include "json/writer.h"
 
-#include <microhttpd.h>
-
 static void write_warning(void *context, const char *text)
 {
     json_string(context, text);

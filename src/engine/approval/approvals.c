@@ -6,7 +6,6 @@
 #include "base/list.h"
 #include "engine/audit/audit_log.h"
 #include "engine/observe/log.h"
-#include "engine/observe/notify_client.h"
 
 #include <sodium.h>
 #include <stdio.h>

@@ -21,9 +21,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
-struct approvals;
 struct notify_client;
-struct receipts;
 
 enum {
     APPROVAL_ID_SIZE = 37, /* "apr_", 32 hex digits and the end */

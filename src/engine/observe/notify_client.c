@@ -6,7 +6,6 @@
 #include "engine/observe/log.h"
 #include "engine/observe/loop_monitor.h"
 #include "engine/observe/metrics.h"
-#include "json/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>

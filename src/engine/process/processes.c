@@ -6,9 +6,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "engine/session/session_registry.h"
-#include "policy/policy.h"
 #include "policy/policy_permits.h"
-#include "json/writer.h"
 
 #include <inttypes.h>
 #include <signal.h>

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "engine/process/processes.h"
-#include "engine/session/session_registry.h"
 
 void process_order(struct process *process, enum agent_kind kind, const void *payload, size_t size);
 void process_set_timer(struct process *process);

@@ -2,7 +2,6 @@
  * (output_check_verdict.c). */
 #include "engine/review/output_check_files.h"
 
-#include "base/cleanup.h"
 #include "engine/audit/audit_log.h"
 #include "engine/run/run.h"
 #include "output_check_json.h"

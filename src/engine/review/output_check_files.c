@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { CONTENTS_MAX = 32 * 1024 * 1024 }; /* of all artifacts, if their contents are checked */
 

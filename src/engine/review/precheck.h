@@ -13,7 +13,6 @@
 
 #include <stdbool.h>
 
-struct run;
 struct run_request;
 
 /* Starts the check of the code in `given`, which is borrowed until it ends or is abandoned. `told`

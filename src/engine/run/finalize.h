@@ -7,7 +7,6 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "engine/run/output_buffer.h"
 #include "engine/store/disk_worker.h"
 #include "ledger/facts.h"
 

@@ -2,7 +2,6 @@
  * request. */
 #include "engine/run/lost_runs.h"
 
-#include "base/cleanup.h"
 #include "engine/audit/audit_log.h"
 #include "engine/observe/log.h"
 #include "engine/run/queue.h"

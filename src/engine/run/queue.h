@@ -19,7 +19,6 @@ enum { RUN_ID_SIZE = 37 /* "run_", 32 hex digits and the end */ };
 
 struct approvals;
 struct receipts;
-struct run;
 struct run_stages;
 
 /* Is called when a run has something new. While there are listeners the run keeps all output; if

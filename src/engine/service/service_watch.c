@@ -1,6 +1,5 @@
 /* service_watch.c - follows a run: a watch is a set of positions in what the run keeps. */
 #include "base/utf8.h"
-#include "engine/review/output_check.h"
 #include "engine/run/run.h"
 #include "engine/service/service_watch_internal.h"
 #include "json/writer.h"

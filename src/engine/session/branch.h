@@ -6,18 +6,12 @@
  * See  docs/sessions.md, docs/decisions/0070-branches-from-memory-images.md */
 #pragma once
 
-#include "engine/run/run_plan.h"
 #include "engine/session/activity.h"
 #include "engine/session/capture.h"
 #include "engine/session/context_state.h"
 #include "engine/snapshot/restore.h"
 
 #include <json.h>
-
-struct session;
-struct sessions;
-struct session_request;
-struct branching;
 
 /* What a session is copied from: a live context, or a checkpoint. */
 struct session_source {

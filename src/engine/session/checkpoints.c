@@ -3,9 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/list.h"
-#include "engine/audit/audit_log.h"
 #include "engine/observe/log.h"
-#include "engine/session/contexts.h"
 #include "engine/session/session_internal.h"
 #include "engine/store/blobs.h"
 #include "json/writer.h"

@@ -3,7 +3,6 @@
  * The deadlines of the session do not move (decision 0091). */
 #include "engine/observe/log.h"
 #include "engine/session/branch.h"
-#include "engine/session/checkpoints.h"
 #include "engine/session/contexts.h"
 #include "engine/session/session_internal.h"
 

@@ -5,7 +5,6 @@
 #include "engine/observe/log.h"
 #include "engine/session/branch.h"
 #include "engine/session/checkpoints.h"
-#include "engine/session/contexts.h"
 #include "engine/session/session_internal.h"
 #include "policy/policy_permits.h"
 

@@ -8,8 +8,6 @@
 
 struct account;
 struct session_checkpoint;
-struct session;
-struct rollback;
 
 struct rollback_order {
     struct session_checkpoint *checkpoint;

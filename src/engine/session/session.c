@@ -5,7 +5,6 @@
 #include "base/list.h"
 #include "engine/session/contexts.h"
 #include "engine/session/session_internal.h"
-#include "engine/snapshot/restore.h"
 
 #include <unistd.h>
 

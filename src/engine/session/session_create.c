@@ -1,10 +1,8 @@
 /* session_create.c - begins a session within what its policy grants, and changes its deadlines. */
 #include "engine/session/session_internal.h"
 
-#include "base/cleanup.h"
 #include "engine/audit/audit_log.h"
 #include "engine/observe/log.h"
-#include "engine/session/contexts.h"
 #include "engine/session/session_tombstones.h"
 #include "policy/policy_permits.h"
 

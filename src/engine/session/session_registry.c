@@ -1,10 +1,8 @@
 /* session_registry.c - the list of sessions, their number, and their end. */
 #include "engine/session/session_internal.h"
 
-#include "base/cleanup.h"
 #include "engine/audit/audit_log.h"
 #include "engine/observe/log.h"
-#include "engine/session/contexts.h"
 #include "engine/session/session_tombstones.h"
 
 #include <assert.h>

@@ -1,7 +1,6 @@
 /* transfer_counts.c - see transfer_counts.h. */
 #include "engine/session/transfer_counts.h"
 
-#include "engine/audit/audit_log.h"
 #include "engine/observe/log.h"
 #include "engine/session/session_internal.h"
 #include "policy/policy_permits.h"
