@@ -30,6 +30,11 @@ struct property {
     bool may_lack; /* in a request: optional. In an answer every field is always there */
 };
 
+/* The fields of one schema, in its row. */
+/* clang-format off */
+#define FIELDS(...) (const struct property[]){ __VA_ARGS__, { 0 } }
+/* clang-format on */
+
 /* A named schema. Every JSON body has one; schemas.c lists the tables of all areas. */
 struct schema {
     const char *name;

@@ -8,73 +8,56 @@ static const struct property path_request[] = {
     { "path_base64", "base64",         "the same if it is no UTF-8", true },
     { 0 },
 };
-static const struct property list_request[] = {
-    { "depth", "count 0..64",     "1 if it is left out: what stands in the folder itself", true },
-    { "limit", "count 0..100000", "entries; 10,000 if it is left out", true },
-    { 0 },
-};
-static const struct property move_request[] = {
-    { "from",        "string 0..4095", "or", true },
-    { "from_base64", "base64",         "the same if it is no UTF-8", true },
-    { "to",          "string 0..4095", "or", true },
-    { "to_base64",   "base64",         "the same if it is no UTF-8", true },
-    { 0 },
-};
-static const struct property sign_request[] = {
-    { "method",    "=GET,PUT",         "GET if it is left out", true },
-    { "mode",      "string /^[0-7]{0,4}$/", "of a file that is written, octal from 1 to 777", true },
-    { "expires_seconds", "count 1..604800", "300 if it is left out", true },
-    { 0 },
-};
-static const struct property signed_url[] = {
-    { "url",     "string",   "without the daemon's own address" },
-    { "method",  "=GET,PUT", "" },
-    { "expires_at", "moment", "" },
-    { 0 },
-};
 static const struct property file_path[] = {
     { "path",        "string", "" },
     { "path_base64", "base64", "if it is no UTF-8", true },
     { 0 },
 };
-static const struct property file_entry[] = {
-    { "name",        "string",  "the last part of the path" },
-    { "type",        "=folder,file,link,special", "" },
-    { "bytes",       "count",   "its size" },
-    { "mode",        "string /^[0-7]{3,4}$/", "octal, as in requests" },
-    { "modified_at", "moment",  "" },
-    { "target",      "string",  "of a link", true },
-    { "target_type", "=folder,file,link,special?", "of a link; null: the target does not exist", true },
-    { 0 },
-};
-static const struct property file_listing[] = {
-    { "truncated", "boolean",     "there are more than `limit`" },
-    { "entries",   "[]FileEntry", "sorted by path" },
-    { 0 },
-};
-static const struct property file_written[] = {
-    { "bytes",       "count",         "its size" },
-    { "mode",        "string /^[0-7]{3,4}$/", "octal, as in requests" },
-    { "modified_at", "moment",        "" },
-    { 0 },
-};
-static const struct property tar_unpacked[] = {
-    { "skipped", "[]string", "other than files, folders and links, or outside the folder" },
-    { 0 },
-};
 
 const struct schema file_schemas[] = {
     { "FileRequest", "Which file or folder", path_request, .example = "{\"path\":\"/workspace/data.csv\"}" },
-    { "FileListRequest", "Which folder, and how much of it", list_request, .first = path_request, .example = "{\"path\":\"/workspace\",\"depth\":2}" },
-    { "FileMoveRequest", "From where to where", move_request, .example = "{\"from\":\"data.csv\",\"to\":\"old/data.csv\"}" },
-    { "FileSignRequest", "The use of a signed URL", sign_request, .first = path_request, .example = "{\"path\":\"data.csv\",\"method\":\"GET\",\"expires_seconds\":60}" },
-    { "SignedUrl", "A URL that needs no key", signed_url },
+    { "FileListRequest", "Which folder, and how much of it",
+      FIELDS({ "depth", "count 0..64",     "1 if it is left out: what stands in the folder itself", true },
+             { "limit", "count 0..100000", "entries; 10,000 if it is left out", true }),
+      .first = path_request, .example = "{\"path\":\"/workspace\",\"depth\":2}" },
+    { "FileMoveRequest", "From where to where",
+      FIELDS({ "from",        "string 0..4095", "or", true },
+             { "from_base64", "base64",         "the same if it is no UTF-8", true },
+             { "to",          "string 0..4095", "or", true },
+             { "to_base64",   "base64",         "the same if it is no UTF-8", true }),
+      .example = "{\"from\":\"data.csv\",\"to\":\"old/data.csv\"}" },
+    { "FileSignRequest", "The use of a signed URL",
+      FIELDS({ "method",    "=GET,PUT",         "GET if it is left out", true },
+             { "mode",      "string /^[0-7]{0,4}$/", "of a file that is written, octal from 1 to 777", true },
+             { "expires_seconds", "count 1..604800", "300 if it is left out", true }),
+      .first = path_request, .example = "{\"path\":\"data.csv\",\"method\":\"GET\",\"expires_seconds\":60}" },
+    { "SignedUrl", "A URL that needs no key",
+      FIELDS({ "url",     "string",   "without the daemon's own address" },
+             { "method",  "=GET,PUT", "" },
+             { "expires_at", "moment", "" }) },
     { "FilePath", "The file or folder", file_path, .example = "{\"path\":\"data.csv\"}" },
-    { "FileEntry", "What exists at a path", file_entry, .first = file_path,
+    { "FileEntry", "What exists at a path",
+      FIELDS({ "name",        "string",  "the last part of the path" },
+             { "type",        "=folder,file,link,special", "" },
+             { "bytes",       "count",   "its size" },
+             { "mode",        "string /^[0-7]{3,4}$/", "octal, as in requests" },
+             { "modified_at", "moment",  "" },
+             { "target",      "string",  "of a link", true },
+             { "target_type", "=folder,file,link,special?", "of a link; null: the target does not exist", true }),
+      .first = file_path,
       .example = "{\"path\":\"old/data.csv\",\"name\":\"data.csv\",\"type\":\"file\",\"bytes\":12,\"mode\":\"644\",\"modified_at\":\"2026-09-21T14:13:20.000Z\"}" },
-    { "FileListing", "The contents of a folder", file_listing, .first = file_path },
-    { "FileWritten", "A file that was written", file_written, .first = file_path },
-    { "TarUnpacked", "A folder that a tar was unpacked into", tar_unpacked, .first = file_path },
+    { "FileListing", "The contents of a folder",
+      FIELDS({ "truncated", "boolean",     "there are more than `limit`" },
+             { "entries",   "[]FileEntry", "sorted by path" }),
+      .first = file_path },
+    { "FileWritten", "A file that was written",
+      FIELDS({ "bytes",       "count",         "its size" },
+             { "mode",        "string /^[0-7]{3,4}$/", "octal, as in requests" },
+             { "modified_at", "moment",        "" }),
+      .first = file_path },
+    { "TarUnpacked", "A folder that a tar was unpacked into",
+      FIELDS({ "skipped", "[]string", "other than files, folders and links, or outside the folder" }),
+      .first = file_path },
     { 0 },
 };
 /* clang-format on */
