@@ -61,6 +61,11 @@ struct parameter {
     bool is_required; /* in the query */
 };
 
+/* The parameters of one route, in its row. */
+/* clang-format off */
+#define QUERY(...) (const struct parameter[]){ __VA_ARGS__, { 0 } }
+/* clang-format on */
+
 /* One row of a route table. Members below `text` are optional. */
 struct route {
     const char *method; /* GET serves HEAD too; "ANY" is every method */

@@ -133,17 +133,13 @@ static void get_metadata(struct exchange *exchange)
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
-static const struct parameter python_query[] = {
-    { "session_id", IN_QUERY, "string", "as the stream has named it", .is_required = true },
-    { 0 },
-};
-
 static const struct route rows[] = {
     /* clang-format off */
     { "POST",   "/mcp", BODY_JSON, post_message,  "One message of the Model Context Protocol", .streams = true, .is_repeatable = true, .operation = "postMcpMessage" },
     { "GET",    "/mcp", BODY_NONE, get_process,   "Held open by a stdio process; what it has begun ends with it", .mime = "text/event-stream", .operation = "holdMcpProcess" },
     { "GET",    "/mcp/python/sse", BODY_NONE, mcp_python_get, "The tool python for model servers, over the older transport: what is answered to messages", RIGHT_SESSIONS, .mime = "text/event-stream", .operation = "followMcpPython" },
-    { "POST",   "/mcp/python/messages", BODY_JSON, mcp_python_post, "One message of that transport", RIGHT_SESSIONS, .query = python_query, .is_repeatable = true, .operation = "postMcpPythonMessage" },
+    { "POST",   "/mcp/python/messages", BODY_JSON, mcp_python_post, "One message of that transport", RIGHT_SESSIONS, .is_repeatable = true, .operation = "postMcpPythonMessage",
+      .query = QUERY({ "session_id", IN_QUERY, "string", "as the stream has named it", .is_required = true }) },
     { "GET",    "/.well-known/oauth-protected-resource", BODY_NONE, get_metadata, "Who gives access tokens for this service", RIGHT_NONE, .operation = "getProtectedResource", .gives = "ProtectedResource" },
     { "GET",    "/.well-known/oauth-protected-resource/{path}", BODY_NONE, get_metadata, "The same, for the path of the service", RIGHT_NONE, .operation = "getProtectedResourceOfPath", .gives = "ProtectedResource" },
     { "DELETE", "/mcp", BODY_NONE, delete_client, "Ends what a handshake began", .operation = "endMcpClient" },

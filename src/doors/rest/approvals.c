@@ -90,25 +90,18 @@ static void post_decision(struct exchange *exchange)
     exchange_answer_or_fail(exchange, result, &json, &err);
 }
 
-static const struct parameter list_query[] = {
-    { "state", IN_QUERY, "=pending, approved, denied, expired, used, revoked, all", "only those" },
-    { "limit", IN_QUERY, "count 1..1000", "rows of a page; 100 if it is left out" },
-    { "cursor", IN_QUERY, "string", "`next_cursor` of the page before" },
-    { "wait", IN_QUERY, "count 0..300", "waits so many seconds for the first of them" },
-    { 0 },
-};
-static const struct parameter get_query[] = {
-    { "wait", IN_QUERY, "count 0..300", "waits so many seconds for the decision" },
-    { 0 },
-};
-
 static const struct route rows[] = {
     /* clang-format off */
     { "GET",  "/v1/approvals",             BODY_NONE, get_approvals, "What waits for a decision, and what was decided: a key with scope approve sees its tenant's, with admin the owner's too, others their own",
-      .query = list_query, .gives = "ApprovalList", .operation = "listApprovals" },
+      .gives = "ApprovalList", .operation = "listApprovals",
+      .query = QUERY({ "state", IN_QUERY, "=pending, approved, denied, expired, used, revoked, all", "only those" },
+                     { "limit", IN_QUERY, "count 1..1000", "rows of a page; 100 if it is left out" },
+                     { "cursor", IN_QUERY, "string", "`next_cursor` of the page before" },
+                     { "wait", IN_QUERY, "count 0..300", "waits so many seconds for the first of them" }) },
     { "POST", "/v1/approvals/{id}:decide", BODY_JSON, post_decision, "Approves or denies, never what one has asked for oneself; or takes an approval back that was not used yet", RIGHT_APPROVE, .takes = "Decision", .gives = "Approval", .is_repeatable = true, .operation = "decideApproval" },
     { "GET",  "/v1/approvals/{id}",        BODY_NONE, get_approval,  "An approval, with everything that an approver must know; with ?wait= when it is decided",
-      .query = get_query, .gives = "Approval", .operation = "getApproval" },
+      .gives = "Approval", .operation = "getApproval",
+      .query = QUERY({ "wait", IN_QUERY, "count 0..300", "waits so many seconds for the decision" }) },
     { "POST", "/v1/approvals/{id}",        BODY_JSON, post_decision, "The same as approvals/{id}:decide", RIGHT_APPROVE, .takes = "Decision", .gives = "Approval", .is_repeatable = true, .operation = "updateApproval" },
     /* clang-format on */
 };

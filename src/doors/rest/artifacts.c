@@ -280,17 +280,13 @@ static void get_archive(struct exchange *exchange)
     exchange_stream_as(exchange, MHD_HTTP_OK, "application/zip", size, read_archive);
 }
 
-static const struct parameter file_headers[] = {
-    { "Range", IN_HEADER, "string", "bytes=from-to, bytes=from- or bytes=-last" },
-    { "If-None-Match", IN_HEADER, "string", "an ETag: 304 if the file still has it" },
-    { 0 },
-};
-
 static const struct route rows[] = {
     /* clang-format off */
     { "GET", "/v1/runs/{id}/artifacts.zip", BODY_NONE, get_archive,  "All files that a run made, in one archive", .mime = "application/zip", .operation = "readArtifacts" },
     { "GET", "/v1/artifacts/{sha256}",      BODY_NONE, get_artifact, "The bytes of a file that a run made, or a part of them",
-      .query = file_headers, .mime = "*/*", .operation = "readArtifact" },
+      .mime = "*/*", .operation = "readArtifact",
+      .query = QUERY({ "Range", IN_HEADER, "string", "bytes=from-to, bytes=from- or bytes=-last" },
+                     { "If-None-Match", IN_HEADER, "string", "an ETag: 304 if the file still has it" }) },
     /* clang-format on */
 };
 

@@ -145,20 +145,16 @@ static void post_restart(struct exchange *exchange)
         answer_context(exchange, context, MHD_HTTP_OK);
 }
 
-static const struct parameter cell_query[] = {
-    { "stream", IN_QUERY, "=0, 1", "1: answers with events, as Accept: text/event-stream does" },
-    { "from", IN_QUERY, "string", "with events: the id of the last one that was seen" },
-    { "Prefer", IN_HEADER, "string", "respond-async, as for POST /v1/runs" },
-    { "Idempotency-Key", IN_HEADER, KEY_TYPE, KEY_TEXT },
-    { 0 },
-};
-
 static const struct route rows[] = {
     /* clang-format off */
     { "POST",   "/v1/sessions/{id}/contexts", BODY_JSON, post_context, "Makes a context: an interpreter with a state of its own", .status = 201, .takes = "ContextRequest", .gives = "Context", .awaits = AWAITS_STANDING, .operation = "createContext" },
     { "GET",    "/v1/sessions/{id}/contexts", BODY_NONE, get_contexts, "The contexts of a session", .gives = "ContextList", .awaits = AWAITS_STANDING, .operation = "listContexts" },
     { "DELETE", "/v1/sessions/{id}/contexts/{context}", BODY_NONE, delete_context, "Ends a context; its session goes on", .gives = "ContextRemoved", .awaits = AWAITS_BOTH, .operation = "removeContext" },
-    { "POST",   "/v1/sessions/{id}/contexts/{context}/run", BODY_JSON, post_cell, "Runs a cell and answers with its result, or with events, as /v1/runs", .query = cell_query, .is_once = true, .takes = "CellRequest", .gives = "CellResult", .streams = true, .may_be_202 = true, .awaits = AWAITS_STANDING, .operation = "runCell" },
+    { "POST",   "/v1/sessions/{id}/contexts/{context}/run", BODY_JSON, post_cell, "Runs a cell and answers with its result, or with events, as /v1/runs", .is_once = true, .takes = "CellRequest", .gives = "CellResult", .streams = true, .may_be_202 = true, .awaits = AWAITS_STANDING, .operation = "runCell",
+      .query = QUERY({ "stream", IN_QUERY, "=0, 1", "1: answers with events, as Accept: text/event-stream does" },
+                     { "from", IN_QUERY, "string", "with events: the id of the last one that was seen" },
+                     { "Prefer", IN_HEADER, "string", "respond-async, as for POST /v1/runs" },
+                     { "Idempotency-Key", IN_HEADER, KEY_TYPE, KEY_TEXT }) },
     { "POST",   "/v1/sessions/{id}/contexts/{context}/interrupt", BODY_NONE, post_interrupt, "Interrupts the cell that runs", .gives = "Interrupted", .is_repeatable = true, .awaits = AWAITS_STANDING, .operation = "interruptCell" },
     { "POST",   "/v1/sessions/{id}/contexts/{context}/restart", BODY_NONE, post_restart, "Gives the context a fresh interpreter", .gives = "Context", .awaits = AWAITS_BOTH, .operation = "restartContext" },
     /* clang-format on */

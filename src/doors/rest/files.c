@@ -194,20 +194,6 @@ static const struct parameter folder_query[] = {
     { "path", IN_QUERY, "string", "of the folder; that of the session if it is left out" },
     { 0 },
 };
-static const struct parameter watch_query[] = {
-    { "path", IN_QUERY, "string", "of the folder; that of the session if it is left out" },
-    { "recursive", IN_QUERY, "=0, 1", "1: folders below it too" },
-    { 0 },
-};
-static const struct parameter get_query[] = {
-    { "Range", IN_HEADER, "string", "bytes=from-to, bytes=from- or bytes=-last" },
-    { 0 },
-};
-static const struct parameter put_query[] = {
-    { "mode", IN_QUERY, "string", "octal, from 1 to 777" },
-    { "If-None-Match", IN_HEADER, "string", "*: only if nothing has this name" },
-    { 0 },
-};
 static const struct parameter signed_query[] = {
     { "signature", IN_QUERY, "string", "as files:sign gave it, with the others" },
     { "expires", IN_QUERY, "count", "until when, in seconds since 1970" },
@@ -223,11 +209,16 @@ static const struct route rows[] = {
     { "POST",   "/v1/sessions/{id}/files:mkdir",  BODY_JSON,   post_mkdir,         "Makes a folder, and those that lead to it", .status = 201, .takes = "FileRequest", .gives = "FilePath", .is_repeatable = true, .awaits = AWAITS_STANDING, .operation = "makeFolder" },
     { "POST",   "/v1/sessions/{id}/files:move",   BODY_JSON,   post_move,          "Gives a file or folder another path", .takes = "FileMoveRequest", .gives = "FilePath", .awaits = AWAITS_STANDING, .operation = "moveFile" },
     { "POST",   "/v1/sessions/{id}/files:sign",   BODY_JSON,   file_sign,          "A URL that needs no key: one path, one method, for some time", .takes = "FileSignRequest", .gives = "SignedUrl", .is_repeatable = true, .awaits = AWAITS_STANDING, .operation = "signFileUrl" },
-    { "GET",    "/v1/sessions/{id}/files:watch",  BODY_NONE,   file_get_watch,     "Changes below a folder, as events", .mime = "text/event-stream", .streams = true, .query = watch_query, .awaits = AWAITS_STANDING, .operation = "watchFiles" },
+    { "GET",    "/v1/sessions/{id}/files:watch",  BODY_NONE,   file_get_watch,     "Changes below a folder, as events", .mime = "text/event-stream", .streams = true, .awaits = AWAITS_STANDING, .operation = "watchFiles",
+      .query = QUERY({ "path", IN_QUERY, "string", "of the folder; that of the session if it is left out" },
+                     { "recursive", IN_QUERY, "=0, 1", "1: folders below it too" }) },
     { "GET",    "/v1/sessions/{id}/files:tar",    BODY_NONE,   file_get_tar,       "A folder and what is below it as a tar", .mime = "application/x-tar", .query = folder_query, .awaits = AWAITS_STANDING, .operation = "readTar" },
     { "PUT",    "/v1/sessions/{id}/files:tar",    BODY_STREAM, file_answer_upload, "Unpacks a tar into a folder", .begin = file_begin_put_tar, .take = file_take_upload, .query = folder_query, .gives = "TarUnpacked", .awaits = AWAITS_STANDING, .operation = "writeTar" },
-    { "GET",    "/v1/sessions/{id}/files/{path}", BODY_NONE,   file_get,           "The bytes of a file; a part by Range", .mime = "*/*", .query = get_query, .awaits = AWAITS_STANDING, .operation = "readFile" },
-    { "PUT",    "/v1/sessions/{id}/files/{path}", BODY_STREAM, file_answer_upload, "Writes a file whole, in place of what had its name", .begin = file_begin_put, .take = file_take_upload, .query = put_query, .gives = "FileWritten", .awaits = AWAITS_STANDING, .operation = "writeFile" },
+    { "GET",    "/v1/sessions/{id}/files/{path}", BODY_NONE,   file_get,           "The bytes of a file; a part by Range", .mime = "*/*", .awaits = AWAITS_STANDING, .operation = "readFile",
+      .query = QUERY({ "Range", IN_HEADER, "string", "bytes=from-to, bytes=from- or bytes=-last" }) },
+    { "PUT",    "/v1/sessions/{id}/files/{path}", BODY_STREAM, file_answer_upload, "Writes a file whole, in place of what had its name", .begin = file_begin_put, .take = file_take_upload, .gives = "FileWritten", .awaits = AWAITS_STANDING, .operation = "writeFile",
+      .query = QUERY({ "mode", IN_QUERY, "string", "octal, from 1 to 777" },
+                     { "If-None-Match", IN_HEADER, "string", "*: only if nothing has this name" }) },
     { "DELETE", "/v1/sessions/{id}/files/{path}", BODY_NONE,   delete_file,        "Removes a file, or a folder with what is in it", .gives = "FilePath", .awaits = AWAITS_STANDING, .operation = "removeFile" },
     { "GET",    "/v1/signed/{id}/{path}",         BODY_NONE,   file_get,           "As GET files/{path}, by a signed URL", .right = RIGHT_NONE, .begin = file_check_permit, .mime = "*/*", .query = signed_query, .operation = "readSignedFile" },
     { "PUT",    "/v1/signed/{id}/{path}",         BODY_STREAM, file_answer_upload, "As PUT files/{path}, by a signed URL", .right = RIGHT_NONE, .begin = file_begin_signed_put, .take = file_take_upload, .query = signed_query, .gives = "FileWritten", .operation = "writeSignedFile" },

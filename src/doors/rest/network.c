@@ -141,21 +141,17 @@ static void get_connections(struct exchange *exchange)
         exchange_stream(exchange, read_connections);
 }
 
-static const struct parameter connections_query[] = {
-    { "source", IN_QUERY, "string", "only those of this run or session" },
-    { "last", IN_QUERY, "count 0..512",
-      "how many of those that have been come first; all that are kept if it is left out" },
-    { "follow", IN_QUERY, "=0, 1", "0: the stream ends behind them" },
-    { "all", IN_QUERY, "=0, 1", "1: of all tenants, for the scope admin" },
-    { "Last-Event-ID", IN_HEADER, "string", "goes on behind this one" },
-    { 0 },
-};
-
 static const struct route rows[] = {
     /* clang-format off */
     { "GET", "/v1/network/rules", BODY_NONE, get_rules, "How often each rule of each policy was used since the daemon began", RIGHT_AUDIT, .gives = "NetworkRules", .operation = "listNetworkRules" },
     { "GET", "/v1/network/connections", BODY_NONE, get_connections, "Connections out of sandboxes as they begin, end and are refused, as events", RIGHT_RESULTS,
-      .query = connections_query, .mime = "text/event-stream", .operation = "followConnections" },
+      .mime = "text/event-stream", .operation = "followConnections",
+      .query = QUERY({ "source", IN_QUERY, "string", "only those of this run or session" },
+                     { "last", IN_QUERY, "count 0..512",
+                       "how many of those that have been come first; all that are kept if it is left out" },
+                     { "follow", IN_QUERY, "=0, 1", "0: the stream ends behind them" },
+                     { "all", IN_QUERY, "=0, 1", "1: of all tenants, for the scope admin" },
+                     { "Last-Event-ID", IN_HEADER, "string", "goes on behind this one" }) },
     /* clang-format on */
 };
 

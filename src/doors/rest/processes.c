@@ -333,34 +333,21 @@ static void post_resize(struct exchange *exchange)
     answer_order(exchange, process, done, &err);
 }
 
-static const struct parameter start_query[] = {
-    { "stream", IN_QUERY, "=0, 1", "1: its events follow, as with Accept: text/event-stream" },
-    { "wait", IN_QUERY, "count 0..300",
-      "waits so many seconds for its end, and answers with its output" },
-    { "Idempotency-Key", IN_HEADER, KEY_TYPE, KEY_TEXT },
-    { 0 },
-};
-static const struct parameter one_query[] = {
-    { "wait", IN_QUERY, "count 0..300",
-      "waits so many seconds for its end, and answers with its output" },
-    { 0 },
-};
-static const struct parameter list_query[] = {
-    { "all", IN_QUERY, "=0, 1", "1: those too that have ended of late" },
-    { 0 },
-};
-static const struct parameter events_query[] = {
-    { "offset", IN_QUERY, "count", "bytes of its output that have been seen" },
-    { "Last-Event-ID", IN_HEADER, "string", "the same, as browsers send it" },
-    { 0 },
-};
-
 /* clang-format off */
 static const struct route rows[] = {
-    { "POST", "/v1/sessions/{id}/processes",                   BODY_JSON, post_process,  "Starts a program, with pipes or a terminal; with ?wait= it answers when it has ended, with its output; its events follow with Accept: text/event-stream", .query = start_query, .is_once = true, .takes = "ProcessRequest", .gives = "Process", .status = 201, .streams = true, .awaits = AWAITS_STANDING, .operation = "startProcess" },
-    { "GET",  "/v1/sessions/{id}/processes",                   BODY_NONE, get_processes, "The programs that run; ?all=1: those too that have ended of late", .query = list_query, .gives = "ProcessList", .awaits = AWAITS_STANDING, .operation = "listProcesses" },
-    { "GET",  "/v1/sessions/{id}/processes/{process}",         BODY_NONE, get_process,   "A program, by id, pid or tag; with ?wait= when it has ended, with its output", .query = one_query, .gives = "Process", .awaits = AWAITS_STANDING, .operation = "getProcess" },
-    { "GET",  "/v1/sessions/{id}/processes/{process}/events",  BODY_NONE, get_process_events, "What it prints, from ?offset= or Last-Event-ID on, and its end", .query = events_query, .mime = "text/event-stream", .streams = true, .awaits = AWAITS_STANDING, .operation = "followProcess" },
+    { "POST", "/v1/sessions/{id}/processes",                   BODY_JSON, post_process,  "Starts a program, with pipes or a terminal; with ?wait= it answers when it has ended, with its output; its events follow with Accept: text/event-stream", .is_once = true, .takes = "ProcessRequest", .gives = "Process", .status = 201, .streams = true, .awaits = AWAITS_STANDING, .operation = "startProcess",
+      .query = QUERY({ "stream", IN_QUERY, "=0, 1", "1: its events follow, as with Accept: text/event-stream" },
+                     { "wait", IN_QUERY, "count 0..300",
+                       "waits so many seconds for its end, and answers with its output" },
+                     { "Idempotency-Key", IN_HEADER, KEY_TYPE, KEY_TEXT }) },
+    { "GET",  "/v1/sessions/{id}/processes",                   BODY_NONE, get_processes, "The programs that run; ?all=1: those too that have ended of late", .gives = "ProcessList", .awaits = AWAITS_STANDING, .operation = "listProcesses",
+      .query = QUERY({ "all", IN_QUERY, "=0, 1", "1: those too that have ended of late" }) },
+    { "GET",  "/v1/sessions/{id}/processes/{process}",         BODY_NONE, get_process,   "A program, by id, pid or tag; with ?wait= when it has ended, with its output", .gives = "Process", .awaits = AWAITS_STANDING, .operation = "getProcess",
+      .query = QUERY({ "wait", IN_QUERY, "count 0..300",
+                       "waits so many seconds for its end, and answers with its output" }) },
+    { "GET",  "/v1/sessions/{id}/processes/{process}/events",  BODY_NONE, get_process_events, "What it prints, from ?offset= or Last-Event-ID on, and its end", .mime = "text/event-stream", .streams = true, .awaits = AWAITS_STANDING, .operation = "followProcess",
+      .query = QUERY({ "offset", IN_QUERY, "count", "bytes of its output that have been seen" },
+                     { "Last-Event-ID", IN_HEADER, "string", "the same, as browsers send it" }) },
     { "POST", "/v1/sessions/{id}/processes/{process}/stdin",   BODY_JSON, post_stdin,    "Types into it; closes its input", .takes = "ProcessInput", .may_lack_body = true, .gives = "Process", .awaits = AWAITS_STANDING, .operation = "writeToProcess" },
     { "POST", "/v1/sessions/{id}/processes/{process}/signal",  BODY_JSON, post_signal,   "Sends it, or its whole group, a signal", .takes = "ProcessSignal", .gives = "Process", .awaits = AWAITS_STANDING, .operation = "signalProcess" },
     { "POST", "/v1/sessions/{id}/processes/{process}/resize",  BODY_JSON, post_resize,   "Gives its terminal another size", .takes = "TerminalSize", .may_lack_body = true, .gives = "Process", .is_repeatable = true, .awaits = AWAITS_STANDING, .operation = "resizeTerminal" },

@@ -151,38 +151,25 @@ static void get_consistency(struct exchange *exchange)
     prove(exchange, &words, service_prove_consistency);
 }
 
-static const struct parameter receipt_query[] = {
-    { "proof", IN_QUERY, "=0, 1", "1: with the proof that it stands in the log" },
-    { 0 },
-};
-static const struct parameter list_query[] = {
-    { "limit", IN_QUERY, "count 1..100",
-      "rows of a page; 50 if it is left out. 64 KiB of the log end a page, too" },
-    { "cursor", IN_QUERY, "count",
-      "`next_cursor` of the page before, or the index of a record, as one more than that of the "
-      "last row: what has come since" },
-    { 0 },
-};
-static const struct parameter inclusion_query[] = {
-    { "index", IN_QUERY, "count", "of the record; the first is 0", .is_required = true },
-    { "size", IN_QUERY, "count", "of the log; as it is now if it is left out" },
-    { 0 },
-};
-static const struct parameter consistency_query[] = {
-    { "from", IN_QUERY, "count", "size of the log that was known", .is_required = true },
-    { "to", IN_QUERY, "count", "size of the later one; as it is now if it is left out" },
-    { 0 },
-};
-
 static const struct route rows[] = {
     /* clang-format off */
-    { "GET", "/v1/receipts",              BODY_NONE, get_receipts,    "Receipts and events of the tenant, in the order of the log; the owner sees all", RIGHT_AUDIT, .query = list_query, .gives = "ReceiptPage", .operation = "listReceipts" },
-    { "GET", "/v1/receipts/{id}",         BODY_NONE, get_receipt,     "The signed receipt of an execution; with ?proof=1 the proof that it stands in the log", .query = receipt_query, .gives = "ReceiptOrProof", .operation = "getReceipt" },
+    { "GET", "/v1/receipts",              BODY_NONE, get_receipts,    "Receipts and events of the tenant, in the order of the log; the owner sees all", RIGHT_AUDIT, .gives = "ReceiptPage", .operation = "listReceipts",
+      .query = QUERY({ "limit", IN_QUERY, "count 1..100",
+                       "rows of a page; 50 if it is left out. 64 KiB of the log end a page, too" },
+                     { "cursor", IN_QUERY, "count",
+                       "`next_cursor` of the page before, or the index of a record, as one more than that of the "
+                       "last row: what has come since" }) },
+    { "GET", "/v1/receipts/{id}",         BODY_NONE, get_receipt,     "The signed receipt of an execution; with ?proof=1 the proof that it stands in the log", .gives = "ReceiptOrProof", .operation = "getReceipt",
+      .query = QUERY({ "proof", IN_QUERY, "=0, 1", "1: with the proof that it stands in the log" }) },
     { "GET", "/v1/receipts/{id}/opening", BODY_NONE, get_opening,     "What opens the commitments of a receipt: for the key that was answered with the content, and for keys with scope audit, which see what was withheld, too", .gives = "Opening", .operation = "getReceiptOpening" },
     { "GET", "/v1/log/key",               BODY_NONE, get_key,         "The public key that receipts and checkpoints are signed with", .gives = "LogKey", .operation = "getLogKey" },
     { "GET", "/v1/log/checkpoint",        BODY_NONE, get_checkpoint,  "The log's signed size and root (C2SP tlog-checkpoint)", .mime = "text/plain", .operation = "getLogCheckpoint" },
-    { "GET", "/v1/log/proof/inclusion",   BODY_NONE, get_inclusion,   "Proves that record ?index= is among the first ?size=", .query = inclusion_query, .gives = "InclusionProof", .operation = "getInclusionProof" },
-    { "GET", "/v1/log/proof/consistency", BODY_NONE, get_consistency, "Proves that the log of ?from= records is the beginning of that of ?to=", .query = consistency_query, .gives = "ConsistencyProof", .operation = "getConsistencyProof" },
+    { "GET", "/v1/log/proof/inclusion",   BODY_NONE, get_inclusion,   "Proves that record ?index= is among the first ?size=", .gives = "InclusionProof", .operation = "getInclusionProof",
+      .query = QUERY({ "index", IN_QUERY, "count", "of the record; the first is 0", .is_required = true },
+                     { "size", IN_QUERY, "count", "of the log; as it is now if it is left out" }) },
+    { "GET", "/v1/log/proof/consistency", BODY_NONE, get_consistency, "Proves that the log of ?from= records is the beginning of that of ?to=", .gives = "ConsistencyProof", .operation = "getConsistencyProof",
+      .query = QUERY({ "from", IN_QUERY, "count", "size of the log that was known", .is_required = true },
+                     { "to", IN_QUERY, "count", "size of the later one; as it is now if it is left out" }) },
     /* clang-format on */
 };
 

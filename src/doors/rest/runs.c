@@ -128,48 +128,34 @@ static void get_runs(struct exchange *exchange)
     exchange_end_json(exchange, &json, "}");
 }
 
-static const struct parameter post_query[] = {
-    { "stream", IN_QUERY, "=0, 1", "1: answers with events, as Accept: text/event-stream does" },
-    { "from", IN_QUERY, "string", "with events: the id of the last one that was seen" },
-    { "Prefer", IN_HEADER, "string",
-      "respond-async: 202 and where to ask, instead of the result; with wait=N that comes after N "
-      "seconds" },
-    { "Idempotency-Key", IN_HEADER, KEY_TYPE, KEY_TEXT },
-    { 0 },
-};
-static const struct parameter get_query[] = {
-    { "wait", IN_QUERY, "count 0..300", "waits so many seconds for the end" },
-    { "stream", IN_QUERY, "=0, 1", "1: answers with events" },
-    { "from", IN_QUERY, "string", "with events: the id of the last one that was seen" },
-    { 0 },
-};
-static const struct parameter events_query[] = {
-    { "from", IN_QUERY, "string", "the id of the last event that was seen; 0: all of them" },
-    { "Last-Event-ID", IN_HEADER, "string", "the same, as browsers send it" },
-    { 0 },
-};
-static const struct parameter list_query[] = {
-    { "limit", IN_QUERY, "count 1..1000", "rows of a page; 100 if it is left out" },
-    { "cursor", IN_QUERY, "count", "`next_cursor` of the page before" },
-    { "status", IN_QUERY,
-      "=queued, building, loading, running, stopping, collecting, gating, ok, error, limit, "
-      "denied, "
-      "pending_approval, cancelled, lost",
-      "only runs with this status" },
-    { 0 },
-};
-
 static const struct route rows[] = {
     /* clang-format off */
     { "POST",   "/v1/runs",               BODY_JSON, post_run,       "Runs code or a command and answers with the result; "
                                                                      "as a stream of events with Accept: text/event-stream or ?stream=1",
-      .query = post_query, .is_once = true, .takes = "RunRequest", .gives = "RunResult", .streams = true, .may_be_202 = true, .operation = "createRun" },
-    { "GET",    "/v1/runs",               BODY_NONE, get_runs,       "Runs, the newest first, page by page", RIGHT_RESULTS, .query = list_query, .gives = "RunPage", .operation = "listRuns" },
+      .is_once = true, .takes = "RunRequest", .gives = "RunResult", .streams = true, .may_be_202 = true, .operation = "createRun",
+      .query = QUERY({ "stream", IN_QUERY, "=0, 1", "1: answers with events, as Accept: text/event-stream does" },
+                     { "from", IN_QUERY, "string", "with events: the id of the last one that was seen" },
+                     { "Prefer", IN_HEADER, "string",
+                       "respond-async: 202 and where to ask, instead of the result; with wait=N that comes after N "
+                       "seconds" },
+                     { "Idempotency-Key", IN_HEADER, KEY_TYPE, KEY_TEXT }) },
+    { "GET",    "/v1/runs",               BODY_NONE, get_runs,       "Runs, the newest first, page by page", RIGHT_RESULTS, .gives = "RunPage", .operation = "listRuns",
+      .query = QUERY({ "limit", IN_QUERY, "count 1..1000", "rows of a page; 100 if it is left out" },
+                     { "cursor", IN_QUERY, "count", "`next_cursor` of the page before" },
+                     { "status", IN_QUERY,
+                       "=queued, building, loading, running, stopping, collecting, gating, ok, error, limit, "
+                       "denied, pending_approval, cancelled, lost",
+                       "only runs with this status" }) },
     { "GET",    "/v1/runs/{id}",          BODY_NONE, get_run,        "The result of a run, or where it stands; with ?wait= it waits for the end", RIGHT_RESULTS,
-      .query = get_query, .gives = "RunResultOrState", .streams = true, .operation = "getRun" },
+      .gives = "RunResultOrState", .streams = true, .operation = "getRun",
+      .query = QUERY({ "wait", IN_QUERY, "count 0..300", "waits so many seconds for the end" },
+                     { "stream", IN_QUERY, "=0, 1", "1: answers with events" },
+                     { "from", IN_QUERY, "string", "with events: the id of the last one that was seen" }) },
     { "DELETE", "/v1/runs/{id}",          BODY_NONE, delete_run,     "Cancels a run and answers with its result", RIGHT_RESULTS, .gives = "RunOrCellResult", .operation = "cancelRun" },
     { "GET",    "/v1/runs/{id}/events",   BODY_NONE, get_run_events, "The events of a run, from its beginning or from where a stream broke off", RIGHT_RESULTS,
-      .query = events_query, .mime = "text/event-stream", .operation = "followRun" },
+      .mime = "text/event-stream", .operation = "followRun",
+      .query = QUERY({ "from", IN_QUERY, "string", "the id of the last event that was seen; 0: all of them" },
+                     { "Last-Event-ID", IN_HEADER, "string", "the same, as browsers send it" }) },
     /* clang-format on */
 };
 

@@ -142,29 +142,23 @@ static void get_sessions(struct exchange *exchange)
     exchange_end_json(exchange, &json, "}");
 }
 
-static const struct parameter list_query[] = {
-    { "limit", IN_QUERY, "count 1..1000", "rows of a page; 100 if it is left out" },
-    { "cursor", IN_QUERY, "string", "`next_cursor` of the page before" },
-    { "state", IN_QUERY, "=ended, all", "those that have ended, or these too" },
-    { "metadata", IN_QUERY, "string", "name=value&…, once more percent-encoded: all must match" },
-    { 0 },
-};
 static const struct parameter begin_query[] = {
     { "Idempotency-Key", IN_HEADER, KEY_TYPE, KEY_TEXT },
-    { 0 },
-};
-static const struct parameter pause_query[] = {
-    { "keep", IN_QUERY, "=all, files", "files: ends the programs and keeps the files" },
     { 0 },
 };
 
 static const struct route rows[] = {
     /* clang-format off */
     { "POST",   "/v1/sessions",      BODY_JSON, session_post,   "Begins a session: a sandbox that is kept between runs", .query = begin_query, .is_once = true, .status = 201, .takes = "SessionRequest", .gives = "Session", .operation = "createSession" },
-    { "GET",    "/v1/sessions",      BODY_NONE, get_sessions,   "Sessions, the newest first; ?metadata= and ?state= choose, ?limit= and ?cursor= page", .query = list_query, .gives = "SessionPage", .operation = "listSessions" },
+    { "GET",    "/v1/sessions",      BODY_NONE, get_sessions,   "Sessions, the newest first; ?metadata= and ?state= choose, ?limit= and ?cursor= page", .gives = "SessionPage", .operation = "listSessions",
+      .query = QUERY({ "limit", IN_QUERY, "count 1..1000", "rows of a page; 100 if it is left out" },
+                     { "cursor", IN_QUERY, "string", "`next_cursor` of the page before" },
+                     { "state", IN_QUERY, "=ended, all", "those that have ended, or these too" },
+                     { "metadata", IN_QUERY, "string", "name=value&…, once more percent-encoded: all must match" }) },
     { "GET",    "/v1/sessions/{id}", BODY_NONE, get_session,    "A session, or its tombstone: when and why it ended, and what was kept", .gives = "Session", .awaits = AWAITS_STANDING, .operation = "getSession" },
     { "PATCH",  "/v1/sessions/{id}", BODY_JSON, patch_session,  "Touches a session; changes its deadlines and metadata", .takes = "SessionChange", .gives = "Session", .operation = "updateSession" },
-    { "POST",   "/v1/sessions/{id}/pause",  BODY_NONE, post_pause,  "Stops everything in a session, and its deadlines; ?keep=files ends the programs and keeps the files", .query = pause_query, .gives = "Session", .awaits = AWAITS_BOTH, .is_repeatable = true, .operation = "pauseSession" },
+    { "POST",   "/v1/sessions/{id}/pause",  BODY_NONE, post_pause,  "Stops everything in a session, and its deadlines; ?keep=files ends the programs and keeps the files", .gives = "Session", .awaits = AWAITS_BOTH, .is_repeatable = true, .operation = "pauseSession",
+      .query = QUERY({ "keep", IN_QUERY, "=all, files", "files: ends the programs and keeps the files" }) },
     { "POST",   "/v1/sessions/{id}/resume", BODY_NONE, post_resume, "Lets a session run on", .gives = "Session", .is_repeatable = true, .awaits = AWAITS_STANDING, .operation = "resumeSession" },
     { "POST",   "/v1/sessions/{id}/branch", BODY_JSON, session_post_branch, "Begins a session with the files of this one, and with the variables of one of its contexts", .query = begin_query, .is_once = true, .status = 201, .takes = "BranchRequest", .may_lack_body = true, .gives = "Session", .awaits = AWAITS_STANDING, .operation = "branchSession" },
     { "DELETE", "/v1/sessions/{id}", BODY_NONE, delete_session, "Ends a session and everything in it", .gives = "Session", .awaits = AWAITS_COPIES_TO_END, .operation = "endSession" },
