@@ -3,7 +3,6 @@ answered and charged as if it were alone beside a few of them. How long that tak
 
 import sys
 
-import pytest
 from conftest import BUILD, STATE, TOP
 
 sys.path.insert(0, str(TOP / "tests/soak"))
@@ -16,14 +15,6 @@ def test_a_kind_may_not_worsen():
     assert "p99 is 10.1 times quiet" in neighbours.judge("forks", 10.1, 0)[0]
     assert "2 turns of the loop took more than 50 ms" in neighbours.judge("forks", 1, 2)[0]
     assert len(neighbours.judge("forks", 11, 1)) == 2
-
-
-@pytest.mark.parametrize("kind", neighbours.KNOWN)
-def test_what_is_known_has_a_cause_and_a_bound(kind):
-    most, cause = neighbours.KNOWN[kind]
-    assert kind in noise.KINDS and len(cause) > 5
-    assert most > neighbours.MOST
-    assert neighbours.judge(kind, most, 0) == [] and neighbours.judge(kind, most + 1, 0) and neighbours.judge(kind, 1, 1)
 
 
 def test_kinds_lie_between_quiet_windows():
