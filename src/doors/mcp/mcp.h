@@ -346,17 +346,12 @@ void mcp_run_write(const struct mcp_call *call, const struct bytes *text, struct
 void mcp_run_state_print(const struct watch *watch, char *text, size_t size);
 
 /* The tools of the product. */
-extern const struct property mcp_run_code_arguments[], mcp_python_arguments[],
-    mcp_run_command_arguments[], mcp_run_id_arguments[], mcp_run_status_arguments[],
-    mcp_session_open_arguments[], mcp_session_id_arguments[], mcp_policy_arguments[];
 void mcp_run_code(struct mcp_call *call);
 void mcp_run_status(struct mcp_call *call);
 void mcp_run_cancel(struct mcp_call *call);
 void mcp_session_open(struct mcp_call *call);
 void mcp_session_close(struct mcp_call *call);
 void mcp_policy_explain(struct mcp_call *call);
-extern const struct property mcp_file_write_arguments[], mcp_file_read_arguments[],
-    mcp_file_list_arguments[], mcp_file_import_arguments[], mcp_file_export_arguments[];
 void mcp_file_write(struct mcp_call *call);
 void mcp_file_read(struct mcp_call *call);
 void mcp_file_list(struct mcp_call *call);

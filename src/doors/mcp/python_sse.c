@@ -29,7 +29,7 @@ static size_t stream_count;
 /* clang-format off */
 static const struct mcp_tool tools[] = {
     { .name = "python", .text = "Runs Python code in an interpreter that keeps its variables, and gives back what it prints.",
-      .right = RIGHT_SESSIONS, .is_bare = true, .arguments = mcp_python_arguments,
+      .right = RIGHT_SESSIONS, .is_bare = true, .arguments = FIELDS({ "code", "string 1..10485760", "the program, in Python" }),
       .annotations = "{\"include_in_prompt\":false}", .begin = mcp_python_code },
 };
 /* clang-format on */

@@ -21,48 +21,6 @@ enum {
     GIVEN = 12 * 1024
 };
 
-#define SESSION_ARGUMENTS                                                                     \
-    { "session_id", "string 1..47", "whose file; of session_open", true },                    \
-    {                                                                                         \
-        "session", "=mine", "mine: the session of your own; one of these two is needed", true \
-    }
-
-/* clang-format off */
-const struct property mcp_file_write_arguments[] = {
-    { "path",           "string 1..4095", "beneath /workspace; its folder must be there" },
-    { "content",        "string",  "its text; or", true },
-    { "content_base64", "base64",  "any bytes", true },
-    SESSION_ARGUMENTS,
-    { 0 },
-};
-const struct property mcp_file_read_arguments[] = {
-    { "path",   "string 1..4095", "beneath /workspace" },
-    { "offset", "count 0..9007199254740991", "the first byte; 0 if it is left out", true },
-    { "bytes",  "count 1..4194304", "at most so many; 65536 if it is left out", true },
-    SESSION_ARGUMENTS,
-    { 0 },
-};
-const struct property mcp_file_list_arguments[] = {
-    { "path",  "string 1..4095", "of the folder; /workspace if it is left out", true },
-    { "depth", "count 1..64",    "of folders below it; 1 if it is left out", true },
-    SESSION_ARGUMENTS,
-    { 0 },
-};
-const struct property mcp_file_import_arguments[] = {
-    { "file", "string 1..4095", "its path in the user's folder" },
-    { "path", "string 1..4095", "where it goes, beneath /workspace; its own name if it is left out", true },
-    SESSION_ARGUMENTS,
-    { 0 },
-};
-const struct property mcp_file_export_arguments[] = {
-    { "path",    "string 1..4095", "beneath /workspace" },
-    { "file",    "string 1..4095", "the path that it gets in the user's folder" },
-    { "replace", "boolean", "true: takes the place of a file that is there", true },
-    SESSION_ARGUMENTS,
-    { 0 },
-};
-/* clang-format on */
-
 static int need_session(struct mcp_call *call)
 {
     error err;

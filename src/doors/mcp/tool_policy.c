@@ -2,11 +2,6 @@
 #include "doors/mcp/mcp.h"
 #include "engine/service/service_tools.h"
 
-const struct property mcp_policy_arguments[] = {
-    { "policy", "string 1..63", "which one; the default policy if it is left out", true },
-    { 0 },
-};
-
 void mcp_policy_explain(struct mcp_call *call)
 {
     struct exchange *exchange = call->exchange;

@@ -9,49 +9,6 @@
 
 enum { PROGRESS_MS = 1000 };
 
-#define SESSION_ARGUMENTS                                                                     \
-    { "session_id", "string 1..47",                                                           \
-      "runs in this session, which keeps variables and files; of session_open", true },       \
-    {                                                                                         \
-        "session", "=mine",                                                                   \
-            "mine: runs in a session of your own, which is begun when it is first used", true \
-    }
-
-/* clang-format off */
-const struct property mcp_run_code_arguments[] = {
-    { "code",       "string 1..10485760", "the program; what it prints and the files that it makes in /workspace come back" },
-    { "language",   "string 1..31",  "python if it is left out", true },
-    SESSION_ARGUMENTS,
-    { "policy",     "string 1..63",  "what the run may do; the default policy if it is left out", true },
-    { "timeout_ms", "count 1..86400000", "it is ended then; at most what the policy allows", true },
-    { "stdin",      "string",        "what the program reads; not in a session", true },
-    { "files",      "[1024]RequestFile", "that lie in /workspace when it begins; not in a session", true },
-    { "approval_id", "string 1..63", "of an approval that was asked for with this very call", true },
-    { 0 },
-};
-const struct property mcp_python_arguments[] = {
-    { "code", "string 1..10485760", "the program, in Python" },
-    { 0 },
-};
-const struct property mcp_run_command_arguments[] = {
-    { "command",    "string 1..131072", "a line for the shell" },
-    SESSION_ARGUMENTS,
-    { "policy",     "string 1..63",  "what the run may do; the default policy if it is left out", true },
-    { "timeout_ms", "count 1..86400000", "it is ended then; at most what the policy allows", true },
-    { "approval_id", "string 1..63", "of an approval that was asked for with this very call", true },
-    { 0 },
-};
-const struct property mcp_run_id_arguments[] = {
-    { "run_id",       "string 1..63", "as a result gave it" },
-    { 0 },
-};
-const struct property mcp_run_status_arguments[] = {
-    { "run_id",       "string 1..63", "as a result gave it" },
-    { "wait_seconds", "count 0..300", "waits so long for its end", true },
-    { 0 },
-};
-/* clang-format on */
-
 static void begin(struct mcp_call *call);
 
 /* --- follow a run ----------------------------------------------------------------------------- */

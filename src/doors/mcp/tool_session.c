@@ -8,18 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* clang-format off */
-const struct property mcp_session_open_arguments[] = {
-    { "policy",       "string", "what the session may do; the default policy if it is left out", true },
-    { "idle_seconds", "number 1..31622400", "it ends when nothing has happened for so long", true },
-    { 0 },
-};
-const struct property mcp_session_id_arguments[] = {
-    { "session_id", "string 1..47", "as session_open gave it" },
-    { 0 },
-};
-/* clang-format on */
-
 /* --- a new session ---------------------------------------------------------------------------- */
 
 static void on_made(struct mcp_call *call)
