@@ -303,6 +303,7 @@ static int open_approvals(error *err)
         .accounts = &daemon_.accounts,
         .receipts = daemon_.receipts,
         .notify_client = daemon_.notify_client,
+        .page_url = &daemon_.service.approval_url,
     };
     return approvals_open(&daemon_.loop, &place, &daemon_.approvals, err);
 }

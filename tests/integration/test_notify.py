@@ -92,7 +92,7 @@ def place_(tmp_path_factory):
     webhook, witness = Receiver(), Receiver()
     with Serving(glovebox, "--webhook", f"http://127.0.0.1:{webhook.port}/hook?a=b",
                  "--webhook-secret", str(secret_file(glovebox)), "--webhook-attempts", "2",
-                 "--log-witness", f"http://localhost:{witness.port}/add",
+                 "--log-witness", f"http://localhost:{witness.port}/add", "--approval-url", "https://ask.example.org/{id}?from=hook",
                  env=with_policies(glovebox, POLICIES)) as server:
         server.webhook, server.witness = webhook, witness
         yield server
@@ -126,6 +126,7 @@ def test_each_step_is_recorded_and_signed(place):
     assert path == "/hook?a=b" and name == f"msg_requested_{approval[4:]}"
     assert told["type"] == "approval.requested" and told["data"]["approval"] == approval
     assert told["data"]["state"] == "pending" and told["data"]["policy"] == "asked" and told["data"]["asker"] == "owner"
+    assert told["data"]["url"] == f"https://ask.example.org/{approval}?from=hook"
     assert told["data"]["sha256"] == hashlib.sha256(b"print('planted')").hexdigest() and b"planted" not in body
     decided = place.call("POST", f"/v1/approvals/{approval}:decide", {"decision": "deny", "reason": "private words"})
     assert decided.status == 200

@@ -6,6 +6,7 @@ import concurrent.futures
 import fcntl
 import hashlib
 import json
+import re
 import time
 
 import jsonschema
@@ -52,6 +53,13 @@ def commitments(service, execution):
     return commit
 
 
+def snippet_of_page():
+    """The one that computes the hash of a list that was cut."""
+    text = (TOP / "docs" / "receipts.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"```python\n(.*?)```", text[text.index("### Size limits of lists"):text.index("## Key rotation")], re.DOTALL)
+    return code
+
+
 @pytest.fixture
 def serving(glovebox, python_template):
     state_of_its_own(glovebox)
@@ -83,6 +91,10 @@ def test_artifacts_with_long_names(serving):
     rows = [{"bytes": one["bytes"], "name": one["path"], "commitment": commit(f"artifacts/{one['path']}", one["sha256"])}
             for one in result["artifacts"]]
     assert said["shortened"] == {"artifacts": {"count": 256, "sha256": digest(rows)}}
+    page = {"hashlib": hashlib, "json": json, "result": result, "predicate": said,
+            "secret": (serving.glovebox.state / "daemon" / "opening.key").read_bytes()}
+    exec(snippet_of_page(), page)  # noqa: S102
+    assert page["whole"] == said["shortened"]["artifacts"]["sha256"]
     listed = said["artifacts"]
     assert 0 < len(listed) < 256 and listed == rows[:len(listed)] and len(canonical(listed)) <= 32 * 1024 + 2
     subjects = {one["name"]: one["digest"]["commitment"] for one in payload["subject"] if "artifact" in one["name"]}

@@ -88,8 +88,9 @@ static int ask(const struct approval_arguments *arguments, struct ask *ask,
 
 static void print_row(json_object *approval)
 {
+    const char *name = answer_text(approval, "asker_name");
     (void) printf("%-37s %-8s %-16s %-16s %s\n", answer_text(approval, "id"),
-                  answer_text(approval, "state"), answer_text(approval, "asker"),
+                  answer_text(approval, "state"), *name ? name : answer_text(approval, "asker"),
                   answer_text(approval, "policy"), answer_text(approval, "expires_at"));
 }
 

@@ -96,9 +96,20 @@ static void write_if_any(struct bytes *out, const char *key, const char *text)
         json_string_field(out, key, text);
 }
 
-/* The fields of the webhook event, without code and without the approver's reason. */
-static void write_event(struct bytes *out, const char *word, const struct approval *approval)
+void approval_page(const char *url, const char *id, struct bytes *out)
 {
+    static const char place[] = "{id}";
+    const char *found = url ? strstr(url, place) : NULL;
+    if (found)
+        bytes_print(out, "%.*s%s%s", (int) (found - url), url, id, found + strlen(place));
+}
+
+/* The fields of the webhook event, without code and without the approver's reason. */
+static void write_event(struct bytes *out, const char *word, const struct approval *approval,
+                        const char *page_url)
+{
+    auto_bytes url = { 0 };
+    approval_page(page_url, approval->id, &url);
     char type[32];
     bool is_decided = approval->decided_ms > 0;
     (void) snprintf(type, sizeof type, "approval.%s", word);
@@ -114,6 +125,7 @@ static void write_event(struct bytes *out, const char *word, const struct approv
     write_if_any(out, "session", approval->session);
     json_string_field(out, "sha256", approval->sha256);
     json_moment_field(out, "expires_at", approval->expires_ms);
+    write_if_any(out, "url", bytes_text(&url));
     if (is_decided) {
         json_string_field(out, "approver", approval->approver[0] ? approval->approver : "owner");
         json_moment_field(out, "until_at", approval->until_ms);
@@ -129,6 +141,6 @@ void approval_notify(const struct approvals *approvals, const char *word,
     auto_bytes body = { 0 };
     char id[64];
     (void) snprintf(id, sizeof id, "msg_%s_%s", word, approval->id + sizeof "apr_" - 1);
-    write_event(&body, word, approval);
+    write_event(&body, word, approval, approvals->page_url ? *approvals->page_url : NULL);
     notify_client_event(approvals->notify_client, id, &body);
 }

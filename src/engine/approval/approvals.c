@@ -149,6 +149,7 @@ int approvals_open(uv_loop_t *loop, const struct approvals_place *place,
     approvals->accounts = place->accounts;
     approvals->outlive_runs = place->state != NULL;
     approvals->notify_client = place->notify_client;
+    approvals->page_url = place->page_url;
     approvals->timer.data = approvals;
     (void) uv_timer_init(loop, &approvals->timer);
     uv_unref((uv_handle_t *) &approvals->timer);

@@ -65,6 +65,8 @@ struct approvals_place {
     const struct accounts *accounts; /* the keys of askers and approvers */
     struct receipts *receipts;
     struct notify_client *notify_client; /* sends each step to the webhook; NULL: none */
+    const char *const
+        *page_url; /* of the page for decisions, with {id}; may change; "", NULL: none */
 };
 
 /* Fails  ERR_SYSTEM. */
@@ -143,6 +145,9 @@ int approvals_list(struct approvals *approvals, const struct account *account,
 /* Adds the card as JSON; nothing if it was deleted. */
 int approvals_card(struct approvals *approvals, const struct approval *approval, struct bytes *card,
                    error *err);
+
+/* Writes the address of the page for decisions on it; `url`: with {id}; NULL, "": nothing. */
+void approval_page(const char *url, const char *id, struct bytes *out);
 
 /* approval_document.c: as a JSON object, with its card while that exists. */
 int approval_write(struct approvals *approvals, const struct approval *approval, bool with_card,

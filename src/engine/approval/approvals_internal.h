@@ -10,6 +10,7 @@ struct approvals {
     const struct accounts *accounts;
     struct receipts *receipts;
     struct notify_client *notify_client;
+    const char *const *page_url;
     struct approval_listener *listeners;
     uv_timer_t timer;
     int64_t forget_ms; /* when old ones are deleted next */

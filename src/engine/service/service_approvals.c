@@ -169,9 +169,5 @@ void approval_wait_done(struct approval_wait *wait)
 
 void service_approval_page(const struct service *service, const char *id, struct bytes *out)
 {
-    static const char place[] = "{id}";
-    const char *url = service->approval_url;
-    const char *found = url ? strstr(url, place) : NULL;
-    if (found)
-        bytes_print(out, "%.*s%s%s", (int) (found - url), url, id, found + strlen(place));
+    approval_page(service->approval_url, id, out);
 }
