@@ -126,9 +126,19 @@ static void echo(struct mcp_call *call)
 }
 
 static const struct mcp_tool tools[] = {
-    { "run", "Run", "…", RIGHT_NONE, 0, true, false, mcp_run_code_arguments, NULL, NULL, NULL,
-      echo },
-    { "ask", "Ask", "…", RIGHT_NONE, 0, false, false, mcp_policy_arguments, NULL, NULL, NULL, ask },
+    { .name = "run",
+      .title = "Run",
+      .text = "…",
+      .tells_policy = true,
+      .begin = echo,
+      .arguments =
+          FIELDS({ "code", "string 1..10485760", "…" }, { "policy", "string 1..63", "…", true },
+                 { "timeout_ms", "count 1..86400000", "…", true }) },
+    { .name = "ask",
+      .title = "Ask",
+      .text = "…",
+      .begin = ask,
+      .arguments = FIELDS({ "policy", "string 1..63", "…", true }) },
     { .name = "mirror",
       .text = "…",
       .schema = "{\"properties\":{\"a\":{\"x-mcp-header\":\"A\"},\"b\":{\"x-mcp-header\":\"B\"}}}",

@@ -275,6 +275,12 @@ class TestTars:
         assert files.raw("GET", f"{files.session.place}/files:tar?path=none").status == 404
 
 
+def last_event(response):
+    """The body must have its last chunk: http.client tells otherwise."""
+    kind, data = response.read().decode().replace(": nothing new\n\n", "").strip().split("\n\n")[-1].split("\n")
+    return kind.removeprefix("event: "), json.loads(data.removeprefix("data: "))
+
+
 class TestWatch:
     def test_changes_are_events(self, files):
         events = Events(files.raw("GET", f"{files.session.place}/files:watch?recursive=1"))
@@ -305,6 +311,29 @@ class TestWatch:
         assert told < 8000
         files.session.run("import shutil\nshutil.rmtree('seen')")
         events.hang_up()
+
+    @pytest.mark.parametrize("end", ["import shutil; shutil.rmtree('out/gone')", "import os; os.rename('out/gone', 'away')",
+                                     "import shutil; shutil.rmtree('out')"])
+    def test_a_watch_ends_with_its_folder(self, files, end):
+        files.session.run("import os\nos.makedirs('out/gone/in', exist_ok=True)")
+        for recursive in (0, 1):
+            response = files.raw("GET", f"{files.session.place}/files:watch?recursive={recursive}&path=out/gone")
+            files.session.run("import os\nos.makedirs('out/other')\nos.rmdir('out/other')")  # beside it
+            files.session.run(end)
+            name, data = last_event(response)
+            assert name == "error" and data["error"]["code"] == "not_found", data
+            assert "the watched folder is gone" in data["error"]["message"]
+            files.session.run("import os, shutil\nshutil.rmtree('away', True)\nos.makedirs('out/gone/in', exist_ok=True)")
+        files.session.run("import shutil\nshutil.rmtree('out')")
+
+    def test_a_watch_ends_with_its_session(self, files):
+        status, answer = files.session.daemon.call("POST", "/v1/sessions", {"policy": "minimal"})
+        assert status == 201, answer
+        response = files.raw("GET", f"/v1/sessions/{answer['id']}/files:watch")
+        assert response.status == 200
+        assert files.session.daemon.call("DELETE", f"/v1/sessions/{answer['id']}")[0] in (200, 204)
+        name, data = last_event(response)
+        assert name == "error" and "the session has ended" in data["error"]["message"]
 
     def test_what_is_no_folder_is_not_watched(self, files):
         assert files.raw("GET", f"{files.session.place}/files:watch?path=none").status == 404

@@ -1,7 +1,7 @@
 /** Files of a sandbox. A path is absolute inside, or lies below /workspace. */
 import { pathOf } from "./client.js";
 import type { Body, Client, Response } from "./client.js";
-import { InvalidArgumentError, NotFoundError } from "./errors.js";
+import { InvalidArgumentError, NotFoundError, errorOf } from "./errors.js";
 import { entryOf } from "./models.js";
 import type { EntryInfo, FilesystemEvent } from "./models.js";
 
@@ -128,7 +128,10 @@ export class Watch implements AsyncIterable<FilesystemEvent> {
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<FilesystemEvent> {
-    for await (const { kind, data } of this.#response.events()) yield { name: typeof data["path"] === "string" ? data["path"] : "", type: kind };
+    for await (const { kind, data } of this.#response.events()) {
+      if (kind === "error") throw errorOf(200, data); // the folder is gone, or the sandbox has ended
+      yield { name: typeof data["path"] === "string" ? data["path"] : "", type: kind };
+    }
   }
 
   stop(): void {

@@ -142,6 +142,16 @@ async def test_changes_are_reported(api):
         assert ("new", "remove") in seen and len(seen) >= 2
 
 
+async def test_a_watch_says_why_it_ends(api):
+    async with await api.sandbox() as sandbox:
+        await sandbox.files.make_dir("gone")
+        watch = await sandbox.files.watch_dir("gone")
+        await sandbox.files.remove("gone")
+        with pytest.raises(glovebox.NotFoundException, match="the watched folder is gone"):
+            async for _ in watch:
+                pass
+
+
 async def test_many_files_at_once(server):
     async with await glovebox.AsyncSandbox.create(socket=server.socket) as sandbox:
         await asyncio.gather(*[sandbox.files.write(f"f{n}", str(n)) for n in range(100)])

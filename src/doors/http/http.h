@@ -235,6 +235,9 @@ void exchange_answer_as(struct exchange *exchange, unsigned status, const char *
                         struct bytes *text);
 void exchange_answer_nothing(struct exchange *exchange, unsigned status);
 void exchange_fail(struct exchange *exchange, const error *cause);
+/* Writes the error and a line break; gives the row of its code. */
+const struct error_row *exchange_write_error(const struct exchange *exchange, const error *cause,
+                                             struct bytes *json);
 /* If `result` is 0, 200 with the JSON, which is taken; else the error. */
 void exchange_answer_or_fail(struct exchange *exchange, int result, struct bytes *json,
                              const error *cause);

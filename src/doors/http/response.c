@@ -135,7 +135,7 @@ void exchange_answer_nothing(struct exchange *exchange, unsigned status)
                    MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT), NULL);
 }
 
-static const struct error_row *write_failure(const struct exchange *exchange, const error *cause,
+const struct error_row *exchange_write_error(const struct exchange *exchange, const error *cause,
                                              struct bytes *json)
 {
     const struct error_row *row = error_row_of(cause->code);
@@ -174,7 +174,7 @@ bool exchange_fail_early(struct exchange *exchange, const error *cause)
 {
     const struct connection *connection = connection_of(exchange->connection);
     auto_bytes json = { 0 }, answer = { 0 };
-    unsigned status = (unsigned) write_failure(exchange, cause, &json)->http_status;
+    unsigned status = (unsigned) exchange_write_error(exchange, cause, &json)->http_status;
     if (exchange->http->settings.answering)
         exchange->http->settings.answering(exchange, status);
     write_head(exchange, status, json.size, &answer);
@@ -190,7 +190,7 @@ bool exchange_fail_early(struct exchange *exchange, const error *cause)
 void exchange_fail(struct exchange *exchange, const error *cause)
 {
     auto_bytes json = { 0 };
-    const struct error_row *row = write_failure(exchange, cause, &json);
+    const struct error_row *row = exchange_write_error(exchange, cause, &json);
     struct MHD_Response *response =
         MHD_create_response_from_buffer(json.size, json.data, MHD_RESPMEM_MUST_COPY);
     exchange_queue(exchange, (unsigned) row->http_status, response, "application/json");

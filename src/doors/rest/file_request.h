@@ -12,6 +12,7 @@ struct file_visit {
     struct file_task *task;
     struct listing listing;
     struct chunked_text event; /* of a watch, being sent */
+    bool is_last_event;        /* it says why there are no more */
     struct byte_range range;
     bool knows_size;
 };

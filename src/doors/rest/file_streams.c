@@ -147,6 +147,16 @@ static void write_change(const struct file_change *change, struct bytes *out)
     bytes_add_text(out, "\n\n");
 }
 
+/* The event `error`: the folder is gone, or the session has ended. */
+static void write_last_event(const struct exchange *exchange, const error *why, struct bytes *out)
+{
+    auto_bytes json = { 0 };
+    (void) exchange_write_error(exchange, why, &json);
+    bytes_add_text(out, "event: error\ndata: ");
+    bytes_add(out, json.data, json.size);
+    bytes_add_text(out, "\n");
+}
+
 static ssize_t read_changes(struct exchange *exchange, char *bytes, size_t size)
 {
     struct file_visit *visit = exchange->user;
@@ -154,11 +164,18 @@ static ssize_t read_changes(struct exchange *exchange, char *bytes, size_t size)
     size_t copied = 0;
     while (copied < size) {
         if (chunked_text_are_taken(&visit->event)) {
-            int got = file_task_next_change(visit->task, &change);
-            if (got <= 0)
+            int got =
+                visit->is_last_event ? STREAM_END : file_task_next_change(visit->task, &change);
+            const error *why = file_task_failure(visit->task);
+            bool breaks = got == STREAM_BROKEN && why->code != ERR_NONE;
+            if (got <= 0 && !breaks)
                 return copied > 0 ? (ssize_t) copied : got;
             chunked_text_forget(&visit->event);
-            write_change(&change, &visit->event.text);
+            visit->is_last_event = breaks;
+            if (breaks)
+                write_last_event(exchange, why, &visit->event.text);
+            else
+                write_change(&change, &visit->event.text);
         }
         if (visit->event.text.failed)
             return STREAM_BROKEN;

@@ -201,6 +201,11 @@ int file_task_look(const struct file_task *task, error *err)
     return FILE_READY;
 }
 
+const error *file_task_failure(const struct file_task *task)
+{
+    return &task->failure;
+}
+
 const struct bytes *file_task_path(const struct file_task *task)
 {
     return &task->path;

@@ -94,6 +94,9 @@ ssize_t file_task_take(struct file_task *task, char *bytes, size_t size);
 /* Reads a change of WATCH. Returns 1, or enum flow_end. */
 int file_task_next_change(struct file_task *task, struct file_change *ret_change);
 
+/* Why a stream is broken; code ERR_NONE: there was no memory. */
+const error *file_task_failure(const struct file_task *task);
+
 /* Writes bytes to WRITE or UNPACK. Returns `size`; 0: no room now, the waker will be called. Fails
  * with the failure of the task. */
 ssize_t file_task_give(struct file_task *task, const char *bytes, size_t size, error *err);

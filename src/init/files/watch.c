@@ -36,6 +36,7 @@ struct watched_folder {
 struct watching {
     uint32_t id; /* 0: this entry is free */
     bool is_deep;
+    int above;      /* inotify's number of the folder above the first */
     unsigned count; /* entries that have been used */
     struct watched_folder folders[FOLDERS_MAX];
 };
@@ -69,13 +70,11 @@ static struct watched_folder *free_folder(struct watching *watching)
     return watching->count < FOLDERS_MAX ? &watching->folders[watching->count++] : NULL;
 }
 
-/* Takes: `folder`. inotify_add_watch(2) needs a path: /proc/self/fd/N is the folder itself. */
-static struct watched_folder *add_folder(const struct operation *operation, int folder,
-                                         unsigned parent, const char *name)
+/* inotify_add_watch(2) needs a path: /proc/self/fd/N is the folder itself. */
+static int add_watch(const struct operation *operation, int fd, uint32_t events)
 {
     static const char digits[] = "0123456789";
     char path[32] = "/proc/self/fd/";
-    auto_fd fd = folder;
     size_t at = strlen(path);
     unsigned scale = 1;
     while (scale <= (unsigned) fd / 10)
@@ -83,8 +82,16 @@ static struct watched_folder *add_folder(const struct operation *operation, int 
     for (; scale > 0; scale /= 10)
         path[at++] = digits[(unsigned) fd / scale % 10];
     path[at] = '\0';
+    return inotify_add_watch(operation->fd, path, events | IN_ONLYDIR);
+}
+
+/* Takes: `folder`. */
+static struct watched_folder *add_folder(const struct operation *operation, int folder,
+                                         unsigned parent, const char *name)
+{
+    auto_fd fd = folder;
     struct watching *watching = operation->room;
-    int number = inotify_add_watch(operation->fd, path, EVENTS | IN_ONLYDIR);
+    int number = add_watch(operation, fd, EVENTS);
     if (number < 0)
         return NULL;
     for (unsigned i = 0; i < watching->count; i++)
@@ -235,6 +242,15 @@ static void follow(const struct sandbox *sandbox, struct operation *operation,
         tell_change(sandbox, operation, NULL, AGENT_CHANGE_LOST, "");
 }
 
+/* The first folder was removed. IN_DELETE_SELF does not come while it is open here, but what
+ * happens in the folder above does. */
+static bool is_removed(const struct watching *watching, const struct inotify_event *event)
+{
+    struct stat status;
+    return event->wd == watching->above && fstat(watching->folders[0].folder, &status) == 0 &&
+           status.st_nlink == 0;
+}
+
 static int hear_event(const struct sandbox *sandbox, struct operation *operation,
                       const struct inotify_event *event, error *err)
 {
@@ -248,10 +264,10 @@ static int hear_event(const struct sandbox *sandbox, struct operation *operation
     for (unsigned i = 0; i < watching->count; i++)
         if (watching->folders[i].number == event->wd)
             place = &watching->folders[i];
-    if (!place)
-        return OPERATION_GOES_ON; /* of a folder that is not watched any more */
-    if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT)) {
-        if (place != watching->folders)
+    if (!place && !is_removed(watching, event))
+        return OPERATION_GOES_ON; /* of the folder above, or of one that is not watched any more */
+    if (!place || (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT))) {
+        if (place && place != watching->folders)
             return OPERATION_GOES_ON; /* the event of its parent reports it */
         errno = ENOENT;
         return fail_os(err, "the watched folder is gone");
@@ -327,7 +343,9 @@ int begin_watch(struct sandbox *sandbox, const struct frame *in, error *err)
     watching->is_deep = order.flags & AGENT_WATCH_DEEP;
     watching->count = 0;
     struct operation begun = { .id = in->head.id, .fd = queue, .room = watching };
+    auto_fd above = openat(folder, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
     bool all = add_below(sandbox, &begun, take_fd(&folder), 0, "", DEPTH_MAX, false);
+    watching->above = add_watch(&begun, above, IN_DELETE | IN_MASK_ADD);
     if (watching->count == 0 || operation_begin(in->head.id, &watched, &operation, err) < 0) {
         int os = watching->count == 0 ? errno : EAGAIN;
         close_watch(&begun);

@@ -8,7 +8,7 @@ import stat
 from typing import Any, Iterator, Iterable, List, Mapping, Optional, Union
 
 from .._http import path_of
-from ..errors import InvalidArgumentException, NotFoundException
+from ..errors import InvalidArgumentException, NotFoundException, error_of
 from ..models import EntryInfo, FilesystemEvent, given, path_fields
 from ..progress import Wish
 from .client import Client, Response, Body, meter_of
@@ -137,6 +137,8 @@ class Watch:
 
     def __iter__(self) -> Iterator[FilesystemEvent]:
         for event in self._response.events():
+            if event.kind == "error":  # the folder is gone, or the sandbox has ended
+                raise error_of(200, event.data)
             if isinstance(event.data, dict):
                 yield FilesystemEvent(str(event.data.get("path", "")), event.kind)
 
