@@ -476,6 +476,13 @@ class TestDocuments:
         assert found["glovebox_http_requests_total", "2xx"] >= 2 and found["glovebox_slots",] == 8
 
 
+def test_a_wall_limit_of_a_program_that_slept_says_so(serving):
+    slept = serving.run("import time; time.sleep(60)", limits={"wall_ms": 400}).json
+    assert slept["status"] == "limit" and "for the rest it slept, waited, or got no processor" in json.dumps(slept), slept
+    worked = serving.run("while True: pass", limits={"wall_ms": 400}).json
+    assert worked["status"] == "limit" and "got no processor" not in json.dumps(worked), worked
+
+
 @pytest.mark.parametrize("more", [{}, {"cold": True}, {"mode": "cell"}], ids=["forked", "executed", "cell"])
 def test_a_limit_at_its_least_is_the_programs_and_no_fault_of_glovebox(serving, more):
     rows = serving.call("GET", "/v1/limits").json["limits"]
