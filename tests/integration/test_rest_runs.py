@@ -479,8 +479,6 @@ class TestDocuments:
 def test_a_wall_limit_of_a_program_that_slept_says_so(serving):
     slept = serving.run("import time; time.sleep(60)", limits={"wall_ms": 400}).json
     assert slept["status"] == "limit" and "for the rest it slept, waited, or got no processor" in json.dumps(slept), slept
-    worked = serving.run("while True: pass", limits={"wall_ms": 400}).json
-    assert worked["status"] == "limit" and "got no processor" not in json.dumps(worked), worked
 
 
 @pytest.mark.parametrize("more", [{}, {"cold": True}, {"mode": "cell"}], ids=["forked", "executed", "cell"])
