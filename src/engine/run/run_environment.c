@@ -6,6 +6,7 @@
 #include "engine/network/trust_bundle.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* For every program; template, policy and request add to these or replace them, in this order. */
 static const struct request_variable fixed_variables[] = {
