@@ -53,6 +53,7 @@ static bool method_fits(const struct route *route, const char *method)
 
 static void keep(struct route_match *match, char *path, const struct span *spans, size_t count)
 {
+    match->parameter_count = count;
     for (size_t i = 0; i < count; i++) {
         size_t at = (size_t) (spans[i].from - path);
         match->parameters[i] = path + at;

@@ -1,6 +1,8 @@
 /* router.h - finds the route for a method and a path. */
 #pragma once
 
+#include <stddef.h>
+
 struct route;
 struct route_table;
 
@@ -12,6 +14,7 @@ struct route_match {
     const struct route *route;
     const struct route_table *table;
     const char *parameters[ROUTE_PARAMETERS_MAX];
+    size_t parameter_count;
 };
 
 enum { ROUTE_FOUND = 0, ROUTE_UNKNOWN = 1, ROUTE_OTHER_METHOD = 2 };

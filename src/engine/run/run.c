@@ -28,6 +28,7 @@ struct run *run_make(struct runs *runs)
     evidence_init(&run->evidence);
     run->timer.data = run;
     (void) uv_timer_init(runs->loop, &run->timer);
+    run->timer_is_open = true;
     return run;
 }
 

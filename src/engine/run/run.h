@@ -43,7 +43,8 @@ struct run {
     struct disk_job writing;       /* the disk job for its files, while is_writing */
     bool is_writing, awaits_files; /* the run has ended, and the disk job has not */
 
-    uv_timer_t timer;    /* for the next of these deadlines */
+    uv_timer_t timer; /* for the next of these deadlines */
+    bool timer_is_open;
     deadline state_ends; /* at_ms 0: never */
     deadline wall_ends;
     deadline cpu_look;
