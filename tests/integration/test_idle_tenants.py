@@ -4,6 +4,7 @@
 import contextlib
 import os
 import pathlib
+import signal
 import threading
 import time
 
@@ -58,24 +59,28 @@ def wait_until(holds, seconds):
     return False
 
 
+def compute(service, key, seconds, **limits):
+    done = []
+    one = threading.Thread(target=lambda: done.append(
+        service.run(BUSY.format(seconds=seconds), key=key, limits={"wall_ms": 9000} | limits)))
+    one.start()
+    return one, done
+
+
+def two_keys(service):
+    return {tenant: service.key("--tenant", tenant, "--name", tenant, "--scope", "run,sessions") for tenant in ("busy", "quiet")}
+
+
 def test_a_tenant_that_uses_much_waits_for_others(glovebox):
     state_of_its_own(glovebox)
     with Serving(glovebox) as service:
-        keys = {tenant: service.key("--tenant", tenant, "--name", tenant, "--scope", "run,sessions") for tenant in ("busy", "quiet")}
-
-        def compute(seconds):
-            done = []
-            one = threading.Thread(target=lambda: done.append(
-                service.run(BUSY.format(seconds=seconds), key=keys["busy"], limits={"wall_ms": 9000})))
-            one.start()
-            return one, done
-
-        one, done = compute(3)
+        keys = two_keys(service)
+        one, done = compute(service, keys["busy"], 3)
         assert not wait_until(lambda: "1" in idle_tenants(service).values(), 2.5), "there is no other tenant"
         one.join()
         assert done[0].json.get("status") == "ok", done[0].json
         assert service.run("print(1)", key=keys["quiet"]).json["stdout"] == "1\n"
-        one, done = compute(4)
+        one, done = compute(service, keys["busy"], 4)
         assert wait_until(lambda: "1" in idle_tenants(service).values(), 3), idle_tenants(service)
         for _ in range(3):
             assert service.run("print(1)", key=keys["quiet"]).json["stdout"] == "1\n"
@@ -87,3 +92,21 @@ def test_a_tenant_that_uses_much_waits_for_others(glovebox):
         for _ in range(2):  # it has to have a sandbox in use: others are not looked at
             service.run("import time; time.sleep(1.5)", key=keys["busy"])
         assert wait_until(lambda: "1" not in idle_tenants(service).values(), 3), idle_tenants(service)
+
+
+def test_a_sandbox_that_was_long_in_building_is_looked_at(glovebox):
+    """Nothing else is leased while it is built: no sandbox with this limit is parked, and the spawner stands still."""
+    state_of_its_own(glovebox)
+    with Serving(glovebox) as service:
+        keys = two_keys(service)
+        assert service.run("print(1)", key=keys["quiet"]).json["stdout"] == "1\n"
+        spawner = service.children()["glovebox-spawner"]
+        os.kill(spawner, signal.SIGSTOP)
+        try:
+            one, done = compute(service, keys["busy"], 3, disk_bytes=3 << 20)
+            time.sleep(1)  # several looks
+        finally:
+            os.kill(spawner, signal.SIGCONT)
+        assert wait_until(lambda: "1" in idle_tenants(service).values(), 3), idle_tenants(service)
+        one.join()
+        assert done[0].json["status"] == "ok", done[0].json

@@ -50,7 +50,7 @@ static void look_at(struct pool *pool, const struct pooled *row, int64_t at_us)
 void processor_shares_look(struct pool *pool)
 {
     int64_t at_us = now_us();
-    bool is_leased = false;
+    bool is_leased = pool->awaited > 0; /* one that is being built for a request is leased soon */
     for (const struct pooled *row = pool->all; row; row = row->next)
         if (!row->is_idle && !row->pending_lease) {
             is_leased = true;

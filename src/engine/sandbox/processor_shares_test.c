@@ -203,6 +203,10 @@ TEST(the_timer_of_a_pool_goes_while_one_is_leased)
     timer->timer_cb(timer);
     expect(uv_is_active((uv_handle_t *) timer), "one is leased");
     rows[1].is_idle = true;
+    pool.awaited = 1;
+    timer->timer_cb(timer);
+    expect(uv_is_active((uv_handle_t *) timer), "one is being built for a request");
+    pool.awaited = 0;
     timer->timer_cb(timer);
     expect(!uv_is_active((uv_handle_t *) timer), "none is leased");
     end(&pool);
