@@ -254,9 +254,9 @@ class Bench:
         rates, weights = {}, {}
         for kind, code in (('light', HELLO), ('data', DATA_HELLO)):
             for clients in CLIENTS if not self.quick else (1, 8):
-                rate, took, wrong = load.flat_out(self.socket, clients, code, b'hello sandbox',
-                                                  1.2 if self.quick else 3, 0.5)
-                rates[f'flat out {kind}, {clients} client{"s" * (clients > 1)}'] = (rate, took, wrong)
+                rate, took, refused = load.flat_out(self.socket, clients, code, b'hello sandbox',
+                                                    1.2 if self.quick else 3, 0.5)
+                rates[f'flat out {kind}, {clients} client{"s" * (clients > 1)}'] = (rate, took, refused)
             weights[kind] = memory.while_it_shrinks(self.daemon.pid, load.Client(self.socket), kind,
                                                     6 if self.quick else 10) if os.geteuid() == 0 else None
             if os.geteuid() == 0 and not weights[kind]:

@@ -50,34 +50,53 @@ class Client:
         return took, json.loads(data[data.index(b'\r\n\r\n') + 4:])
 
 
+def retry_after(data):
+    """Seconds that a refused client waits, of an answer 429 (RFC 9110, 10.2.3); None of another."""
+    if not data.startswith(b'HTTP/1.1 429 '):
+        return None
+    return next(int(line.split(b':')[1]) for line in data.split(b'\r\n') if line.lower().startswith(b'retry-after:'))
+
+
 def flat_out(path, clients, code, expected, seconds, warm_up):
-    """Runs a second, milliseconds of each, and how many went wrong."""
+    """Runs a second, milliseconds of each, and how many requests were refused. A client that was refused waits as long
+    as the answer says."""
     request = request_bytes(code)
     selector = selectors.DefaultSelector()
+    waiting = []  # when a client sends again, and its key
+
+    def send(key):
+        key.data[:] = b'', time.perf_counter()
+        key.fileobj.sendall(request)
+
     for _ in range(clients):
         its = socket.socket(socket.AF_UNIX)
         its.connect(path)
-        its.sendall(request)
-        selector.register(its, selectors.EVENT_READ, [b'', time.perf_counter()])
+        send(selector.register(its, selectors.EVENT_READ, [b'', 0]))
     begin = time.perf_counter() + warm_up
     end = begin + seconds
-    took, wrong = [], 0
+    took, refused = [], 0
     while (now := time.perf_counter()) < end:
-        for key, _ in selector.select(end - now):
+        while waiting and waiting[0][0] <= now:
+            send(waiting.pop(0)[1])
+        for key, _ in selector.select(min([end, *(at for at, _ in waiting[:1])]) - now):
             state = key.data
             state[0] += key.fileobj.recv(1 << 20)
             size = answer_size(state[0])
             if size is None or len(state[0]) < size:
                 continue
             now = time.perf_counter()
-            if now >= begin:
-                if expected in state[0]:
-                    took.append((now - state[1]) * 1e3)
-                else:
-                    wrong += 1
-            state[0], state[1] = b'', now
-            key.fileobj.sendall(request)
+            pause = retry_after(state[0])
+            if pause is None and expected not in state[0]:
+                raise RuntimeError(f'an answer that was not expected: {state[0][:500]}')
+            if now >= begin and pause is None:
+                took.append((now - state[1]) * 1e3)
+            refused += now >= begin and pause is not None
+            if pause is None:
+                send(key)
+            else:
+                waiting.append((now + pause, key))
+                waiting.sort(key=lambda each: each[0])
     for key in list(selector.get_map().values()):
         key.fileobj.close()
     selector.close()
-    return len(took) / seconds, took, wrong
+    return len(took) / seconds, took, refused

@@ -88,8 +88,8 @@ def middle_of(rows, name):
 
 
 def rows_of_load(rates):
-    return judge_all([timed(name, took, per_second=rate, wrong=wrong) if took else {'name': name, 'per_second': rate, 'wrong': wrong}
-                      for name, (rate, took, wrong) in rates.items()])
+    return judge_all([{**(timed(name, took) if took else {'name': name}), 'per_second': rate, 'refused': refused}
+                      for name, (rate, took, refused) in rates.items()])
 
 
 def rows_of_memory(weights):
@@ -153,7 +153,7 @@ COLUMNS = {'what': lambda row: row['name'], 'min ms': lambda row: number(row.get
            'to bare': lambda row: with_interval(row, 'ratio_to_bare'), 'share': lambda row: with_interval(row, 'share'),
            'gloveboxd ms': lambda row: with_interval(row, 'daemon_ms'), 'runs/s': lambda row: number(row.get('per_second'), 0),
            'MiB': lambda row: number(row.get('mib')), 'runs': lambda row: str(row.get('runs') or ''),
-           'misses': lambda row: str(row.get('misses', '')), 'budget': lambda row: spell(row['budget']), 'verdict': verdict}
+           'refused': lambda row: str(row.get('refused') or ''), 'misses': lambda row: str(row.get('misses', '')), 'budget': lambda row: spell(row['budget']), 'verdict': verdict}
 WORDS = ('what', 'budget', 'verdict')  # the others are numbers
 
 
