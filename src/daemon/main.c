@@ -10,6 +10,7 @@
 #include "base/signals.h"
 #include "daemon/config.h"
 #include "daemon/confine.h"
+#include "daemon/heap_trim.h"
 #include "daemon/idle_exit.h"
 #include "daemon/liveness.h"
 #include "daemon/options.h"
@@ -106,6 +107,7 @@ static void end(void)
     blobs_leave(daemon_.blobs);
     notify_client_leave(daemon_.notify_client);
     loop_monitor_close();
+    heap_trim_close();
     liveness_close();
     idle_exit_close(&daemon_.idle_exit);
     template_watch_close(&daemon_.template_watch);
@@ -403,8 +405,10 @@ static int begin(error *err)
         return -1;
     if (settings.control >= 0)
         liveness_open(&daemon_.loop, settings.state, settings.control);
-    if (!settings.is_private)
+    if (!settings.is_private) {
+        heap_trim_open(&daemon_.loop);
         template_watch_open(&daemon_.template_watch, &daemon_.loop);
+    }
     if (reload_tell_policies(&daemon_.reload, err) < 0 || open_doors(err) < 0 ||
         confine_daemon(err) < 0)
         return -1;
