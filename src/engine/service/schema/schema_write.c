@@ -93,6 +93,10 @@ static void write_simple(struct bytes *out, const char *type, bool may_be_null)
         write_name(out, "string", may_be_null);
         write_bounds(out, type, "minLength", "maxLength");
         write_pattern(out, type);
+    } else if (begins(type, "text")) {
+        write_name(out, "string", may_be_null);
+        write_bounds(out, type, "minLength", "maxLength");
+        json_string_field(out, "pattern", "^[^\\u0000]*$");
     } else if (begins(type, "moment")) {
         write_name(out, "string", may_be_null);
         json_string_field(out, "format", "date-time");
@@ -120,13 +124,15 @@ static void write_null(struct bytes *out)
     json_close(out, '}');
 }
 
-/* "[]", "[64]", "{}" or "{name}", and the type of the members. */
+/* "[]", "[64]", "[1..]", "{}" or "{name}", and the type of the members. */
 static void write_many(struct bytes *out, const char *type, bool may_be_null)
 {
     bool is_list = *type == '[';
     const char *each = type + strcspn(type, "]}") + 1;
     write_name(out, is_list ? "array" : "object", may_be_null);
-    if (isdigit((unsigned char) type[1]))
+    if (strncmp(type, "[1..]", 5) == 0)
+        json_count_field(out, "minItems", 1);
+    else if (isdigit((unsigned char) type[1]))
         json_count_field(out, is_list ? "maxItems" : "maxProperties", strtoull(type + 1, NULL, 10));
     if (isalpha((unsigned char) type[1])) {
         json_open_field(out, "propertyNames", '{');
@@ -232,6 +238,8 @@ static void write_fields(struct bytes *out, const struct schema *schema)
     write_required(out, schema->fields);
     json_close(out, ']');
     json_flag_field(out, "additionalProperties", schema->is_open);
+    if (schema->is_never_empty)
+        json_count_field(out, "minProperties", 1);
 }
 
 void schema_write(struct bytes *out, const struct schema *schema)
