@@ -14,8 +14,8 @@ static const struct property rollback_request[] = { { 0 } };
 
 const struct schema session_schemas[] = {
     { "SessionRequest", "The settings of a new session",
-      FIELDS({ "policy",       "string?",         "the default of GET /v1/policies if it is left out", true },
-             { "template",     "string?",         "what the policy says if it is left out", true },
+      FIELDS({ "policy",       "text?",           "the default of GET /v1/policies if it is left out", true },
+             { "template",     "text?",           "what the policy says if it is left out", true },
              { "limits",       "Limits?",         "what is asked for, of each cell; the policy's own where nothing is", true },
              { "network",      "=none|NetworkWish?", "none, or less of the network than the policy allows", true },
              { "env",          "{name}string?",       "environment variables of everything in it", true },
