@@ -137,7 +137,7 @@ class Faulty(Serving):
 
     def health(self):
         answer = self.ask("GET", "/healthz")
-        return answer and (answer.status, answer.json["cause"])
+        return answer and (answer.status, answer.json.get("cause") or answer.json.get("error", ""))
 
     def read_log(self):
         """What the log has had since the last time."""
