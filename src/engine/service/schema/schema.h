@@ -3,13 +3,12 @@
  *
  * Types are written in a few words; schema_write.c turns them into JSON Schema:
  *
- *     text  text 1..255 (a string without NUL)
- *     string  string 1..255  string /^[a-z]*$/  count  count 0..300  integer  boolean  any  object
+ *     string  string 1..255  string /^[a-z]*$/  text 1..63 (without NUL)
+ *     path (beneath a folder, without control characters)  count  count 0..300  integer  boolean  any  object
  *     number  number 0.5..9  moment (RFC 3339, UTC, milliseconds)  base64
  *     =ok,error,limit        one of these words
  *     RunResult              that schema: a word with a capital
- *     []string  [64]Artifact a list of them, of at most 64
- *     [1..]string            at least one
+ *     []string  [64]Artifact a list of them, of at most 64; [1..]text of at least one
  *     {}string  {64}string   an object with any keys, at most 64
  *     {name}string           with names of variables as keys
  *     string|[]string        one of these
@@ -44,7 +43,7 @@ struct schema {
     const struct property *fields; /* NULL: it is one of these others: */
     const char *either[3];
     bool is_open;                 /* other keys are allowed */
-    bool is_never_empty;          /* has one of its fields at least */
+    bool is_never_empty;          /* one of the fields has to be there */
     const struct property *first; /* fields of another schema, before its own */
     const char *example;          /* JSON */
 };

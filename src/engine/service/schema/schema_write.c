@@ -96,7 +96,10 @@ static void write_simple(struct bytes *out, const char *type, bool may_be_null)
     } else if (begins(type, "text")) {
         write_name(out, "string", may_be_null);
         write_bounds(out, type, "minLength", "maxLength");
-        json_string_field(out, "pattern", "^[^\\u0000]*$");
+        json_string_field(out, "pattern", "^[^\\x00]*$");
+    } else if (begins(type, "path")) {
+        write_name(out, "string", may_be_null);
+        json_string_field(out, "pattern", "^[^/\\x00-\\x1f]{1,255}(/[^/\\x00-\\x1f]{1,255})*$");
     } else if (begins(type, "moment")) {
         write_name(out, "string", may_be_null);
         json_string_field(out, "format", "date-time");
@@ -184,11 +187,12 @@ static void write_union(struct bytes *out, const char *types, bool may_be_null)
 
 static void write_inner(struct bytes *out, const char *type, bool may_be_null)
 {
-    bool has_pattern = strstr(type, " /") != NULL; /* in a pattern a bar has another meaning */
+    const char *pattern = strstr(type, " /"), *bar = strchr(type, '|');
+    bool is_union = bar && (!pattern || bar < pattern); /* in a pattern a bar has another meaning */
     bool is_reference = isupper((unsigned char) *type);
-    if (is_reference && !may_be_null && !strchr(type, '|'))
+    if (is_reference && !may_be_null && !is_union)
         write_reference(out, type);
-    else if (!has_pattern && (strchr(type, '|') || is_reference))
+    else if (is_union || is_reference)
         write_union(out, type, may_be_null);
     else
         write_one_or_many(out, type, may_be_null);
@@ -237,9 +241,9 @@ static void write_fields(struct bytes *out, const struct schema *schema)
     write_required(out, schema->first);
     write_required(out, schema->fields);
     json_close(out, ']');
-    json_flag_field(out, "additionalProperties", schema->is_open);
     if (schema->is_never_empty)
         json_count_field(out, "minProperties", 1);
+    json_flag_field(out, "additionalProperties", schema->is_open);
 }
 
 void schema_write(struct bytes *out, const struct schema *schema)

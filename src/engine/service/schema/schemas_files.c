@@ -4,7 +4,7 @@
 
 /* clang-format off */
 static const struct property path_request[] = {
-    { "path",        "string 0..4095", "absolute, or beneath the folder of the session; or", true },
+    { "path",        "text 0..4095", "absolute, or beneath the folder of the session; or", true },
     { "path_base64", "base64",         "the same if it is no UTF-8", true },
     { 0 },
 };
@@ -21,9 +21,9 @@ const struct schema file_schemas[] = {
              { "limit", "count 0..100000", "entries; 10,000 if it is left out", true }),
       .first = path_request, .example = "{\"path\":\"/workspace\",\"depth\":2}" },
     { "FileMoveRequest", "From where to where",
-      FIELDS({ "from",        "string 0..4095", "or", true },
+      FIELDS({ "from",        "text 0..4095", "or", true },
              { "from_base64", "base64",         "the same if it is no UTF-8", true },
-             { "to",          "string 0..4095", "or", true },
+             { "to",          "text 0..4095", "or", true },
              { "to_base64",   "base64",         "the same if it is no UTF-8", true }),
       .example = "{\"from\":\"data.csv\",\"to\":\"old/data.csv\"}" },
     { "FileSignRequest", "The use of a signed URL",
