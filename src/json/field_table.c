@@ -14,8 +14,9 @@ static int read_text(struct json_object *value, const struct field *field, error
     size_t size = (size_t) json_object_get_string_len(value);
     if (!json_object_is_type(value, json_type_string) || size > field->max ||
         memchr(text, '\0', size))
-        return fail(err, ERR_BAD_REQUEST, "'%s' must be a text of at most %" PRIu64 " bytes, without NUL",
-                    field->name, field->max);
+        return fail(err, ERR_BAD_REQUEST,
+                    "'%s' must be a text of at most %" PRIu64 " bytes, without NUL", field->name,
+                    field->max);
     bytes_add(field->place, text, size);
     return 0;
 }

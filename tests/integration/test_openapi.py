@@ -298,9 +298,6 @@ def test_every_stream_begins_with_the_status_of_the_document(asked, session):
     assert not wrong and len(asked_for) == 8, asked_for
 
 
-NO_NUL = r"^[^\u0000]*$"
-
-
 def wrong_values(schema, resolve):
     """What this schema of a field forbids."""
     if "anyOf" in schema:
@@ -320,7 +317,7 @@ def wrong_values(schema, resolve):
     values += [schema["minimum"] - 1] if "minimum" in schema else []
     values += ["x" * (schema["maxLength"] + 1)] if schema.get("maxLength", 1 << 30) < 100000 else []
     values += [schema["maximum"] + 1] if "maximum" in schema else []
-    values += ["a\0b" if NO_NUL == schema["pattern"] else "$ $"] if "pattern" in schema else []
+    values += [next(text for text in ("$ $", "a\0b") if not re.search(schema["pattern"], text))] if "pattern" in schema else []
     values += [[[]] * (schema["maxItems"] + 1)] if "maxItems" in schema else []
     return values
 
@@ -347,40 +344,6 @@ def test_every_field_is_read_as_the_document_says(asked, session):
                 taken.append((method, path, key, str(value)[:40], answer.status, said))
     assert not taken and not asked.wrong
     assert count > 100
-
-
-def right_values(schema, resolve):
-    """The ends of what this schema of a field allows."""
-    if "$ref" in schema:
-        return right_values(resolve(schema), resolve)
-    if "anyOf" in schema:
-        return [value for each in schema["anyOf"] for value in right_values(each, resolve)]
-    kinds = schema.get("type", [])
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    values = list(schema.get("enum", []))
-    if "string" in kinds and not {"enum", "format", "contentEncoding"} & set(schema) and schema.get("pattern", NO_NUL) == NO_NUL:
-        values += ["x" * schema.get("minLength", 0)]
-    values += [schema[end] for end in ("minimum", "maximum") if end in schema]
-    values += [[]] if "array" in kinds and not schema.get("minItems") else []
-    values += [{}] if "object" in kinds and not schema.get("minProperties") and not schema.get("required") else []
-    return values + [value for value in (None, True, False) if {None: "null"}.get(value, "boolean") in kinds]
-
-
-def test_no_end_of_what_the_document_allows_is_misshapen(asked, session):
-    """Of a run. What its policy or its template refuses has another code than what its reader refuses."""
-    fields = asked.description.schemas["RunRequest"]["properties"]
-    refused, count = [], 0
-    for key, schema in fields.items():
-        for value in right_values(schema, asked.description.resolve):
-            whole = {"policy": "minimal", key: value}
-            if not whole.get("command") and not whole.get("code"):
-                whole |= {"code": "1"}
-            answer = asked.ask("POST", "/v1/runs", whole)
-            count += 1
-            if answer.status >= 500 or ((answer.json or {}).get("error") or {}).get("code") == "bad_request":
-                refused.append((key, value, answer.status, answer.body[:200]))
-    assert not refused and not asked.wrong
-    assert count > 30
 
 
 def test_every_field_that_is_read_is_described(asked):

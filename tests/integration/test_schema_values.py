@@ -4,7 +4,7 @@ into lists and objects. test_openapi.py has the opposite: what the document forb
 import re
 
 import pytest
-from test_openapi import S, asked_, session_  # noqa: F401: fixtures
+from test_openapi import asked_, session_  # noqa: F401: fixtures
 
 pytestmark = pytest.mark.usefixtures("python_template")
 

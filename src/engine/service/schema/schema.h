@@ -4,8 +4,9 @@
  * Types are written in a few words; schema_write.c turns them into JSON Schema:
  *
  *     string  string 1..255  string /^[a-z]*$/  text 1..63 (without NUL)
- *     path (beneath a folder, without control characters)  count  count 0..300  integer  boolean  any  object
- *     number  number 0.5..9  moment (RFC 3339, UTC, milliseconds)  base64
+ *     path (beneath a folder, without control characters)  base64
+ *     moment (RFC 3339, UTC, milliseconds)  count  count 0..300  integer
+ *     number  number 0.5..9  boolean  any  object
  *     =ok,error,limit        one of these words
  *     RunResult              that schema: a word with a capital
  *     []string  [64]Artifact a list of them, of at most 64; [1..]text of at least one
