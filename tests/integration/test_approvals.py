@@ -417,12 +417,23 @@ def test_an_idempotency_key_waits_along(service):
     assert ran[0]["id"] == ran[1]["id"], "it ran once"
 
 
+def test_blank_lines_do_not_hide_what_follows(service):
+    """Neither by their number nor by what they are made of."""
+    code = "print(1)\n\n\n\nprint(2)\n" + " \t\r\n\n" * 200 + "import os\n" + "\n" * 7
+    shown = service.glovebox("approvals", "--daemon", service.socket, ask(service, code)).stdout.decode()
+    assert "code      413 lines, 410 of them blank\n" in shown
+    assert "     2 | \n     3 | \n     4 | \n     5 | print(2)\n      | … 400 blank lines …\n   406 | import os\n" in shown.replace("!", " ")
+    assert shown.count("\n") < 60 and "… 7 blank lines …" in shown
+    assert "code      1 line, 0 of them blank" in service.glovebox("approvals", "--daemon", service.socket, ask(service, "print(3)")).stdout.decode()
+
+
 def test_the_command_line_shows_and_decides(service):
     code = "x = 1 # \u202e\x1b[2J\nprint(x)"
     approval = ask(service, code)
     cli = ("--daemon", service.socket)
     listed = service.glovebox("approvals", *cli)
-    assert approval in listed.stdout.decode() and "pending" in listed.stdout.decode()
+    row = next(line for line in listed.stdout.decode().splitlines() if line.startswith(approval))
+    assert "pending" in row and row.endswith("Z always"), row
     assert all(service.glovebox("approvals", *words).stdout == listed.stdout for words in (["list", *cli], [*cli, "ls"]))
     assert service.glovebox("approvals", "show", *cli, approval).stdout.startswith(f"approval  {approval}".encode())
     assert b"approvals takes no 'apr_2'" in service.glovebox("approvals", *cli, "apr_1", "apr_2").stderr

@@ -36,6 +36,7 @@ static bool is_ascii_letter(char byte)
 }
 
 enum { WORD_LOOKED_AT = 64 }; /* bytes to check on each side */
+enum { BLANK_MAX = 3 };       /* blank lines in a row that are shown */
 
 /* Does the word around this character also have letters of ASCII? */
 static bool is_mixed(const char *text, size_t size, size_t at)
@@ -121,13 +122,33 @@ static bool print_findings(FILE *out, json_object *findings, int line)
     return is_any;
 }
 
+/* How many lines from `at` on are empty or blank; *ret_at is behind them. */
+static int blank_lines(const char *code, size_t size, size_t at, size_t *ret_at)
+{
+    int count = 0;
+    for (*ret_at = at; at < size; count++) {
+        at += strspn(code + at, " \t\r");
+        if (at >= size || code[at] != '\n')
+            break;
+        *ret_at = ++at;
+    }
+    return count;
+}
+
 /* Prints code by its length, not up to a NUL: shells execute what follows a NUL byte. */
 static void print_code(FILE *out, json_object *text, json_object *findings)
 {
     const char *code = json_object_get_string(text);
     size_t size = (size_t) json_object_get_string_len(text);
     int line = 1;
-    for (size_t at = 0; at < size; line++) {
+    for (size_t at = 0, next = 0; at < size; line++) {
+        int blank = blank_lines(code, size, at, &next);
+        if (blank > BLANK_MAX) { /* what follows must not be out of sight */
+            (void) fprintf(out, "      | … %d blank lines …\n", blank);
+            line += blank - 1;
+            at = next;
+            continue;
+        }
         (void) fprintf(out, "%s%5d | ", print_findings(NULL, findings, line) ? "!" : " ", line);
         while (at < size && code[at] != '\n')
             if (code[at] == '\t')
@@ -138,6 +159,24 @@ static void print_code(FILE *out, json_object *text, json_object *findings)
         (void) fputc('\n', out);
         (void) print_findings(out, findings, line);
     }
+}
+
+/* So that a reader knows how much follows, and how much of it shows nothing. */
+static void print_code_size(FILE *out, json_object *text)
+{
+    const char *code = json_object_get_string(text);
+    size_t size = (size_t) json_object_get_string_len(text);
+    int lines = 0, blank = 0;
+    for (size_t at = 0; at < size;) {
+        size_t next;
+        int more = blank_lines(code, size, at, &next);
+        const char *end = memchr(code + next, '\n', size - next);
+        lines += more + (next < size);
+        blank += more;
+        at = end ? (size_t) (end + 1 - code) : size;
+    }
+    (void) fprintf(out, "code      %d line%s, %d of them blank\n", lines, lines == 1 ? "" : "s",
+                   blank);
 }
 
 static void print_content(FILE *out, const char *name, json_object *content)
@@ -246,7 +285,9 @@ void card_print(FILE *out, json_object *approval)
     print_hidden(out, json_member(card, "hidden_characters"));
     json_object *findings = json_member(json_member(card, "checks"), "findings");
     (void) print_findings(out, findings, 0);
-    if (json_object_is_type(json_member(card, "code"), json_type_string))
+    if (json_object_is_type(json_member(card, "code"), json_type_string)) {
+        print_code_size(out, json_member(card, "code"));
         print_code(out, json_member(card, "code"), findings);
+    }
     print_inputs(out, card);
 }

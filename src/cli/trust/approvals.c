@@ -89,9 +89,13 @@ static int ask(const struct approval_arguments *arguments, struct ask *ask,
 static void print_row(json_object *approval)
 {
     const char *name = answer_text(approval, "asker_name");
-    (void) printf("%-37s %-8s %-16s %-16s %s\n", answer_text(approval, "id"),
+    (void) printf("%-37s %-8s %-16s %-16s %-24s", answer_text(approval, "id"),
                   answer_text(approval, "state"), *name ? name : answer_text(approval, "asker"),
                   answer_text(approval, "policy"), answer_text(approval, "expires_at"));
+    json_object *reasons = json_member(approval, "reasons");
+    for (size_t i = 0; reasons && i < json_object_array_length(reasons); i++)
+        (void) printf(" %s", json_object_get_string(json_object_array_get_idx(reasons, i)));
+    (void) putchar('\n');
 }
 
 static void print_rows(json_object *answer)
@@ -101,7 +105,8 @@ static void print_rows(json_object *answer)
     if (count == 0)
         (void) puts("none; those that are decided: glovebox approvals --status all");
     else
-        (void) printf("%-37s %-8s %-16s %-16s %s\n", "id", "state", "asker", "policy", "expires");
+        (void) printf("%-37s %-8s %-16s %-16s %-24s %s\n", "id", "state", "asker", "policy",
+                      "expires", "reasons");
     for (size_t i = 0; i < count; i++)
         print_row(json_object_array_get_idx(rows, i));
 }

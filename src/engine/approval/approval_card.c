@@ -4,6 +4,7 @@
 
 #include "base/table.h"
 #include "base/utf8.h"
+#include "engine/approval/approvals.h"
 #include "engine/audit/audit_log.h"
 #include "json/writer.h"
 
@@ -130,15 +131,6 @@ static void write_inputs(const struct run_request *request, size_t *room, struct
 
 /* --- what is requested, and what can leave ---------------------------------------------------- */
 
-static void write_reasons(uint32_t reasons, struct bytes *out)
-{
-    json_open_field(out, "reasons", '[');
-    for (uint32_t bit = ASKS_ALWAYS; bit <= ASKS_CHECK; bit <<= 1)
-        if (reasons & bit)
-            json_string(out, approval_asks_name(bit));
-    json_close(out, ']');
-}
-
 static void write_limits(const struct run *run, struct bytes *out)
 {
     const struct limits *usual = &run->plan.policy->limits;
@@ -222,7 +214,7 @@ int approval_card_write(const struct run *run, const struct run_request *request
     write_words(out, "command", request->command, request->command_count);
     write_words(out, "args", request->arguments, request->argument_count);
     write_inputs(request, &room, out);
-    write_reasons(reasons, out);
+    approval_reasons_write(reasons, out);
     json_key(out, "checks");
     check_write(run->checks, out);
     json_string_field(out, "policy", plan->policy->name);

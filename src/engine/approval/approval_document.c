@@ -27,6 +27,15 @@ enum approval_state approval_state_of(const char *name)
     return state;
 }
 
+void approval_reasons_write(uint32_t reasons, struct bytes *out)
+{
+    json_open_field(out, "reasons", '[');
+    for (uint32_t bit = ASKS_ALWAYS; bit <= ASKS_CHECK; bit <<= 1)
+        if (reasons & bit)
+            json_string(out, approval_asks_name(bit));
+    json_close(out, ']');
+}
+
 static void write_word(struct bytes *out, const char *key, const char *text)
 {
     json_string_field(out, key, text && text[0] ? text : NULL);
@@ -67,6 +76,7 @@ int approval_write(struct approvals *approvals, const struct approval *approval,
     json_string_field(out, "sha256", approval->sha256);
     json_moment_field(out, "asked_at", approval->asked_ms);
     json_moment_field(out, "expires_at", approval->expires_ms);
+    approval_reasons_write(approval->reasons, out);
     write_scopes(approval, out);
     json_string_field(out, "by", approval->is_out_of_band ? "out_of_band" : "terminal");
     json_moment_field(out, "decided_at", approval->decided_ms);

@@ -18,13 +18,14 @@ static void copy(char *to, size_t size, const char *text)
     (void) snprintf(to, size, "%s", text ? text : "");
 }
 
-static int fill(const struct run *run, const struct run_request *request, struct approval *approval,
-                error *err)
+static int fill(const struct run *run, const struct run_request *request, uint32_t reasons,
+                struct approval *approval, error *err)
 {
     const struct policy *policy = run->plan.policy;
     const struct account *asker = request->account ? request->account : run->account;
     const struct api_key *key = &asker->key;
     *approval = (struct approval){ .reaches = approval_scopes(&policy->approval),
+                                   .reasons = reasons,
                                    .is_out_of_band = policy->approval.is_out_of_band };
     copy(approval->asker, sizeof approval->asker, key->id);
     copy(approval->tenant, sizeof approval->tenant, key->tenant);
@@ -69,7 +70,7 @@ static int ask_if(struct run *run, const struct run_request *request, uint32_t r
                     run->plan.policy->name);
     question.expires_in_ms = approval_expires_ms(&run->plan.policy->approval);
     question.card = &card;
-    if (fill(run, request, &question.approval, err) < 0 ||
+    if (fill(run, request, reasons, &question.approval, err) < 0 ||
         approval_card_write(run, request, reasons, &card, err) < 0)
         return -1;
     int answer = approvals_ask(run->runs->approvals, &question, &approval, err);

@@ -29,6 +29,10 @@ enum statement {
     STATEMENTS
 };
 
+/* The upper half of the column `reaches` has the reasons: a file of an earlier version has no
+ * column for them. */
+enum { REASONS_AT = 16 };
+
 #define COLUMNS                                                                            \
     "id, state, asker, tenant, policy, policy_digest, session, binding, sha256, reaches, " \
     "out_of_band, asked, expires, reach, decided, until, approver, reason, run"
@@ -161,7 +165,7 @@ static void bind_row(sqlite3_stmt *statement, const struct approval *row)
                                 0,
                                 0,
                                 0,
-                                row->reaches,
+                                row->reaches | (int64_t) row->reasons << REASONS_AT,
                                 row->is_out_of_band,
                                 row->asked_ms,
                                 row->expires_ms,
@@ -191,7 +195,8 @@ static void take_row(sqlite3_stmt *statement, struct approval *row)
 {
     *row = (struct approval){
         .state = (enum approval_state) sqlite3_column_int(statement, 1),
-        .reaches = (uint32_t) sqlite3_column_int(statement, 9),
+        .reaches = (uint16_t) sqlite3_column_int64(statement, 9),
+        .reasons = (uint32_t) (sqlite3_column_int64(statement, 9) >> REASONS_AT),
         .is_out_of_band = sqlite3_column_int(statement, 10) != 0,
         .asked_ms = sqlite3_column_int64(statement, 11),
         .expires_ms = sqlite3_column_int64(statement, 12),

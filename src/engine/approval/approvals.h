@@ -51,6 +51,7 @@ struct approval {
     unsigned char binding[APPROVAL_BINDING_SIZE];
     char sha256[SHA256_TEXT_SIZE]; /* of the code or the command, as receipts name it */
     uint32_t reaches;              /* those that the policy allows; bits of policy_approval_reach */
+    uint32_t reasons;              /* why a person is asked; bits of policy_asks */
     bool is_out_of_band;
     int64_t asked_ms, expires_ms; /* since 1970; it is pending until expires_ms */
     uint32_t reach;               /* set by the decision */
@@ -59,6 +60,9 @@ struct approval {
     char reason[APPROVAL_REASON_SIZE];
     char run[RUN_ID_SIZE]; /* the run that used it */
 };
+
+/* Adds the field `reasons`. */
+void approval_reasons_write(uint32_t reasons, struct bytes *out);
 
 struct approvals_place {
     const char *state;               /* the folder for their file; NULL: in memory */

@@ -71,7 +71,8 @@ static int ask(const struct account *account, unsigned char request, const char 
         .approval = { .policy = "ask",
                       .policy_digest = "p",
                       .session = "ses_1",
-                      .reaches = REACH_ONCE | REACH_TIME },
+                      .reaches = REACH_ONCE | REACH_TIME,
+                      .reasons = ASKS_ALWAYS | ASKS_CHECK },
         .named = named,
         .run = "run_1",
         .expires_in_ms = MINUTE_MS,
@@ -113,6 +114,10 @@ TEST(an_approval_for_once_is_spent_by_the_request_that_it_was_asked_for)
     require(ask(&asker, 1, NULL, &asked, &err) == APPROVAL_PENDING, "it is asked for");
     expect(ask(&asker, 1, NULL, &again, &err) == APPROVAL_PENDING && !strcmp(asked.id, again.id),
            "the same request waits for the same decision");
+    expect(approvals_find(approvals, &owner, asked.id, &again, &err) == 0 &&
+               again.reasons == (ASKS_ALWAYS | ASKS_CHECK) &&
+               again.reaches == (REACH_ONCE | REACH_TIME),
+           "reasons %x, reaches %x", again.reasons, again.reaches);
     expect(decide(&approver, asked.id, true, 0, &err) == 0, "%s", err.text);
     expect(changes == 2, "it was told %u times", changes);
     expect(ask(&asker, 2, asked.id, &again, &err) == -1 && err.code == ERR_CONFLICT,

@@ -233,6 +233,7 @@ static const struct schema common[] = {
              { "sha256",     "string",   "of the code, as its receipt names it" },
              { "asked_at",   "moment",   "" },
              { "expires_at", "moment",   "it is denied if it was not decided by then" },
+             { "reasons",    "[]string", "why a person is asked, as on the card" },
              { "scopes",     "[]string", "how far it may be approved" },
              { "by",         "=terminal,out_of_band", "" },
              { "decided_at", "moment?",  "" },
