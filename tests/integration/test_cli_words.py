@@ -96,6 +96,8 @@ def test_moments_are_iso_8601_for_people(glovebox):
         listed = glovebox("session", "list", "--daemon", service.socket).stdout.decode().splitlines()[1]
     shown = glovebox("receipt", "show", receipt).stdout.decode()
     assert all(re.search(rf"^(times)? +{name} {iso}$", shown, re.MULTILINE) for name in ("submitted", "started", "ended", "written")), shown
+    assert re.match(rf"A run for the owner began at {iso} and ended after \d+ ms: ok\.\n\nreceipt ", shown), shown
+    assert re.search(r"^granted .*, cpus unlimited, .*, memory 256 MiB, .*, wall 10 s$", shown, re.MULTILINE) and re.search(r"^used .*memory \d+ [KM]iB, ", shown, re.MULTILINE), shown
     assert re.search(r"^outcome +exit_code 0, fault -, signal -, status ok$", shown, re.MULTILINE) and re.search(r"^hits +-$", shown, re.MULTILINE)
     tail = glovebox("log", "tail").stdout.decode().splitlines()
     assert tail and all(re.match(rf" +\d+  {iso}  rcp_", line) for line in tail), tail

@@ -167,8 +167,7 @@ static void print_code_size(FILE *out, json_object *text)
     const char *code = json_object_get_string(text);
     size_t size = (size_t) json_object_get_string_len(text);
     int lines = 0, blank = 0;
-    for (size_t at = 0; at < size;) {
-        size_t next;
+    for (size_t at = 0, next; at < size;) {
         int more = blank_lines(code, size, at, &next);
         const char *end = memchr(code + next, '\n', size - next);
         lines += more + (next < size);

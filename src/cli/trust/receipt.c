@@ -12,6 +12,7 @@
 #include "cli/options.h"
 #include "cli/trust/log.h"
 #include "ledger/statement.h"
+#include "model/limits.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -85,6 +86,43 @@ static void print_times(const char *title, json_object *times)
     }
 }
 
+/* Prints "memory": 67108864 as "memory 64 MiB". */
+static void print_limits(const char *title, json_object *limits)
+{
+    auto_bytes text = { 0 };
+    json_object_object_foreach(limits, name, value)
+    {
+        char amount[64] = "unlimited";
+        enum limit_id id = limit_find(name);
+        if (id < LIMITS && (json_object_get_int64(value) > 0 || !limit_may_be_off(id)))
+            limit_print(id, (uint64_t) json_object_get_int64(value), amount, sizeof amount);
+        bytes_print(&text, "%s%s %s", text.size > 0 ? ", " : "", name,
+                    id < LIMITS ? amount : json_object_get_string(value));
+    }
+    (void) printf("%-12s ", title);
+    print_harmless(stdout, bytes_text(&text));
+    (void) putchar('\n');
+}
+
+/* What happened, in one sentence; of an execution that has ended. */
+static void print_summary(json_object *receipt)
+{
+    char began[TIMESTAMP_SIZE];
+    auto_bytes text = { 0 };
+    const char *key = text_at(receipt, "predicate.caller.key");
+    const char *limit = text_at(receipt, "predicate.limits.ended_by");
+    int64_t from = number_at(receipt, "predicate.times.started_ms");
+    int64_t to = number_at(receipt, "predicate.times.ended_ms");
+    if (from <= 0 || to < from)
+        return;
+    bytes_print(&text, "A %s for %s began at %s and ended after %" PRId64 " ms: %s%s%s.",
+                text_at(receipt, "predicate.execution.kind"), *key ? key : "the owner",
+                timestamp_write(from, began), to - from,
+                text_at(receipt, "predicate.outcome.status"), *limit ? ", " : "", limit);
+    print_harmless(stdout, bytes_text(&text));
+    (void) puts("\n");
+}
+
 static int show(const struct log_arguments *arguments, struct found_receipt *found, error *err)
 {
     (void) err;
@@ -92,11 +130,14 @@ static int show(const struct log_arguments *arguments, struct found_receipt *fou
         (void) puts(bytes_text(&found->envelope.payload));
         return 0;
     }
+    print_summary(found->payload);
     for_each(line, lines) {
         json_object *value = member_at(found->payload, line->path);
         bool is_list = json_object_is_type(value, json_type_array);
         if (value && strcmp(line->title, "times") == 0)
             print_times(line->title, value);
+        else if (value && (strcmp(line->title, "granted") == 0 || strcmp(line->title, "used") == 0))
+            print_limits(line->title, value);
         else if (value && !is_list)
             print_member(line->title, value);
         for (size_t i = 0; is_list && i < json_object_array_length(value); i++)
