@@ -132,6 +132,12 @@ executions: all
 	@GLOVEBOX_EXECUTIONS=$(RUNS) GLOVEBOX_BUILD=$(abspath $(BUILD)) /usr/bin/python3 -B -m pytest -p no:cacheprovider -q -s \
 		tests/integration/test_every_execution.py
 
+# A log of RECORDS receipts: it is verified, searched, paged through and written on. `make test` takes 10,000.
+RECORDS ?= 100000
+log-size: all
+	@GLOVEBOX_LOG_RECORDS=$(RECORDS) GLOVEBOX_BUILD=$(abspath $(BUILD)) GLOVEBOX_STATE=$(abspath $(BUILD))/state \
+		/usr/bin/python3 -B -m pytest -p no:cacheprovider -q tests/integration/test_log_size.py
+
 # A template is built, broken, rolled back and removed again and again: does a run of others fail? CHANGES_SECONDS of it, beside 50 runs a
 # second and two sessions.
 CHANGES_SECONDS ?= 300
