@@ -1,6 +1,6 @@
 # A front end of Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test test-mcp test-python test-javascript test-adapters packages test-packages check coverage bench bench-packages fuzz corpus mutants verdicts soak idle kills powercuts overload executions sequences matrix faults simulate snippets guest neighbours stalls template-changes format lint install uninstall clean
+.PHONY: all setup run test test-mcp test-python test-javascript test-adapters packages test-packages check coverage bench bench-packages fuzz corpus mutants verdicts soak idle kills powercuts overload executions sequences matrix faults simulate snippets guest neighbours stalls template-changes log-size format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.

@@ -53,7 +53,6 @@ void heap_trim_close(void)
 {
     if (trim.statm < 0)
         return;
-    uv_close((uv_handle_t *) &trim.timer, NULL);
-    (void) close(trim.statm);
+    uv_close((uv_handle_t *) &trim.timer, NULL); /* the file is closed by the end of gloveboxd */
     trim.statm = -1;
 }

@@ -99,6 +99,10 @@ OPEN = [
     ("[].__class__.__base__.__subclasses__()", "internals", 1),
     ("(lambda: 0).__globals__['os']", "internals", 1),
     ("import os\nprint(os.environ)", "environment", 2),
+    ("import os\nos.environ['A'] = os.environ['B']", "environment", 2),
+    ("import os\nos.environ['A'] += 'x'", "environment", 2),
+    ("import os\nos.environ[os.environ['B']] = 'x'", "environment", 2),
+    ("import os\nos.environ.copy()['A'] = 'x'", "environment", 2),
     ("open('/proc/self/environ')", "environment", 1),
     ("import socket", "network", 1),
     ("import urllib.request", "network", 1),
@@ -139,6 +143,8 @@ def test_ordinary_code_passes_and_pays_for_nothing_else(daemon):
     result = submit(daemon, "import json, math\nwhile True:\n    break\nprint(json.dumps(math.pi > 3))")
     assert result["status"] == "ok" and result["stdout"] == "true\n"
     assert result["checks"]["decision"] == "allow" and result["checks"]["findings"] == []
+    result = submit(daemon, "import os\nos.environ['MPLBACKEND'] = 'Agg'\nprint(2)", policy="lint")
+    assert result["stdout"] == "2\n" and result["checks"]["findings"] == [], "an assignment reads nothing"
     result = submit(daemon, "print(1)", policy="data", template="minimal")
     assert result["status"] == "ok" and result["checks"] is None
 

@@ -35,8 +35,7 @@ static bool is_ascii_letter(char byte)
     return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
 }
 
-enum { WORD_LOOKED_AT = 64 }; /* bytes to check on each side */
-enum { BLANK_MAX = 3 };       /* blank lines in a row that are shown */
+enum { WORD_LOOKED_AT = 64, BLANK_MAX = 3 }; /* bytes on each side; blank lines that are shown */
 
 /* Does the word around this character also have letters of ASCII? */
 static bool is_mixed(const char *text, size_t size, size_t at)

@@ -86,7 +86,7 @@ class Look:
         self.aliases, self.stars, self.roots = {}, [], set(sys.stdlib_module_names)
         self.roots.update(CUSTOMARY.values())
         self.texts, self.stored = {}, {}
-        self.seen = set()  # names that were checked as calls
+        self.seen, self.written = set(), set()  # names that were checked as calls
 
     def text_of(self, node):
         """Names that are assigned a text only once. Another cell may assign one too: this only adds findings."""
@@ -218,8 +218,14 @@ class Look:
             if node.id in BARE:
                 self.add(RULES[node.id], node, node.id)
 
+    def look_at_Assign(self, node):
+        """os.environ["MPLBACKEND"] = "Agg" reads nothing."""
+        self.written.update(id(target.value) for target in node.targets if isinstance(target, ast.Subscript))
+
     def look_at_Attribute(self, node):
         raw = self.raw_name_of(node)
+        if raw == "os.environ" and id(node) in self.written:
+            return
         if raw in RULES:
             self.add(RULES[raw], node, raw)
         if node.attr in INSIDE:
