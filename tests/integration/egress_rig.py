@@ -204,6 +204,18 @@ class Egress:
         self.authority = self.hear_authority(number) if any(rule.get("intercept") for rule in rules) else None
         return number
 
+    def hear(self):
+        """Reads one message; true if it was a record. Its channel's end gives it, with the others."""
+        message = self.daemon.recv(4096)
+        kind = struct.unpack("<I", message[:4])[0]
+        assert kind in (RECORD, BEGUN), kind
+        record = read_record(message[4:4 + RECORD_BODY.size])
+        if kind == RECORD:
+            self.records.append(record)
+        else:
+            self.begun.append(record["channel"])
+        return kind == RECORD
+
     def hear_authority(self, number):
         """The certificate that the sandbox is to trust; it comes in pieces."""
         text = b""
