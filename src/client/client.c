@@ -235,7 +235,7 @@ int client_lost(struct glb_client *client, error *err)
 
 int answer_failed(int status, const char *body, error *err)
 {
-    json_object *root = json_tokener_parse(body);
+    auto_json root = json_tokener_parse(body);
     json_object *inner = NULL, *code = NULL, *message = NULL;
     int number = ERR_NONE;
     if (root && json_object_object_get_ex(root, "error", &inner) &&
@@ -250,6 +250,5 @@ int answer_failed(int status, const char *body, error *err)
     } else {
         (void) fail(err, ERR_PROTOCOL, "gloveboxd answered with status %d and no reason", status);
     }
-    json_object_put(root);
     return -1;
 }

@@ -4,10 +4,10 @@
 #include "base/error.h"
 #include "http1/client.h"
 #include "supervisor/launch.h"
+#include "json/member.h"
 
 #include <glovebox.h>
 
-#include <json-c/json.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 

@@ -25,21 +25,16 @@ static const char *const statuses[] = {
 int outcome_parse(char *text, struct glb_outcome **ret_outcome, error *err)
 {
     auto_text owned = text;
-    json_object *root = json_tokener_parse(text);
-    json_object *status = NULL;
-    if (!root || !json_object_object_get_ex(root, "status", &status)) {
-        json_object_put(root);
+    auto_json root = json_tokener_parse(text);
+    if (!json_object_object_get_ex(root, "status", NULL))
         return fail(err, ERR_PROTOCOL,
                     "gloveboxd sent a result that is none; are its version and "
                     "that of glovebox the same?");
-    }
     struct glb_outcome *outcome = calloc(1, sizeof *outcome);
-    if (!outcome) {
-        json_object_put(root);
+    if (!outcome)
         return fail(err, ERR_INTERNAL, "out of memory");
-    }
     outcome->text = take_text(&owned);
-    outcome->root = root;
+    outcome->root = take_json(&root);
     *ret_outcome = outcome;
     return 0;
 }

@@ -3,10 +3,10 @@
 
 #include "base/text.h"
 #include "model/limits.h"
+#include "json/member.h"
 #include "json/quote.h"
 
 #include <errno.h>
-#include <json.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -179,12 +179,11 @@ int check_expectation(const char *text, error *err)
                    : -1;
     }
     json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
-    json_object *value = json_tokener_parse_ex(tokener, text, (int) size + 1);
+    auto_json value = json_tokener_parse_ex(tokener, text, (int) size + 1);
     enum json_tokener_error why = json_tokener_get_error(tokener);
     size_t used = json_tokener_get_parse_end(tokener);
     json_tokener_free(tokener);
     bool is_object = json_object_is_type(value, json_type_object);
-    (void) json_object_put(value);
     used += strspn(text + (used < size ? used : size), " \t\r\n");
     if (why == json_tokener_success && is_object && used >= size)
         return 0;

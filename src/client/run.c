@@ -122,7 +122,7 @@ struct follower {
 int output_event_tell(const struct output_event *told, const char *json, int32_t *ret_wish,
                       error *err)
 {
-    json_object *event = json_tokener_parse(json);
+    auto_json event = json_tokener_parse(json);
     json_object *data = NULL;
     int result = 0;
     if (!event)
@@ -141,7 +141,6 @@ int output_event_tell(const struct output_event *told, const char *json, int32_t
         else
             *ret_wish = told->on_output(told->context, told->stream, bytes, (size_t) size);
     }
-    json_object_put(event);
     return result;
 }
 
@@ -163,23 +162,20 @@ static int event_has_come(void *context, const char *name, const char *data, err
         return result;
     }
     if (strcmp(name, "started") == 0) {
-        json_object *event = json_tokener_parse(data);
+        auto_json event = json_tokener_parse(data);
         json_object *id = NULL;
         if (!event)
             return fail(err, ERR_PROTOCOL, "gloveboxd sent an event '%s' that is no JSON", name);
         if (json_object_object_get_ex(event, "id", &id))
             (void) snprintf(follower->id, sizeof follower->id, "%s", json_object_get_string(id));
-        json_object_put(event);
     }
     if (strcmp(name, "error") == 0) {
         /* "error" is the program's own exception, or a failure of the run. */
-        json_object *event = json_tokener_parse(data);
-        json_object *inner = NULL;
-        if (event && json_object_object_get_ex(event, "error", &inner)) {
+        auto_json event = json_tokener_parse(data);
+        if (json_object_object_get_ex(event, "error", NULL)) {
             follower->failed = true;
             (void) answer_failed(500, data, &follower->failure);
         }
-        json_object_put(event);
     }
     if (follower->options->on_event)
         follower->wants_end |=

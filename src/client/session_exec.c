@@ -126,12 +126,11 @@ static int look_at_size(void *context, error *err)
 
 static int remember(struct execution *execution, const char *json, error *err)
 {
-    json_object *root = json_tokener_parse(json);
+    auto_json root = json_tokener_parse(json);
     json_object *id = NULL;
     if (root && json_object_object_get_ex(root, "id", &id))
         (void) snprintf(execution->process, sizeof execution->process, "%s",
                         json_object_get_string(id));
-    json_object_put(root);
     if (!id_is_plain(execution->process))
         return fail(err, ERR_PROTOCOL, "gloveboxd told of a process without an id");
     free(execution->last);

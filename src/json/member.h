@@ -1,9 +1,24 @@
-/* member.h - reads a member of an object; NULL for null, a missing one, no object, or a text with
- * NUL. */
+/* member.h - values of json-c: reads a member of an object, NULL for null, a missing one, no object
+ * or a text with NUL; puts a value when its scope ends. */
 #pragma once
 
 #include <json-c/json.h>
 #include <string.h>
+
+static inline void json_put_at_end(struct json_object **value)
+{
+    (void) json_object_put(*value);
+}
+
+#define auto_json __attribute__((cleanup(json_put_at_end))) struct json_object *
+
+/* Returns the value, which the caller then puts, and sets the variable to NULL. */
+static inline struct json_object *take_json(struct json_object **value)
+{
+    struct json_object *taken = *value;
+    *value = NULL;
+    return taken;
+}
 
 static inline struct json_object *json_member(struct json_object *object, const char *name)
 {

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "base/error.h"
+#include "json/member.h"
 
-#include <json.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -129,7 +129,7 @@ static void add(struct json_object *object, struct oauth_keys *keys)
 
 int oauth_keys_read(const char *json, size_t size, struct oauth_keys *ret_keys, error *err)
 {
-    struct json_object *root = NULL;
+    auto_json root = NULL;
     *ret_keys = (struct oauth_keys){ .count = 0 };
     if (json_read(json, size, &root, err) < 0)
         return -1;
@@ -137,7 +137,6 @@ int oauth_keys_read(const char *json, size_t size, struct oauth_keys *ret_keys, 
     size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
     for (size_t i = 0; i < count && ret_keys->count < OAUTH_KEYS_MAX; i++)
         add(json_object_array_get_idx(list, i), ret_keys);
-    (void) json_object_put(root);
     if (ret_keys->count > 0)
         return 0;
     return fail(err, ERR_BAD_REQUEST,

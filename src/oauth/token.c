@@ -50,14 +50,12 @@ static int read_object(const struct part *part, struct json_object **ret_object,
     unsigned char room[PART_MAX];
     size_t size;
     error cause;
-    *ret_object = NULL;
+    auto_json object = NULL;
     if (decode(part, room, &size) < 0 ||
-        json_read_exact((const char *) room, size, ret_object, &cause) < 0 ||
-        !json_object_is_type(*ret_object, json_type_object)) {
-        (void) json_object_put(*ret_object);
-        *ret_object = NULL;
+        json_read_exact((const char *) room, size, &object, &cause) < 0 ||
+        !json_object_is_type(object, json_type_object))
         return fail(err, ERR_UNAUTHORIZED, "the token is malformed: it needs JSON in base64url");
-    }
+    *ret_object = take_json(&object);
     return 0;
 }
 
@@ -209,7 +207,8 @@ static int check_claims(const struct oauth *oauth, struct json_object *claims,
 int oauth_check(struct oauth *oauth, const char *text, struct oauth_token *ret_token, error *err)
 {
     struct part parts[PARTS];
-    struct json_object *header = NULL, *claims = NULL;
+    auto_json header = NULL;
+    auto_json claims = NULL;
     *ret_token = (struct oauth_token){ .scopes = 0 };
     if (strlen(text) > TOKEN_MAX || !oauth_is_token(text))
         return fail(err, ERR_UNAUTHORIZED, "the token is malformed, or longer than %d bytes",
@@ -222,8 +221,6 @@ int oauth_check(struct oauth *oauth, const char *text, struct oauth_token *ret_t
         result = read_object(&parts[1], &claims, err);
     if (result == 0)
         result = check_claims(oauth, claims, ret_token, err);
-    (void) json_object_put(header);
-    (void) json_object_put(claims);
     return result;
 }
 

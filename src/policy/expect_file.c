@@ -11,8 +11,8 @@
 
 #include "base/text.h"
 #include "policy/expect.h"
+#include "json/member.h"
 
-#include <json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -272,7 +272,7 @@ static int keep(struct json_object *json, struct policy_expect *expect, error *e
 int expect_file_read(const struct yaml *yaml, const struct yaml_node *value,
                      struct policy_expect *ret_expect, int *ret_line, error *err)
 {
-    struct json_object *json = NULL;
+    auto_json json = NULL;
     memset(ret_expect, 0, sizeof *ret_expect); /* too large for a stack */
     *ret_line = 0;
     if (value->kind != YAML_MAPPING || value->children == 0)
@@ -287,7 +287,6 @@ int expect_file_read(const struct yaml *yaml, const struct yaml_node *value,
         (expectation_check(json, &ret_expect->needs, &cause) < 0 ||
          keep(json, ret_expect, &cause) < 0))
         result = yaml_fail(yaml, node_of(yaml, value, cause.text), err, "%s", cause.text);
-    (void) json_object_put(json);
     return result;
 }
 

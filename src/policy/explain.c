@@ -2,8 +2,8 @@
 #include "policy/explain.h"
 
 #include "base/table.h"
+#include "json/member.h"
 
-#include <json.h>
 #include <stdio.h>
 
 struct explainer {
@@ -109,7 +109,7 @@ static void explain_expect(const struct explainer *explainer)
 {
     const struct policy_expect *expect = &explainer->policy->expect;
     const struct policy_origins *origins = explainer->origins;
-    json_object *list = expect->text[0] ? json_tokener_parse(expect->text) : NULL;
+    auto_json list = expect->text[0] ? json_tokener_parse(expect->text) : NULL;
     for (size_t i = 0; list && i < json_object_array_length(list); i++) {
         json_object_object_foreach(json_object_array_get_idx(list, i), name, value)
         {
@@ -126,7 +126,6 @@ static void explain_expect(const struct explainer *explainer)
     if (list || expect->on_fault != ON_FAULT_UNSAID)
         explain_one(explainer, "expect.on_fault", policy_on_fault_name(expect->on_fault),
                     origins->on_fault);
-    (void) json_object_put(list);
 }
 
 static void list_languages(const struct policy *policy, char *text, size_t size)

@@ -198,11 +198,10 @@ int tool_schema_write(const struct policy *policy, const char *format, struct by
     for_each(row, formats) {
         if (strcmp(row->name, format) != 0)
             continue;
-        struct json_object *root = row->write(policy, description);
+        auto_json root = row->write(policy, description);
         bytes_print(out, "%s\n",
                     json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
                                                              JSON_C_TO_STRING_NOSLASHESCAPE));
-        (void) json_object_put(root);
         return 0;
     }
     return fail(err, ERR_BAD_REQUEST, "format is openai, anthropic, mcp or openapi, not '%.40s'",

@@ -159,29 +159,23 @@ int approved_read(const char *state, const char *template, struct json_object **
     char name[96];
     auto_text text = NULL;
     size_t size = 0;
-    struct json_object *rows = json_object_new_array();
+    auto_json rows = json_object_new_array();
     auto_fd folder = requests_open(state, false, err);
     (void) snprintf(name, sizeof name, "%.63s.approved.yaml", template);
-    if (folder < 0 && err->code != ERR_NOT_FOUND) {
-        (void) json_object_put(rows);
+    if (folder < 0 && err->code != ERR_NOT_FOUND)
         return -1;
-    }
     if (folder < 0 || faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
-        *ret_rows = rows;
+        *ret_rows = take_json(&rows);
         return 0;
     }
     struct yaml yaml;
-    int result = tree_read_file(folder, name, &text, &size, err);
+    if (tree_read_file(folder, name, &text, &size, err) < 0 ||
+        yaml_init(&yaml, name, text, size, err) < 0)
+        return -1;
+    int result = take_rows(&yaml, rows, err);
+    yaml_done(&yaml);
     if (result == 0)
-        result = yaml_init(&yaml, name, text, size, err);
-    if (result == 0) {
-        result = take_rows(&yaml, rows, err);
-        yaml_done(&yaml);
-    }
-    if (result == 0)
-        *ret_rows = rows;
-    else
-        (void) json_object_put(rows);
+        *ret_rows = take_json(&rows);
     return result;
 }
 

@@ -178,13 +178,11 @@ static int write_papers(const struct build *build, struct json_object *manifest,
 
 int build_publish(struct build *build, struct json_object **ret_manifest, error *err)
 {
-    struct json_object *manifest = make_manifest(build);
+    auto_json manifest = make_manifest(build);
     if (write_papers(build, manifest, err) < 0 ||
-        store_publish(build->store, build->place, build->place_name, build->name, err) < 0) {
-        (void) json_object_put(manifest);
+        store_publish(build->store, build->place, build->place_name, build->name, err) < 0)
         return -1;
-    }
-    *ret_manifest = manifest;
+    *ret_manifest = take_json(&manifest);
     return 0;
 }
 

@@ -105,7 +105,7 @@ static int write_file(const char *folder, const char *path, const struct compres
 int template_export(const char *state, const char *name, const char *path, error *err)
 {
     char folder[PATH_MAX];
-    struct json_object *manifest = NULL;
+    auto_json manifest = NULL;
     const struct compression *compression = compression_of(path, err);
     if (!compression)
         return -1;
@@ -122,6 +122,5 @@ int template_export(const char *state, const char *name, const char *path, error
         result = check_digest(manifest, place, err);
     if (result == 0)
         result = write_file(folder, path, compression, err);
-    (void) json_object_put(manifest);
     return result < 0 ? under(err, "export template %s", name) : 0;
 }

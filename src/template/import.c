@@ -306,7 +306,7 @@ static int read_recipe(struct import *import, struct json_object *manifest, erro
 {
     static const char *const keys[] = { "name", "description", "languages",
                                         "env",  "zygotes",     "leave_out" };
-    struct json_object *recipe = json_object_new_object();
+    auto_json recipe = json_object_new_object();
     struct json_object *base = json_object_object_get(manifest, "source");
     for_each(key, keys) {
         struct json_object *value = json_object_object_get(manifest, *key);
@@ -319,9 +319,7 @@ static int read_recipe(struct import *import, struct json_object *manifest, erro
     (void) json_object_object_add(recipe, "packages", json_object_new_array());
     const char *text = json_object_to_json_string_ext(recipe, JSON_C_TO_STRING_PLAIN |
                                                                   JSON_C_TO_STRING_NOSLASHESCAPE);
-    int result = recipe_parse("manifest.json", text, strlen(text), &import->recipe, err);
-    (void) json_object_put(recipe);
-    return result;
+    return recipe_parse("manifest.json", text, strlen(text), &import->recipe, err);
 }
 
 static int read_manifest(struct import *import, struct json_object **ret_manifest, error *err)
@@ -370,7 +368,7 @@ static int check_manifest(struct import *import, struct json_object *manifest, e
 static int import_in_place(struct import *import, struct json_object **ret_manifest, error *err)
 {
     struct build *build = &import->build;
-    struct json_object *manifest = NULL;
+    auto_json manifest = NULL;
     uid_t owner = walls_owner();
     if (mkdirat(build->place, "unpacked", 0755) < 0 ||
         (owner != geteuid() &&
@@ -383,7 +381,6 @@ static int import_in_place(struct import *import, struct json_object **ret_manif
         result = check_manifest(import, manifest, err);
     if (result == 0)
         result = tree_remove(build->place, "unpacked", err);
-    (void) json_object_put(manifest);
     return result < 0 ? -1 : build_publish(build, ret_manifest, err);
 }
 

@@ -99,7 +99,7 @@ static int write_request(const struct build *build, const struct list *list,
     auto_text lock = NULL;
     if (read_lock(list->lock, &lock, err) < 0)
         return -1;
-    struct json_object *request = json_object_new_object();
+    auto_json request = json_object_new_object();
     (void) json_object_object_add(request, "wanted", json_object_get(build_key(build, list->key)));
     (void) json_object_object_add(request, "leave_out",
                                   json_object_get(build_key(build, "leave_out")));
@@ -108,16 +108,14 @@ static int write_request(const struct build *build, const struct list *list,
     (void) json_object_object_add(request, "offline",
                                   json_object_new_boolean(build->request->is_offline));
     const char *text = json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN);
-    int result = tree_write_file(cache->directory, "request.json", text, strlen(text), err);
-    (void) json_object_put(request);
-    return result;
+    return tree_write_file(cache->directory, "request.json", text, strlen(text), err);
 }
 
 /* Reads the helper's answer: {"lock", "files"}. */
 static int take_answer(const struct list *list, const char *text, struct json_object **ret_files,
                        error *err)
 {
-    struct json_object *answer = json_tokener_parse(text);
+    auto_json answer = json_tokener_parse(text);
     struct json_object *files = json_member(answer, "files"), *lock = json_member(answer, "lock");
     int result = 0;
     if (!files || !json_object_is_type(lock, json_type_string))
@@ -126,7 +124,6 @@ static int take_answer(const struct list *list, const char *text, struct json_ob
         result = write_lock(list->lock, json_object_get_string(lock), err);
     if (result == 0)
         *ret_files = json_object_get(files);
-    (void) json_object_put(answer);
     return result;
 }
 
@@ -211,14 +208,12 @@ static int with_archives(struct build *build, const char *cache,
 /* Each archive is compared with its digest again. */
 static int install_wheels(struct build *build, error *err)
 {
-    struct json_object *order = json_object_new_object();
+    auto_json order = json_object_new_object();
     (void) json_object_object_add(order, "files", json_object_get(build->wheels));
     (void) json_object_object_add(order, "leave_out",
                                   json_object_get(build_key(build, "leave_out")));
     const char *const arguments[] = { "/tmp/archives", json_object_to_json_string(order), NULL };
-    int result = build_run_python(build, install_wheels_code, arguments, NULL, err);
-    (void) json_object_put(order);
-    return result;
+    return build_run_python(build, install_wheels_code, arguments, NULL, err);
 }
 
 int unpack_wheels(struct build *build, error *err)

@@ -231,7 +231,7 @@ static int try_set(struct build *build, const char *name, struct json_object *mo
 /* Imports each approved package of pip, without site, so that no .pth file of theirs runs. */
 static int try_approved(struct build *build, error *err)
 {
-    struct json_object *names = json_object_new_array();
+    auto_json names = json_object_new_array();
     for (size_t index = 0; index < json_object_array_length(build->approved); index++) {
         struct json_object *row = json_object_array_get_idx(build->approved, index);
         if (strcmp(approved_text(row, "manager"), "pip") == 0)
@@ -240,9 +240,7 @@ static int try_approved(struct build *build, error *err)
     const char *const imported[] = {
         "/usr/bin/python3", "-S", "-c", try_pip_code, json_object_to_json_string(names), NULL
     };
-    int done = json_object_array_length(names) > 0 ? build_run(build, imported, err) : 0;
-    (void) json_object_put(names);
-    return done;
+    return json_object_array_length(names) > 0 ? build_run(build, imported, err) : 0;
 }
 
 int try_imports(struct build *build, error *err)

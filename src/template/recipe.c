@@ -115,22 +115,18 @@ static struct json_object *read_list(struct reading *reading, const struct yaml_
     if (node->kind != YAML_SEQUENCE)
         return wrong(reading, node, "here a list is needed, as in [a, b]: each %s is %s", what,
                      rule);
-    struct json_object *list = json_object_new_array();
+    auto_json list = json_object_new_array();
     const struct yaml_node *item = yaml_first(reading->yaml, node);
     for (; item; item = yaml_next(reading->yaml, item)) {
         const char *text = read_text(reading, item, what);
-        if (text && !check(text)) {
-            (void) wrong(reading, item, "%s '%.*s' is wrong: it must be %s", what,
-                         text_head(text, 60), text, rule);
-            text = NULL;
-        }
-        if (!text) {
-            (void) json_object_put(list);
+        if (!text)
             return NULL;
-        }
+        if (!check(text))
+            return wrong(reading, item, "%s '%.*s' is wrong: it must be %s", what,
+                         text_head(text, 60), text, rule);
         (void) json_object_array_add(list, json_object_new_string(text));
     }
-    return list;
+    return take_json(&list);
 }
 
 static struct json_object *read_packages(struct reading *reading, const struct yaml_node *node)
@@ -166,7 +162,7 @@ static struct json_object *read_paths(struct reading *reading, const struct yaml
 
 static struct json_object *read_command(struct reading *reading, const struct yaml_node *node)
 {
-    struct json_object *list =
+    auto_json list =
         read_list(reading, node, "argument", recipe_is_argument, "a text of at most 8 KiB");
     if (!list)
         return NULL;
@@ -174,8 +170,7 @@ static struct json_object *read_command(struct reading *reading, const struct ya
                               ? json_object_get_string(json_object_array_get_idx(list, 0))
                               : "";
     if (*program == '/')
-        return list;
-    (void) json_object_put(list);
+        return take_json(&list);
     return wrong(reading, node,
                  "a command starts with the whole path of its program, as in /bin/bash");
 }
@@ -184,18 +179,16 @@ static struct json_object *read_commands(struct reading *reading, const struct y
 {
     if (node->kind != YAML_SEQUENCE)
         return wrong(reading, node, "prepare must be a list of commands");
-    struct json_object *commands = json_object_new_array();
+    auto_json commands = json_object_new_array();
     const struct yaml_node *item = yaml_first(reading->yaml, node);
     for (; item; item = yaml_next(reading->yaml, item)) {
         bool is_long = has_too_many(reading, item, "words", TEMPLATE_PREPARE_MAX);
         struct json_object *command = is_long ? NULL : read_command(reading, item);
-        if (!command) {
-            (void) json_object_put(commands);
+        if (!command)
             return NULL;
-        }
         (void) json_object_array_add(commands, command);
     }
-    return commands;
+    return take_json(&commands);
 }
 
 /* True, with *err, if the key was there before. */
@@ -215,7 +208,7 @@ static struct json_object *read_mapping(struct reading *reading, const struct ya
 {
     if (node->kind != YAML_MAPPING)
         return wrong(reading, node, "here a mapping is needed, as in {key: value}");
-    struct json_object *mapping = json_object_new_object();
+    auto_json mapping = json_object_new_object();
     const struct yaml_node *place = yaml_first(reading->yaml, node);
     for (; place; place = yaml_next(reading->yaml, place)) {
         const char *key = read_text(reading, place, "key");
@@ -225,13 +218,11 @@ static struct json_object *read_mapping(struct reading *reading, const struct ya
                          rule);
         else if (key && !is_second(reading, mapping, place, key))
             value = read(reading, place = yaml_next(reading->yaml, place));
-        if (!value) {
-            (void) json_object_put(mapping);
+        if (!value)
             return NULL;
-        }
         (void) json_object_object_add(mapping, key, value);
     }
-    return mapping;
+    return take_json(&mapping);
 }
 
 static struct json_object *read_file_name(struct reading *reading, const struct yaml_node *node)
@@ -299,22 +290,18 @@ static struct json_object *read_known(struct reading *reading, const struct yaml
 {
     if (node->kind != YAML_MAPPING)
         return wrong(reading, node, "here a mapping is needed, as in {key: value}");
-    struct json_object *object = json_object_new_object();
-    bool right = read_pairs(reading, node, keys, count, object) == 0;
-    for (size_t index = 0; right && index < count; index++) {
+    auto_json object = json_object_new_object();
+    if (read_pairs(reading, node, keys, count, object) < 0)
+        return NULL;
+    for (size_t index = 0; index < count; index++) {
         if (json_object_object_get_ex(object, keys[index].name, NULL))
             continue;
-        if (keys[index].required) {
-            (void) wrong(reading, node, "key '%s' is missing", keys[index].name);
-            right = false;
-        } else if (keys[index].empty) {
+        if (keys[index].required)
+            return wrong(reading, node, "key '%s' is missing", keys[index].name);
+        if (keys[index].empty)
             (void) json_object_object_add(object, keys[index].name, keys[index].empty());
-        }
     }
-    if (right)
-        return object;
-    (void) json_object_put(object);
-    return NULL;
+    return take_json(&object);
 }
 
 static struct json_object *read_language(struct reading *reading, const struct yaml_node *node)
@@ -354,11 +341,10 @@ static struct json_object *read_imports(struct reading *reading, const struct ya
 
 static struct json_object *read_zygotes(struct reading *reading, const struct yaml_node *node)
 {
-    struct json_object *sets = read_mapping(reading, node, recipe_name_is_valid,
-                                            "a name of a-z, 0-9 and '-'", read_imports);
+    auto_json sets = read_mapping(reading, node, recipe_name_is_valid, "a name of a-z, 0-9 and '-'",
+                                  read_imports);
     if (!sets || strlen(json_object_to_json_string(sets)) <= TEMPLATE_MODULES_MAX)
-        return sets;
-    (void) json_object_put(sets);
+        return take_json(&sets);
     return wrong(reading, node, "the modules of all zygotes have more than %d bytes",
                  TEMPLATE_MODULES_MAX);
 }

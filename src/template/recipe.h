@@ -6,8 +6,8 @@
 #pragma once
 
 #include "base/error.h"
+#include "json/member.h"
 
-#include <json-c/json.h>
 #include <stdbool.h>
 
 /* The file that a template's Node.js loads before each program: furnish_tree() writes it. */

@@ -64,11 +64,10 @@ int request_add(int requests, struct json_object *request, error *err)
 {
     unsigned number = 0;
     char id[REQUEST_ID_SIZE];
-    struct json_object *all = NULL;
+    auto_json all = NULL;
     if (request_list(requests, &all, err) < 0)
         return -1;
     size_t count = json_object_array_length(all);
-    (void) json_object_put(all);
     if (count >= REQUESTS_MAX)
         return fail(err, ERR_LIMIT, "%zu requests are kept, which is the most; remove old ones",
                     count);
@@ -88,12 +87,10 @@ int request_read(int requests, const char *id, struct json_object **ret_request,
     auto_fd folder = open_one(requests, id, err);
     if (folder < 0 || tree_read_file(folder, file_name, &text, &size, err) < 0)
         return -1;
-    struct json_object *request = json_tokener_parse(text);
-    if (!json_object_is_type(request, json_type_object)) {
-        (void) json_object_put(request);
+    auto_json request = json_tokener_parse(text);
+    if (!json_object_is_type(request, json_type_object))
         return fail(err, ERR_UNAVAILABLE, "request %s is damaged; ask again", id);
-    }
-    *ret_request = request;
+    *ret_request = take_json(&request);
     return 0;
 }
 
@@ -136,14 +133,12 @@ int request_list(int requests, struct json_object **ret_requests, error *err)
     struct json_object *found = json_object_new_array();
     struct dirent *entry;
     while ((entry = readdir(directory))) { /* NOLINT(concurrency-mt-unsafe): ours alone */
-        struct json_object *one = NULL;
+        auto_json one = NULL;
         error ignored; /* incomplete requests are not listed */
         if (request_id_is_valid(entry->d_name) &&
             request_read(requests, entry->d_name, &one, &ignored) == 0 &&
             json_object_object_get(one, "asked"))
-            (void) json_object_array_add(found, one);
-        else
-            (void) json_object_put(one);
+            (void) json_object_array_add(found, take_json(&one));
     }
     (void) closedir(directory);
     json_object_array_sort(found, by_time);

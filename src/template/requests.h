@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/error.h"
+#include "json/member.h"
 
-#include <json-c/json.h>
 #include <stdbool.h>
 
 enum { REQUEST_ID_SIZE = 16, REQUESTS_MAX = 500 };

@@ -75,12 +75,12 @@ int review_package(const char *state, int requests, struct json_object *request,
     };
     if (review_run(&run, &text, err) < 0)
         return -1;
-    struct json_object *facts = json_tokener_parse(text), *files = NULL;
+    auto_json facts = json_tokener_parse(text);
+    struct json_object *files = NULL;
     if (json_object_object_get_ex(facts, "files", &files) && json_object_array_length(files) > 0) {
-        *ret_facts = facts;
+        *ret_facts = take_json(&facts);
         return 0;
     }
-    (void) json_object_put(facts);
     return fail(err, ERR_UNAVAILABLE,
                 "nothing is left to be installed: the template has %s as it was asked for",
                 approved_text(request, "name"));

@@ -189,12 +189,10 @@ int store_manifest(int store, const char *template, struct json_object **ret_man
     size_t size = 0;
     if (tree_read_file(directory, "manifest.json", &text, &size, err) < 0)
         return under(err, "template '%s'", template);
-    struct json_object *manifest = json_tokener_parse(text);
-    if (!manifest || !json_object_is_type(manifest, json_type_object)) {
-        (void) json_object_put(manifest);
+    auto_json manifest = json_tokener_parse(text);
+    if (!json_object_is_type(manifest, json_type_object))
         return fail(err, ERR_UNAVAILABLE, "template '%s' is damaged; build it again", template);
-    }
-    *ret_manifest = manifest;
+    *ret_manifest = take_json(&manifest);
     return 0;
 }
 
@@ -222,12 +220,10 @@ static int by_name(const void *left, const void *right)
 
 int store_list(int store, struct json_object **ret_manifests, error *err)
 {
-    struct json_object *manifests = json_object_new_array();
-    if (each_name(store, add_manifest, manifests, err) < 0) {
-        (void) json_object_put(manifests);
+    auto_json manifests = json_object_new_array();
+    if (each_name(store, add_manifest, manifests, err) < 0)
         return -1;
-    }
     json_object_array_sort(manifests, by_name);
-    *ret_manifests = manifests;
+    *ret_manifests = take_json(&manifests);
     return 0;
 }

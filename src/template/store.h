@@ -8,8 +8,8 @@
 #pragma once
 
 #include "base/error.h"
+#include "json/member.h"
 
-#include <json-c/json.h>
 #include <stdbool.h>
 #include <stddef.h>
 

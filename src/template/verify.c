@@ -33,7 +33,7 @@ int template_measure(int place, struct json_object *manifest, struct measured_te
 
 int template_verify(int store, const char *name, struct measured_template *ret, error *err)
 {
-    struct json_object *manifest = NULL;
+    auto_json manifest = NULL;
     if (store_manifest(store, name, &manifest, err) < 0)
         return -1;
     /* While this is locked, a new build does not remove these files (store.h). */
@@ -41,6 +41,5 @@ int template_verify(int store, const char *name, struct measured_template *ret, 
     int result = place < 0 || flock(place, LOCK_SH | LOCK_NB) < 0
                      ? fail_os(err, "hold the template")
                      : template_measure(place, manifest, ret, err);
-    (void) json_object_put(manifest);
     return result < 0 ? under(err, "template '%s'", name) : 0;
 }

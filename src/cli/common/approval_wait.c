@@ -26,9 +26,8 @@ static bool decide_is_wanted(const glb_outcome *outcome, bool is_for_programs)
 static int fetch(glb_client *client, const glb_outcome *outcome, json_object **ret, error *err)
 {
     char path[128];
-    json_object *result = json_tokener_parse(glb_outcome_json(outcome));
+    auto_json result = json_tokener_parse(glb_outcome_json(outcome));
     (void) snprintf(path, sizeof path, "/v1/approvals/%.60s", answer_text(result, "approval"));
-    (void) json_object_put(result);
     const struct ask ask = { "GET", path, NULL, NULL };
     return ask_daemon(client, &ask, ret, err);
 }
@@ -78,8 +77,8 @@ static const char *hear(FILE *terminal, json_object *approval)
 static int decide(glb_client *client, const char *id, const char *scope, error *err)
 {
     char path[128];
-    json_object *answer = NULL;
-    json_object *body = json_object_new_object();
+    auto_json answer = NULL;
+    auto_json body = json_object_new_object();
     member_set_text(body, "decision", *scope ? "approve" : "deny");
     if (*scope)
         member_set_text(body, "scope", scope);
@@ -87,10 +86,7 @@ static int decide(glb_client *client, const char *id, const char *scope, error *
         member_set_text(body, "reason", "denied at the terminal");
     (void) snprintf(path, sizeof path, "/v1/approvals/%.60s:decide", id);
     const struct ask ask = { "POST", path, body, NULL };
-    int result = ask_daemon(client, &ask, &answer, err);
-    (void) json_object_put(answer);
-    (void) json_object_put(body);
-    return result;
+    return ask_daemon(client, &ask, &answer, err);
 }
 
 static void close_file(FILE **file)
@@ -103,7 +99,7 @@ static void close_file(FILE **file)
 static bool decide_at_terminal(glb_client *client, const glb_outcome *outcome)
 {
     __attribute__((cleanup(close_file))) FILE *terminal = fopen("/dev/tty", "r+e");
-    json_object *approval = NULL;
+    auto_json approval = NULL;
     error err = { 0 };
     if (!terminal)
         return false;
@@ -116,7 +112,6 @@ static bool decide_at_terminal(glb_client *client, const glb_outcome *outcome)
     }
     if (scope)
         result = decide(client, answer_text(approval, "id"), scope, &err);
-    (void) json_object_put(approval);
     if (result < 0)
         (void) complain_of(&err);
     return result == 0 && scope;
@@ -168,7 +163,7 @@ static int look(glb_client *client, const char *path, json_object **ret_approval
 
 static int wait_for_decision(glb_client *client, const glb_outcome *outcome, error *err)
 {
-    json_object *approval = NULL;
+    auto_json approval = NULL;
     char path[160], state[16] = "pending";
     if (fetch(client, outcome, &approval, err) < 0)
         return -1;
@@ -184,7 +179,6 @@ static int wait_for_decision(glb_client *client, const glb_outcome *outcome, err
             return -1;
         (void) snprintf(state, sizeof state, "%s", answer_text(approval, "state"));
     }
-    (void) json_object_put(approval);
     return strcmp(state, "expired") == 0 ? DECISION_EXPIRED : DECISION_CAME;
 }
 
@@ -207,13 +201,12 @@ int decision_await(const struct held *held, error *err)
 
 void decision_tell_given_up(const glb_outcome *outcome, const char *what)
 {
-    json_object *result = json_tokener_parse(glb_outcome_json(outcome));
+    auto_json result = json_tokener_parse(glb_outcome_json(outcome));
     const char *id = answer_text(result, "approval");
     (void) complain(
         "cancelled; %s waits on and can still be decided on: once approved, the same %s "
         "runs; glovebox deny %s ends it",
         id, what, id);
-    (void) json_object_put(result);
 }
 
 bool decision_tell(const glb_outcome *outcome)

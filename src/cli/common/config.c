@@ -7,11 +7,11 @@
 #include "cli/common/settings_file.h"
 #include "cli/options.h"
 #include "supervisor/listen_sockets.h"
+#include "json/member.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <json.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -116,7 +116,7 @@ static int show(const struct config_arguments *arguments, const char *file, erro
     struct config_flags flags = { .file = file ? file : arguments->file };
     if (config_read(&flags, &settings, err) < 0)
         return -1;
-    json_object *object = json_object_new_object();
+    auto_json object = json_object_new_object();
     for (enum setting_id id = 0; id < SETTINGS; id++) {
         if (arguments->only != SETTINGS && arguments->only != id)
             continue;
@@ -133,7 +133,6 @@ static int show(const struct config_arguments *arguments, const char *file, erro
     }
     if (arguments->json)
         (void) puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_NOSLASHESCAPE));
-    (void) json_object_put(object);
     return 0;
 }
 
@@ -173,7 +172,7 @@ static int keys(const struct config_arguments *arguments, const char *file, erro
     if (file)
         return fail(err, ERR_NOT_FOUND, "no setting is named '%s'; glovebox config keys lists all",
                     file);
-    json_object *every = json_object_new_array();
+    auto_json every = json_object_new_array();
     for_each(row, setting_rows) {
         if (arguments->only != SETTINGS && row != setting_rows + arguments->only)
             continue;
@@ -189,7 +188,6 @@ static int keys(const struct config_arguments *arguments, const char *file, erro
     }
     if (arguments->json)
         (void) puts(json_object_to_json_string_ext(every, JSON_C_TO_STRING_NOSLASHESCAPE));
-    (void) json_object_put(every);
     return 0;
 }
 

@@ -5,8 +5,8 @@
 #include "base/bytes.h"
 #include "ledger/envelope.h"
 #include "ledger/key.h"
+#include "json/member.h"
 
-#include <json-c/json.h>
 #include <stdbool.h>
 
 enum { OPERANDS_MAX = 16, EXIT_DOES_NOT_VERIFY = 1 };

@@ -19,7 +19,7 @@ void output_check_tell(const glb_outcome *outcome, bool is_verbose)
     const char *json = glb_outcome_json(outcome);
     if (!json || !strstr(json, "\"gate\":{")) /* in a text its quotes would be escaped */
         return;
-    json_object *result = json_tokener_parse(json);
+    auto_json result = json_tokener_parse(json);
     json_object *output_check = json_member(result, "gate");
     json_object *findings = json_member(output_check, "findings");
     const char *verdict = text_of(output_check, "verdict");
@@ -42,5 +42,4 @@ void output_check_tell(const glb_outcome *outcome, bool is_verbose)
     } else if (is_verbose && output_check) {
         (void) complain("the output is what was expected");
     }
-    json_object_put(result);
 }

@@ -19,20 +19,20 @@ int look_at_code(glb_client *client, const struct look *look, json_object **ret_
         return fail(err, ERR_BAD_REQUEST,
                     "the code is no text at offset %zu (byte 0x%02x); is it a program?", bad,
                     (unsigned char) look->code[bad]);
-    json_object *body = json_object_new_object();
+    auto_json body = json_object_new_object();
     const struct ask ask = { "POST", "/v1/runs", body, NULL };
     (void) json_object_object_add(body, "check_only", json_object_new_boolean(true));
     add_text(body, "code", look->code, look->code_size);
     add_text(body, "language", look->language, look->language ? strlen(look->language) : 0);
     add_text(body, "policy", look->policy, look->policy ? strlen(look->policy) : 0);
-    int result = ask_daemon(client, &ask, ret_result, err);
-    (void) json_object_put(body);
-    if (result < 0)
+    auto_json result = NULL;
+    if (ask_daemon(client, &ask, &result, err) < 0)
         return -1;
-    if (look_decision(*ret_result))
-        return 0;
-    (void) json_object_put(*ret_result);
-    return fail(err, ERR_PROTOCOL, "the daemon cannot look at code; it is older than this program");
+    if (!look_decision(result))
+        return fail(err, ERR_PROTOCOL,
+                    "the daemon cannot look at code; it is older than this program");
+    *ret_result = take_json(&result);
+    return 0;
 }
 
 int look_connect_private(const char *state, const char *template_name, glb_client **ret_client,

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "base/error.h"
+#include "json/member.h"
 
 #include <glovebox.h>
 
-#include <json-c/json.h>
 #include <stdbool.h>
 
 struct look {

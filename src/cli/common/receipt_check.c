@@ -181,11 +181,10 @@ int receipt_demand(const struct log_arguments *arguments, const struct found_rec
 int receipt_print_unverified(bool json, const error *cause)
 {
     if (json) {
-        json_object *whole = json_object_new_object();
+        auto_json whole = json_object_new_object();
         (void) json_object_object_add(whole, "verified", json_object_new_boolean(false));
         (void) json_object_object_add(whole, "why", json_object_new_string(cause->text));
         (void) puts(json_object_to_json_string_ext(whole, JSON_C_TO_STRING_PLAIN));
-        (void) json_object_put(whole);
     } else {
         (void) printf("DOES NOT VERIFY: %s\n", cause->text);
     }

@@ -2,8 +2,7 @@
 #pragma once
 
 #include "base/error.h"
-
-#include <json-c/json.h>
+#include "json/member.h"
 
 /* Gives *ret_manifest, which the caller puts; `state` is from --state, NULL if not given.
  * Fails  ERR_NOT_FOUND  it is not built; says how to build it */

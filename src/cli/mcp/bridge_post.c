@@ -137,7 +137,7 @@ static void read_message(const struct bridge *bridge, struct post *post, json_ob
 
 void bridge_send(struct bridge *bridge, const char *line, size_t size)
 {
-    json_object *message = NULL;
+    auto_json message = NULL;
     error err;
     struct post *post = calloc(1, sizeof *post);
     if (!post)
@@ -155,7 +155,6 @@ void bridge_send(struct bridge *bridge, const char *line, size_t size)
     }
     write_head(bridge, post, message, size, &post->request);
     bytes_add(&post->request, line, size);
-    (void) json_object_put(message);
     if (open_post(bridge, post, &err) < 0) {
         tell_failure(bridge, post, err.text);
         post_free(post);
@@ -184,14 +183,13 @@ void post_write(struct post *post)
 static void tell_message(struct bridge *bridge, const struct post *post, const char *json,
                          size_t size)
 {
-    json_object *message = NULL;
+    auto_json message = NULL;
     error err;
     if (post->exports && json_read(json, size, &message, &err) == 0 &&
         host_files_export(&bridge->files, post->exports, message))
         json = json_object_to_json_string_length(
             message, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &size);
     bridge_tell(bridge, json, size);
-    (void) json_object_put(message);
 }
 
 /* Reads a line of an event stream. The daemon writes each event as one line of data. */
@@ -241,7 +239,7 @@ static void conclude(struct bridge *bridge, struct post *post)
     if (post->is_events || post->answer.status == 202)
         return;
     static const char begin[] = "{\"jsonrpc\"";
-    json_object *answer = NULL;
+    auto_json answer = NULL;
     error err;
     size_t size = post->body.size;
     while (size > 0 && post->body.data[size - 1] == '\n')
@@ -254,7 +252,6 @@ static void conclude(struct bridge *bridge, struct post *post)
                             ? NULL
                             : json_member(json_member(answer, "error"), "message");
     tell_failure(bridge, post, text ? json_object_get_string(text) : "the daemon gives no answer");
-    (void) json_object_put(answer);
 }
 
 static int take_head(struct post *post, error *err)

@@ -97,7 +97,7 @@ static int read_config(const struct host *host, const char *path, json_object **
     auto_text text = NULL;
     size_t size = 0;
     bool is_kept = true;
-    json_object *root = NULL;
+    auto_json root = NULL;
     json_object *servers = NULL;
     if ((access(path, F_OK) == 0 || errno != ENOENT) &&
         read_input_file(path, &text, &size, err) < 0)
@@ -109,10 +109,9 @@ static int read_config(const struct host *host, const char *path, json_object **
     if (is_kept && json_object_is_type(root, json_type_object) &&
         (!json_object_object_get_ex(root, host->object, &servers) ||
          json_object_is_type(servers, json_type_object))) {
-        *ret_root = root;
+        *ret_root = take_json(&root);
         return 0;
     }
-    (void) json_object_put(root);
     return fail(err, ERR_BAD_REQUEST,
                 "%.150s is no plain JSON that can be kept as it is (comments, names that stand "
                 "twice, long numbers, \"%s\" that is no object); write the entry by hand",
@@ -244,7 +243,7 @@ static int install_toml(const struct install_arguments *arguments, const char *p
 static int install(const struct install_arguments *arguments, error *err)
 {
     const struct host *host = hosts, *end = hosts + COUNT_OF(hosts);
-    json_object *root = NULL;
+    auto_json root = NULL;
     auto_text path = NULL;
     char own[PATH_MAX];
     const char *program = NULL;
@@ -258,7 +257,7 @@ static int install(const struct install_arguments *arguments, error *err)
         return install_toml(arguments, path, program, err);
     if (read_config(host, path, &root, err) < 0)
         return -1;
-    json_object *entry = make_entry(host, program);
+    auto_json entry = make_entry(host, program);
     const char *text = NULL;
     if (change(root, host, arguments->remove ? NULL : json_object_get(entry))) {
         text = json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
@@ -267,10 +266,7 @@ static int install(const struct install_arguments *arguments, error *err)
                       arguments->remove ? "without " : "",
                       json_object_to_json_string_ext(entry, JSON_C_TO_STRING_NOSLASHESCAPE));
     }
-    int result = write_it(arguments, path, text, err);
-    (void) json_object_put(entry);
-    (void) json_object_put(root);
-    return result;
+    return write_it(arguments, path, text, err);
 }
 
 int mcp_install(int argc, char **argv)

@@ -148,7 +148,7 @@ static int try_one(struct host *host, const struct trial *trial, error *err)
     if (id)
         bytes_print(&params, "%s%s", host->ids[trial->takes], id + 2);
     bytes_add_text(&params, "}");
-    json_object *answer = ask(host, "tools/call", bytes_text(&params), err);
+    auto_json answer = ask(host, "tools/call", bytes_text(&params), err);
     if (!answer)
         return -1;
     json_object *result = json_member(answer, "result");
@@ -161,7 +161,6 @@ static int try_one(struct host *host, const struct trial *trial, error *err)
     report(host, is_good, trial->tool,
            is_good && trial->is_refused ? "refuses a path outside of DIR, as it must" : text);
     keep_ids(host, trial, result);
-    (void) json_object_put(answer);
     return 0;
 }
 
@@ -192,8 +191,8 @@ static int try(struct host *host, error *err)
     static const char hello[] =
         "{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"clientInfo\":"
         "{\"name\":\"glovebox mcp try\",\"version\":\"" GLOVEBOX_VERSION "\"}}";
-    json_object *began = ask(host, "initialize", hello, err);
-    json_object *list = began ? ask(host, "tools/list", "{}", err) : NULL;
+    auto_json began = ask(host, "initialize", hello, err);
+    auto_json list = began ? ask(host, "tools/list", "{}", err) : NULL;
     json_object *tools = json_member(json_member(list, "result"), "tools");
     json_object *server = json_member(json_member(began, "result"), "serverInfo");
     int result = -1;
@@ -207,8 +206,6 @@ static int try(struct host *host, error *err)
                       json_object_array_length(tools));
         result = try_all(host, tools, err);
     }
-    (void) json_object_put(list);
-    (void) json_object_put(began);
     return result;
 }
 

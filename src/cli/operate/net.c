@@ -53,14 +53,13 @@ static int print_rules(const struct net_arguments *arguments, error *err)
     const struct question question = { arguments->socket, "/v1/network/rules", "application/json",
                                        arguments->key, ANSWER_MS };
     auto_text text = NULL;
-    json_object *answer = NULL;
+    auto_json answer = NULL;
     if (ask_value(&question, &text, &answer, err) < 0)
         return -1;
     if (arguments->json)
         (void) puts(text);
     else
         net_print_rules(answer, arguments->unused);
-    (void) json_object_put(answer);
     return 0;
 }
 
@@ -71,14 +70,13 @@ static int on_event(void *context, const char *name, const char *data, error *er
     if (arguments->json && !is_missed) {
         (void) puts(data);
     } else {
-        json_object *event = json_tokener_parse(data);
+        auto_json event = json_tokener_parse(data);
         if (!event)
             return fail(err, ERR_PROTOCOL, "gloveboxd sent an event that is none");
         if (is_missed)
             net_print_missed(event);
         else
             net_print_event(event);
-        (void) json_object_put(event);
     }
     return fflush(stdout) == 0 ? 0 : fail_os(err, "write to stdout");
 }

@@ -147,13 +147,12 @@ static int check_request(const struct libs_arguments *arguments, const char *nam
 /* A review needs the built template, since packages in it are not fetched again. */
 static void tell_next_step(const struct libs_arguments *arguments, json_object *request)
 {
-    json_object *manifest = NULL;
+    auto_json manifest = NULL;
     error err;
     if (arguments->json)
         return;
     if (read_template_manifest(arguments->state, template_of(arguments), &manifest, &err) < 0)
         (void) complain("kept, but %s", err.text);
-    (void) json_object_put(manifest);
     (void) complain("review it with: glovebox libs review %s", approved_text(request, "id"));
 }
 
@@ -207,10 +206,10 @@ static json_object *undecided(json_object *requests)
 
 static int list_requests(const struct libs_arguments *arguments, int requests, error *err)
 {
-    json_object *all = NULL;
+    auto_json all = NULL;
     if (request_list(requests, &all, err) < 0)
         return -1;
-    json_object *shown = arguments->all ? json_object_get(all) : undecided(all);
+    auto_json shown = arguments->all ? json_object_get(all) : undecided(all);
     size_t hidden = json_object_array_length(all) - json_object_array_length(shown);
     if (arguments->json)
         template_print_json(shown);
@@ -220,19 +219,16 @@ static int list_requests(const struct libs_arguments *arguments, int requests, e
         print_rows(shown);
     if (!arguments->json && hidden > 0)
         (void) printf("%zu decided: --all shows them\n", hidden);
-    (void) json_object_put(shown);
-    (void) json_object_put(all);
     return 0;
 }
 
 static int look(const struct libs_arguments *arguments, struct desk *desk, error *err)
 {
-    json_object *manifest = NULL;
+    auto_json manifest = NULL;
     json_object *facts = NULL;
     if (read_template_manifest(arguments->state, approved_text(desk->request, "template"),
                                &manifest, err) < 0)
         return -1;
-    (void) json_object_put(manifest);
     if (review_package(desk->state, desk->requests, desk->request, &facts, err) < 0)
         return under(err, "review %s", approved_text(desk->request, "name"));
     (void) json_object_object_add(desk->request, "review", facts);
@@ -366,7 +362,7 @@ static int add_rows(json_object *rows, json_object *request, error *err)
 static int decide(const struct libs_arguments *arguments, struct desk *desk, const char *state,
                   error *err)
 {
-    json_object *rows = NULL;
+    auto_json rows = NULL;
     json_object *request = desk->request;
     const char *template_name = approved_text(request, "template");
     bool is_approved = strcmp(state, "approved") == 0;
@@ -380,7 +376,6 @@ static int decide(const struct libs_arguments *arguments, struct desk *desk, con
         result = tell(arguments, is_approved ? "libs.approved" : "libs.denied", request, err);
     if (result == 0)
         result = approved_write(desk->requests, template_name, rows, err);
-    (void) json_object_put(rows);
     member_set_text(request, "state", state);
     return result == 0 ? request_write(desk->requests, request, err) : -1;
 }

@@ -126,9 +126,9 @@ static int list_template(const struct libs_arguments *arguments, const char *nam
                          error *err)
 {
     struct listing listing = { .word = word, .as_json = arguments->json };
-    json_object *manifest = NULL;
+    auto_json manifest = NULL;
     json_object *inside = NULL;
-    json_object *approved = NULL;
+    auto_json approved = NULL;
     auto_text state = NULL;
     if (path_of_state(arguments->state, &state, err) < 0 ||
         read_template_manifest(arguments->state, name, &manifest, err) < 0)
@@ -148,8 +148,6 @@ static int list_template(const struct libs_arguments *arguments, const char *nam
                       "template %s has no package with '%.60s' in its name; ask for one with: "
                       "glovebox libs request NAME --template %s",
                       name, word, name);
-    (void) json_object_put(approved);
-    json_object_put(manifest);
     return result;
 }
 

@@ -60,7 +60,7 @@ int command_status(int argc, char **argv)
     struct words words = { argc, argv, 1 };
     error err = { 0 };
     auto_text text = NULL;
-    json_object *answer = NULL;
+    auto_json answer = NULL;
     int outcome = options_read_all(&status_option_table, &arguments, &words, &err);
     if (outcome == OPTIONS_HELP)
         return 0;
@@ -77,6 +77,5 @@ int command_status(int argc, char **argv)
         print(answer, is_ready);
     if (!is_ready)
         (void) complain("%s", answer_text(answer, "cause"));
-    (void) json_object_put(answer);
     return is_ready ? 0 : EXIT_NOT_READY;
 }

@@ -159,17 +159,16 @@ static int build(const struct wishes *wishes, const char *state, error *err)
     auto_text path = NULL;
     auto_text lock = NULL;
     auto_text npm_lock = NULL;
-    struct json_object *recipe = NULL, *manifest = NULL, *project = NULL;
+    auto_json recipe = NULL;
+    auto_json manifest = NULL;
+    auto_json project = NULL;
     if (!wishes->what)
         return complain("which template? as in: glovebox template build minimal");
-    if (find_recipe(wishes->what, &path, err) < 0 || recipe_read(path, &recipe, err) < 0)
-        return complain_of(err);
-    if (find_lock(wishes->requirements ? wishes->requirements : path, ".lock", &lock, err) < 0 ||
+    if (find_recipe(wishes->what, &path, err) < 0 || recipe_read(path, &recipe, err) < 0 ||
+        find_lock(wishes->requirements ? wishes->requirements : path, ".lock", &lock, err) < 0 ||
         find_lock(path, ".npm.lock", &npm_lock, err) < 0 ||
-        add_requirements(wishes->requirements, recipe, &project, err) < 0) {
-        (void) json_object_put(recipe);
+        add_requirements(wishes->requirements, recipe, &project, err) < 0)
         return complain_of(err);
-    }
     if (wishes->name)
         member_set_text(recipe, "name", wishes->name);
     struct build_display display = {
@@ -202,9 +201,6 @@ static int build(const struct wishes *wishes, const char *state, error *err)
                       json_object_get_int64(json_object_object_get(manifest, "files")),
                       json_object_array_length(json_object_object_get(manifest, "packages")),
                       (double) (now_ms() - display.started_ms) / 1000);
-    (void) json_object_put(manifest);
-    (void) json_object_put(project);
-    (void) json_object_put(recipe);
     if (result == 0)
         return 0;
     int status = complain_of(err);
@@ -225,7 +221,7 @@ static struct json_object *without_packages(struct json_object *manifests)
 
 static int list(const struct wishes *wishes, const char *state, error *err)
 {
-    struct json_object *manifests = NULL;
+    auto_json manifests = NULL;
     auto_fd store = store_open(state, false, err);
     if (store < 0 && err->code != ERR_NOT_FOUND)
         return complain_of(err);
@@ -240,7 +236,6 @@ static int list(const struct wishes *wishes, const char *state, error *err)
             template_print_row(json_object_array_get_idx(manifests, index));
         template_print_unbuilt(store);
     }
-    (void) json_object_put(manifests);
     return 0;
 }
 
@@ -255,21 +250,14 @@ static int complain_of_missing(const char *name, const error *err)
     return complain_of(err);
 }
 
-static int print_and_put(const struct wishes *wishes, struct json_object *manifest,
-                         void (*print)(struct json_object *manifest))
-{
-    (wishes->json ? template_print_json : print)(manifest);
-    (void) json_object_put(manifest);
-    return 0;
-}
-
 static int show(const struct wishes *wishes, const char *state, error *err)
 {
-    struct json_object *manifest = NULL;
+    auto_json manifest = NULL;
     auto_fd store = store_open(state, false, err);
     if (store < 0 || store_manifest(store, wishes->what, &manifest, err) < 0)
         return complain_of_missing(wishes->what, err);
-    return print_and_put(wishes, manifest, template_print);
+    (wishes->json ? template_print_json : template_print)(manifest);
+    return 0;
 }
 
 static int remove_one(const struct wishes *wishes, const char *state, error *err)
@@ -284,12 +272,13 @@ static int remove_one(const struct wishes *wishes, const char *state, error *err
 
 static int rollback(const struct wishes *wishes, const char *state, error *err)
 {
-    struct json_object *manifest = NULL;
+    auto_json manifest = NULL;
     auto_fd store = store_open(state, false, err);
     if (store < 0 || store_rollback(store, wishes->what, err) < 0 ||
         store_manifest(store, wishes->what, &manifest, err) < 0)
         return complain_of(err);
-    return print_and_put(wishes, manifest, template_print_row);
+    (wishes->json ? template_print_json : template_print_row)(manifest);
+    return 0;
 }
 
 static int export_one(const struct wishes *wishes, const char *state, error *err)
@@ -319,7 +308,8 @@ static int import_one(const struct wishes *wishes, const char *state, error *err
         int status = complain_of(err);
         return tool_interrupted ? EXIT_CANCELLED : status;
     }
-    return print_and_put(wishes, manifest, template_print_row);
+    (wishes->json ? template_print_json : template_print_row)(manifest);
+    return 0;
 }
 
 static int verify(const struct wishes *wishes, const char *state, error *err)

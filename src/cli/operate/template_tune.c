@@ -149,7 +149,8 @@ static void print_text(const char *name, const struct counts *counts, size_t add
 
 static void print_json(const char *name, const struct counts *counts, struct json_object *zygotes)
 {
-    struct json_object *answer = json_object_new_object(), *rows = json_object_new_array();
+    auto_json answer = json_object_new_object();
+    struct json_object *rows = json_object_new_array();
     for (size_t i = 0; i < counts->count; i++) {
         const struct module *module = &counts->list[i];
         struct json_object *row = json_object_new_object();
@@ -164,33 +165,29 @@ static void print_json(const char *name, const struct counts *counts, struct jso
     (void) json_object_object_add(answer, "modules", rows);
     (void) json_object_object_add(answer, "zygotes", json_object_get(zygotes));
     template_print_json(answer);
-    (void) json_object_put(answer);
 }
 
 int template_tune(const struct template_tuning *asked, error *err)
 {
     static struct counts counts;
-    struct json_object *manifest = NULL, *zygotes = NULL;
+    auto_json manifest = NULL;
+    struct json_object *zygotes = NULL;
     auto_fd store = store_open(asked->state, false, err);
     if (store < 0 || store_manifest(store, asked->name, &manifest, err) < 0)
         return -1;
     if (!json_object_object_get_ex(manifest, "zygotes", &zygotes) ||
-        json_object_object_length(zygotes) == 0) {
-        (void) json_object_put(manifest);
+        json_object_object_length(zygotes) == 0)
         return fail(err, ERR_BAD_REQUEST,
                     "template '%s' has no zygotes: its programs start interpreters of their own",
                     asked->name);
-    }
-    int result = ask_counts(asked, &counts, err);
-    if (result == 0) {
-        for (size_t i = 0; i < counts.count; i++)
-            counts.list[i].set = set_of(zygotes, counts.list[i].name);
-        size_t added = propose(&counts, zygotes);
-        if (asked->json)
-            print_json(asked->name, &counts, zygotes);
-        else
-            print_text(asked->name, &counts, added, zygotes);
-    }
-    (void) json_object_put(manifest);
-    return result;
+    if (ask_counts(asked, &counts, err) < 0)
+        return -1;
+    for (size_t i = 0; i < counts.count; i++)
+        counts.list[i].set = set_of(zygotes, counts.list[i].name);
+    size_t added = propose(&counts, zygotes);
+    if (asked->json)
+        print_json(asked->name, &counts, zygotes);
+    else
+        print_text(asked->name, &counts, added, zygotes);
+    return 0;
 }

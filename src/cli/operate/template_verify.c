@@ -87,18 +87,16 @@ static int verify_each(const struct template_verification *asked, int store,
 
 int template_verify_all(const struct template_verification *asked, error *err)
 {
-    struct json_object *manifests = NULL;
+    auto_json manifests = NULL;
     auto_fd store = store_open(asked->state, false, err);
     if (store < 0 || (!asked->name && store_list(store, &manifests, err) < 0))
         return -1;
     if (asked->record)
         yield_to_all();
-    struct json_object *rows = json_object_new_array();
+    auto_json rows = json_object_new_array();
     int status = asked->name ? verify_one(asked, store, asked->name, rows, err)
                              : verify_each(asked, store, manifests, rows);
     if (status >= 0 && asked->json)
         template_print_json(rows);
-    (void) json_object_put(rows);
-    (void) json_object_put(manifests);
     return status;
 }

@@ -164,12 +164,11 @@ void template_print_unbuilt(int store)
         return;
     for (size_t index = 0; index < files.gl_pathc; index++) {
         char name[NAME_MAX + 1];
-        struct json_object *manifest = NULL;
+        auto_json manifest = NULL;
         (void) snprintf(name, sizeof(name), "%s", strrchr(files.gl_pathv[index], '/') + 1);
         name[strlen(name) - strlen(".yaml")] = '\0';
         if (store < 0 || store_manifest(store, name, &manifest, &err) < 0)
             (void) printf("%-12s not built; glovebox template build %s\n", name, name);
-        (void) json_object_put(manifest);
     }
     globfree(&files);
 }

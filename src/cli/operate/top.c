@@ -52,14 +52,13 @@ static int ask(const char *place, char **ret_text, json_object **ret_value, erro
     const struct question sessions = { place, "/v1/sessions?limit=50", "application/json", NULL,
                                        ANSWER_MS };
     auto_text text = NULL;
-    json_object *page = NULL;
+    auto_json page = NULL;
     error unheard; /* a key may lack the scope for sessions: leave them out */
     if (ask_value(&question, ret_text, ret_value, err) < 0)
         return -1;
     if (ask_value(&sessions, &text, &page, &unheard) == 0)
         (void) json_object_object_add(*ret_value, "live",
                                       json_object_get(json_member(page, "sessions")));
-    (void) json_object_put(page);
     return 0;
 }
 
@@ -103,7 +102,7 @@ static bool wants_to_leave(bool has_keyboard)
 /* Prints page after page, each over the last one. */
 static int watch(const char *place, error *err)
 {
-    json_object *before = NULL;
+    auto_json before = NULL;
     int64_t before_ms = 0;
     int result;
     struct termios terminal;
@@ -128,7 +127,6 @@ static int watch(const char *place, error *err)
     }
     if (has_keyboard)
         (void) tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
-    (void) json_object_put(before);
     return result;
 }
 
@@ -138,7 +136,7 @@ int command_top(int argc, char **argv)
     struct words words = { argc, argv, 1 };
     error err = { 0 };
     auto_text text = NULL;
-    json_object *value = NULL;
+    auto_json value = NULL;
     int outcome = options_read_all(&top_option_table, &arguments, &words, &err);
     if (outcome != OPTIONS_TAKEN)
         return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
@@ -152,6 +150,5 @@ int command_top(int argc, char **argv)
         (void) fputs(text, stdout);
     else
         top_print(value, NULL, 0, NULL);
-    (void) json_object_put(value);
     return 0;
 }

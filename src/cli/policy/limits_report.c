@@ -295,7 +295,7 @@ static json_object *policy_json(const struct policy_use *policy)
 
 static void print_json(const struct report *report)
 {
-    json_object *whole = json_object_new_object();
+    auto_json whole = json_object_new_object();
     json_object *policies = json_object_new_object();
     add(whole, "runs", report->runs);
     for (size_t i = 0; i < report->count; i++)
@@ -303,7 +303,6 @@ static void print_json(const struct report *report)
                                       policy_json(&report->policies[i]));
     (void) json_object_object_add(whole, "policies", policies);
     (void) puts(json_object_to_json_string_ext(whole, JSON_C_TO_STRING_PLAIN));
-    (void) json_object_put(whole);
 }
 
 /* --- the verb --------------------------------------------------------------------------------- */

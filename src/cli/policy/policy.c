@@ -274,7 +274,7 @@ static int sets(const struct request *request)
         return complain_of(&err);
     int status = 0;
     bool is_found = request->count == 0;
-    json_object *list = json_object_new_array();
+    auto_json list = json_object_new_array();
     for (size_t i = 0; i < count; i++) {
         if (request->count > 0 && strcmp(names[i], request->words[0]) != 0)
             continue;
@@ -288,7 +288,6 @@ static int sets(const struct request *request)
     }
     if (request->json && is_found)
         print_json_line(list);
-    (void) json_object_put(list);
     return is_found ? status
                     : complain("there is no set '%s'; see glovebox policy sets", request->words[0]);
 }

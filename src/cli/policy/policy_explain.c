@@ -113,7 +113,7 @@ static int explain_code(struct explanation *explanation, const struct explain_ar
                         error *err)
 {
     struct code_input code = { 0 };
-    json_object *result = NULL;
+    auto_json result = NULL;
     struct look_finding finding;
     int looked = read_code(arguments->code, arguments->language, &code, err);
     if (looked == 0)
@@ -135,7 +135,6 @@ static int explain_code(struct explanation *explanation, const struct explain_ar
                       decision == CHECK_WARN  ? ", it runs"
                       : decision == CHECK_ASK ? ", a person is asked first"
                                               : "");
-    (void) json_object_put(result);
     return decision >= CHECK_ASK ? EXIT_DENIED : 0;
 }
 
@@ -152,7 +151,7 @@ static void print_head(const struct explanation *explanation)
 
 static void print_json(const struct explanation *explanation, const char *verdict)
 {
-    json_object *root = json_object_new_object();
+    auto_json root = json_object_new_object();
     json_object *files = json_object_new_array();
     member_set_text(root, "policy", explanation->policy.name);
     for (size_t i = 0; i < explanation->origins.file_count; i++)
@@ -163,7 +162,6 @@ static void print_json(const struct explanation *explanation, const char *verdic
     member_set_text(root, "verdict", verdict);
     (void) puts(json_object_to_json_string_ext(root, JSON_C_TO_STRING_PLAIN |
                                                          JSON_C_TO_STRING_NOSLASHESCAPE));
-    (void) json_object_put(root);
 }
 
 int policy_explain(int argc, char **argv)

@@ -4,8 +4,8 @@
 #include "base/table.h"
 #include "cli/policy/policy_verbs.h"
 #include "policy/address.h"
+#include "json/member.h"
 
-#include <json.h>
 #include <stdio.h>
 
 enum { ADDRESSES_SHOWN = 4 };
@@ -86,7 +86,7 @@ static void print_traffic(const struct network_policy *route)
 
 static void print_expect(const struct policy_expect *expect)
 {
-    json_object *list = expect->text[0] ? json_tokener_parse(expect->text) : NULL;
+    auto_json list = expect->text[0] ? json_tokener_parse(expect->text) : NULL;
     if (!list && expect->on_fault == ON_FAULT_UNSAID) {
         (void) printf("%-16s none\n", "expect");
         return;
@@ -98,7 +98,6 @@ static void print_expect(const struct policy_expect *expect)
                    json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN |
                                                              JSON_C_TO_STRING_NOSLASHESCAPE));
     }
-    (void) json_object_put(list);
 }
 
 /* Writes the addresses that the operator has given for the upstream, and that `network` permits. */

@@ -187,7 +187,7 @@ static int decide_code(struct suite *suite, const struct case_row *row, struct o
                          .code_size = row->code_size,
                          .policy = suite->policy.name,
                          .language = row->language };
-    json_object *result = NULL;
+    auto_json result = NULL;
     if (row->file) {
         if (read_case_code(suite, row, &own, &look.code_size, err) < 0)
             return -1;
@@ -215,7 +215,6 @@ static int decide_code(struct suite *suite, const struct case_row *row, struct o
         outcome->decision = found;
         say_why(result, outcome->why, sizeof outcome->why);
     }
-    (void) json_object_put(result);
     return 0;
 }
 

@@ -35,7 +35,7 @@ int command_prompt(int argc, char **argv)
     struct words words = { argc, argv, 1 };
     error err = { 0 };
     auto_bytes text = { 0 };
-    json_object *manifest = NULL;
+    auto_json manifest = NULL;
     int outcome = options_read_all(&prompt_option_table, &arguments, &words, &err);
     if (outcome != OPTIONS_TAKEN)
         return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
@@ -45,6 +45,5 @@ int command_prompt(int argc, char **argv)
         return complain_of(&err);
     policy_describe(&policy, manifest, &text);
     (void) fputs(bytes_text(&text), stdout);
-    (void) json_object_put(manifest);
     return 0;
 }

@@ -104,7 +104,7 @@ static int check(const struct check_arguments *arguments, const struct code_inpu
 {
     error err = { 0 };
     glb_client *client = NULL;
-    json_object *result = NULL;
+    auto_json result = NULL;
     json_object *checks = NULL;
     const char *policy =
         arguments->policy ? arguments->policy : policy_by_default(arguments->state);
@@ -125,7 +125,6 @@ static int check(const struct check_arguments *arguments, const struct code_inpu
     else
         print_result(code->name, result, policy);
     status = check_decision_find(look_decision(result)) >= CHECK_ASK ? EXIT_DENIED : 0;
-    (void) json_object_put(result);
     return status;
 }
 

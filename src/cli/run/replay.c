@@ -210,13 +210,12 @@ static int connect_daemon(struct replay *replay, error *err)
 static int open_found(struct replay *replay, struct found_receipt *found, const char *file,
                       error *err)
 {
-    json_object *opening = NULL;
+    auto_json opening = NULL;
     const char *id = text_at(found->payload, "predicate.id");
     int result = file ? opening_read_file(file, &opening, err)
                       : opening_ask(replay->client, id, &opening, err);
     if (result == 0)
         result = opening_apply(opening, found->payload, err);
-    (void) json_object_put(opening);
     return result;
 }
 
@@ -307,7 +306,7 @@ static int tell(struct replay *replay)
     size_t all = json_object_array_length(replay->differences);
     const char *id = text_at(replay->again.payload, "predicate.id");
     if (replay->json) {
-        json_object *whole = json_object_new_object();
+        auto_json whole = json_object_new_object();
         (void) json_object_object_add(whole, "verified", json_object_new_boolean(true));
         (void) json_object_object_add(whole, "key_from_the_log",
                                       json_object_new_boolean(replay->key_is_own));
@@ -317,7 +316,6 @@ static int tell(struct replay *replay)
                                       verdict ? json_object_new_string(verdict) : NULL);
         (void) json_object_object_add(whole, "differences", json_object_get(replay->differences));
         (void) puts(json_object_to_json_string_ext(whole, JSON_C_TO_STRING_PLAIN));
-        (void) json_object_put(whole);
         return different > 0 ? EXIT_DIFFERENT : 0;
     }
     (void) printf("%s: outcome, output and artifacts %s (new receipt %s)\n",

@@ -14,13 +14,13 @@ static int list_processes(const struct session_arguments *arguments, const char 
     int32_t code = glb_session_processes(arguments->client, session, arguments->all, &json);
     if (code != GLB_OK)
         return library_failed(code, err);
-    *ret_root = json_tokener_parse(json);
+    auto_json root = json_tokener_parse(json);
     glb_text_free(json);
-    *ret_list = list_of(*ret_root, "processes");
-    if (!*ret_list) {
-        (void) json_object_put(*ret_root);
+    json_object *list = list_of(root, "processes");
+    if (!list)
         return fail(err, ERR_PROTOCOL, "the daemon's list of processes cannot be read");
-    }
+    *ret_root = take_json(&root);
+    *ret_list = list;
     return 0;
 }
 
@@ -57,13 +57,13 @@ static void print_process(json_object *process)
 
 int session_processes(struct session_arguments *arguments, error *err)
 {
-    json_object *root = NULL, *list = NULL;
+    auto_json root = NULL;
+    json_object *list = NULL;
     if (list_processes(arguments, arguments->session, &root, &list, err) < 0)
         return -1;
     if (!arguments->json)
         (void) printf("%-37s  %6s  %-8s  %-8s  %s\n", "ID", "PID", "STATE", "TERMINAL", "COMMAND");
     session_print_list(arguments, list, print_process);
-    (void) json_object_put(root);
     return 0;
 }
 
@@ -89,7 +89,8 @@ struct found {
 static int find_process(const struct session_arguments *arguments, const char *session,
                         const char *word, struct found *found, error *err)
 {
-    json_object *root = NULL, *list = NULL;
+    auto_json root = NULL;
+    json_object *list = NULL;
     if (list_processes(arguments, session, &root, &list, err) < 0)
         return -1;
     for (size_t at = 0; at < json_object_array_length(list); at++) {
@@ -100,7 +101,6 @@ static int find_process(const struct session_arguments *arguments, const char *s
         found->has_terminal = flag_of(process, "terminal");
         found->count++;
     }
-    (void) json_object_put(root);
     if (found->count == 1)
         return 0;
     if (word)

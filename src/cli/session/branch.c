@@ -7,10 +7,9 @@
  * replaces the session in `json` by its new state. */
 static int32_t wait_until_it_stands(const struct session_arguments *arguments, char **json)
 {
-    json_object *root = json_tokener_parse(*json);
+    auto_json root = json_tokener_parse(*json);
     char *standing = NULL;
     int32_t code = glb_session_get(arguments->client, answer_text(root, "id"), &standing);
-    (void) json_object_put(root);
     glb_text_free(*json);
     *json = standing;
     return code;
@@ -18,12 +17,11 @@ static int32_t wait_until_it_stands(const struct session_arguments *arguments, c
 
 static int has_stood(const char *json, error *err)
 {
-    json_object *root = json_tokener_parse(json);
+    auto_json root = json_tokener_parse(json);
     json_object *ended = json_member(root, "ended");
     int result = 0;
     if (ended)
         result = fail(err, ERR_CONFLICT, "%s", answer_text(ended, "message"));
-    (void) json_object_put(root);
     return result;
 }
 
@@ -74,11 +72,10 @@ int session_checkpoints(struct session_arguments *arguments, error *err)
     int32_t code = glb_session_checkpoints(arguments->client, arguments->session, &json);
     if (code != GLB_OK)
         return library_failed(code, err);
-    json_object *root = json_tokener_parse(json);
+    auto_json root = json_tokener_parse(json);
     if (!arguments->json)
         (void) printf("%-36s  %-24s  %10s  %s\n", "ID", "CREATED", "SIZE", "NAME");
     session_print_list(arguments, list_of(root, "checkpoints"), print_checkpoint);
-    (void) json_object_put(root);
     glb_text_free(json);
     return 0;
 }

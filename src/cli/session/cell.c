@@ -81,7 +81,7 @@ static int32_t show_event(void *context, const char *name, const char *json)
     struct showing *showing = context;
     if (strcmp(name, "result") != 0 && strcmp(name, "error") != 0)
         return 0;
-    json_object *event = json_tokener_parse(json);
+    auto_json event = json_tokener_parse(json);
     json_object *data = NULL;
     if (*name == 'e') {
         show_error(&showing->err, event);
@@ -94,7 +94,6 @@ static int32_t show_event(void *context, const char *name, const char *json)
         else
             name_pictures(showing, data);
     }
-    (void) json_object_put(event);
     return 0;
 }
 

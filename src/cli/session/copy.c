@@ -84,8 +84,8 @@ static int join_name(char out[COPY_PATH_SIZE], const char *folder, const char *n
 static int look_inside(struct copy *copy, const char *path, struct look *ret_look, error *err)
 {
     char address[128];
-    json_object *body = json_object_new_object();
-    json_object *answer = NULL;
+    auto_json body = json_object_new_object();
+    auto_json answer = NULL;
     error failure = { 0 };
     (void) json_object_object_add(body, "path", json_object_new_string(path));
     (void) snprintf(address, sizeof address, "/v1/sessions/%s/files:stat", copy->session);
@@ -105,8 +105,6 @@ static int look_inside(struct copy *copy, const char *path, struct look *ret_loo
     } else {
         *err = failure;
     }
-    (void) json_object_put(answer);
-    (void) json_object_put(body);
     return result;
 }
 

@@ -67,20 +67,20 @@ int copy_folder_in(const struct copy *copy, const char *from, const char *path, 
 static int list_all(const struct copy *copy, const char *path, json_object **ret_answer, error *err)
 {
     char address[128];
-    json_object *body = json_object_new_object();
+    auto_json body = json_object_new_object();
     (void) json_object_object_add(body, "path", json_object_new_string(path));
     (void) json_object_object_add(body, "depth", json_object_new_int(64));
     (void) json_object_object_add(body, "limit", json_object_new_int(ENTRIES_MAX));
     (void) snprintf(address, sizeof address, "/v1/sessions/%s/files:list", copy->session);
     const struct ask ask = { .method = "POST", .path = address, .body = body };
-    int result = ask_daemon(copy->arguments->client, &ask, ret_answer, err);
-    (void) json_object_put(body);
-    if (result == 0 && json_object_get_boolean(json_member(*ret_answer, "truncated"))) {
-        (void) json_object_put(*ret_answer);
+    auto_json answer = NULL;
+    if (ask_daemon(copy->arguments->client, &ask, &answer, err) < 0)
+        return -1;
+    if (json_object_get_boolean(json_member(answer, "truncated")))
         return fail(err, ERR_TOO_LARGE, "'%.100s' has more than %d entries; take it with --tar",
                     path, ENTRIES_MAX);
-    }
-    return result;
+    *ret_answer = take_json(&answer);
+    return 0;
 }
 
 static int write_entry(const struct copy *copy, const char *from, int folder, json_object *entry,
@@ -118,7 +118,7 @@ static void tell_left_out(json_object *entry)
 
 int copy_folder_out(const struct copy *copy, const char *path, const char *to, error *err)
 {
-    json_object *answer = NULL;
+    auto_json answer = NULL;
     int result = 0;
     if (list_all(copy, path, &answer, err) < 0)
         return -1;
@@ -136,6 +136,5 @@ int copy_folder_out(const struct copy *copy, const char *path, const char *to, e
         else if (write_entry(copy, path, folder, entry, err) < 0)
             result = under(err, "copy '%.100s'", answer_text(entry, "path"));
     }
-    (void) json_object_put(answer);
     return result;
 }

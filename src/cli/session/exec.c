@@ -36,7 +36,7 @@ static void watch_signals(glb_client *client)
 /* Returns the exit status of a program, as a shell reports it. */
 static int status_of(const char *json, char process[SESSION_NAME_SIZE])
 {
-    json_object *root = json_tokener_parse(json);
+    auto_json root = json_tokener_parse(json);
     json_object *code = json_member(root, "exit_code"), *number = json_member(root, "signal");
     int status = EXIT_OWN_FAILURE;
     if (code)
@@ -46,7 +46,6 @@ static int status_of(const char *json, char process[SESSION_NAME_SIZE])
     if (json_object_get_boolean(json_member(root, "timed_out")))
         status = EXIT_TIMEOUT;
     (void) snprintf(process, SESSION_NAME_SIZE, "%s", answer_text(root, "id"));
-    (void) json_object_put(root);
     return status;
 }
 

@@ -24,9 +24,8 @@ int session_files(struct session_arguments *arguments, error *err)
                                      arguments->count > 1 ? arguments->words[1] : NULL, 1, &json);
     if (code != GLB_OK)
         return library_failed(code, err);
-    json_object *root = json_tokener_parse(json);
+    auto_json root = json_tokener_parse(json);
     session_print_list(arguments, list_of(root, "entries"), print_entry);
-    (void) json_object_put(root);
     glb_text_free(json);
     return 0;
 }

@@ -21,12 +21,11 @@ static int walk_sessions(const struct session_arguments *arguments, const char *
         int32_t code = glb_session_list(arguments->client, state, cursor[0] ? cursor : NULL, &json);
         if (code != GLB_OK)
             return library_failed(code, err);
-        json_object *root = json_tokener_parse(json);
+        auto_json root = json_tokener_parse(json);
         json_object *list = list_of(root, "sessions");
         for (size_t at = 0; list && !is_done && at < json_object_array_length(list); at++)
             is_done = each(context, json_object_array_get_idx(list, at));
         (void) snprintf(cursor, sizeof cursor, "%s", answer_text(root, "next_cursor"));
-        (void) json_object_put(root);
         glb_text_free(json);
     } while (cursor[0] && !is_done);
     return 0;
@@ -193,12 +192,11 @@ int session_show(struct session_arguments *arguments, error *err)
     int32_t code = glb_session_get(arguments->client, arguments->session, &json);
     if (code != GLB_OK)
         return library_failed(code, err);
-    json_object *root = json_tokener_parse(json);
+    auto_json root = json_tokener_parse(json);
     if (arguments->json || !root)
         print_filtered(json);
     else
         print_members(root);
-    (void) json_object_put(root);
     glb_text_free(json);
     return 0;
 }
@@ -222,7 +220,7 @@ int session_resume(struct session_arguments *arguments, error *err)
 int session_kill(struct session_arguments *arguments, error *err)
 {
     int status = 0;
-    json_object *ended = json_object_new_array();
+    auto_json ended = json_object_new_array();
     for (int at = 0; at < arguments->count; at++) {
         char name[SESSION_NAME_SIZE], *json = NULL;
         if (session_named(arguments, arguments->words[at], name, err) < 0 ||
@@ -234,6 +232,5 @@ int session_kill(struct session_arguments *arguments, error *err)
     }
     if (arguments->json)
         print_json_line(ended);
-    (void) json_object_put(ended);
     return status;
 }

@@ -175,9 +175,8 @@ static int find_session(struct repl *repl, error *err)
         return session_named(&repl->arguments, repl->arguments.words[0], repl->session, err);
     if (session_begin(&repl->arguments, &json, err) < 0)
         return -1;
-    json_object *root = json_tokener_parse(json);
+    auto_json root = json_tokener_parse(json);
     (void) snprintf(repl->session, sizeof repl->session, "%s", answer_text(root, "id"));
-    (void) json_object_put(root);
     glb_text_free(json);
     return 0;
 }
@@ -242,7 +241,7 @@ static int look_at_session(struct repl *repl, error *err)
     int32_t code = glb_session_get(repl->arguments.client, repl->session, &json);
     if (code != GLB_OK)
         return library_failed(code, err);
-    json_object *root = json_tokener_parse(json);
+    auto_json root = json_tokener_parse(json);
     int result = 0;
     if (json_object_object_get_ex(root, "languages", &languages) &&
         json_object_object_get_ex(root, "contexts", &contexts) && !has(languages, NULL, name) &&
@@ -251,7 +250,6 @@ static int look_at_session(struct repl *repl, error *err)
     stay_in_use(repl, root);
     if (result == 0 && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
         print_banner(repl, root, name);
-    (void) json_object_put(root);
     glb_text_free(json);
     return result;
 }

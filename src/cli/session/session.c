@@ -126,12 +126,11 @@ int library_failed(int32_t code, error *err)
 int session_answered(const struct session_arguments *arguments, int32_t code, char *json,
                      bool is_id_wanted, error *err)
 {
-    json_object *root = json ? json_tokener_parse(json) : NULL;
+    auto_json root = json ? json_tokener_parse(json) : NULL;
     if (root && arguments->json)
         print_json_line(root);
     else if (root && is_id_wanted)
         (void) puts(answer_text(root, "id"));
-    (void) json_object_put(root);
     glb_text_free(json);
     return library_failed(code, err);
 }

@@ -138,7 +138,7 @@ static int search_state(const struct approval_arguments *arguments, struct searc
 {
     char path[160], cursor[ID_SIZE] = "";
     do {
-        json_object *answer = NULL;
+        auto_json answer = NULL;
         struct ask asked = { "GET", path, NULL, NULL };
         (void) snprintf(path, sizeof path, "/v1/approvals?limit=1000&state=%s%s%s", search->state,
                         *cursor ? "&cursor=" : "", cursor);
@@ -146,7 +146,6 @@ static int search_state(const struct approval_arguments *arguments, struct searc
             return -1;
         compare_beginnings(search, json_member(answer, "approvals"));
         (void) snprintf(cursor, sizeof cursor, "%s", answer_text(answer, "next_cursor"));
-        (void) json_object_put(answer);
     } while (*cursor && search->found < 2);
     return 0;
 }
@@ -181,7 +180,7 @@ static int find_id(const struct approval_arguments *arguments, const char *word,
 static int list(const struct approval_arguments *arguments, const char *word, error *err)
 {
     char path[160], id[ID_SIZE];
-    json_object *answer = NULL;
+    auto_json answer = NULL;
     const char *state = arguments->state ? arguments->state : "pending";
     struct ask asked = { "GET", path, NULL, NULL };
     if (strspn(state, "abcdefghijklmnopqrstuvwxyz") != strlen(state))
@@ -200,7 +199,6 @@ static int list(const struct approval_arguments *arguments, const char *word, er
         card_print(stdout, answer);
     else
         print_rows(answer);
-    (void) json_object_put(answer);
     return 0;
 }
 
@@ -227,8 +225,8 @@ static int decide(const struct approval_arguments *arguments, const char *decisi
                   const char *word, error *err)
 {
     char path[128], id[ID_SIZE];
-    json_object *answer = NULL;
-    json_object *body = json_object_new_object();
+    auto_json answer = NULL;
+    auto_json body = json_object_new_object();
     struct ask asked = { "POST", path, body, NULL };
     bool is_revoked = strcmp(decision, "revoke") == 0;
     int result = find_id(arguments, word, is_revoked ? "approved" : "pending", id, err);
@@ -241,8 +239,6 @@ static int decide(const struct approval_arguments *arguments, const char *decisi
         print_json_line(answer);
     else if (result == 0)
         (void) printf("%s is %s\n", id, answer_text(answer, "state"));
-    (void) json_object_put(answer);
-    (void) json_object_put(body);
     return result;
 }
 

@@ -12,10 +12,10 @@
 #include "keys/store.h"
 #include "policy/policy.h"
 #include "supervisor/install_paths.h"
+#include "json/member.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <json.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -157,7 +157,7 @@ static const char *state_of(const struct api_key *key)
 
 static void print_json_key(const struct api_key *key, const char *text)
 {
-    json_object *object = json_object_new_object();
+    auto_json object = json_object_new_object();
     char scopes[64];
     if (text)
         add_text(object, "key", text);
@@ -175,7 +175,6 @@ static void print_json_key(const struct api_key *key, const char *text)
     add_number(object, "runs_per_minute", key->runs_per_minute);
     add_number(object, "cpu_seconds_per_day", key->cpu_seconds_per_day);
     (void) fputs(json_object_to_json_string_ext(object, JSON_C_TO_STRING_NOSLASHESCAPE), stdout);
-    (void) json_object_put(object);
 }
 
 /* Records a change of keys in the log. open_store() has changed to the daemon's folder. */

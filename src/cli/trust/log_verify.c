@@ -113,7 +113,7 @@ static void add_number(json_object *object, const char *name, uint64_t value)
 static void print_json(const struct verify_report *report, const struct public_key *key,
                        bool key_is_own, json_object *problems)
 {
-    json_object *whole = json_object_new_object();
+    auto_json whole = json_object_new_object();
     (void) json_object_object_add(whole, "verified",
                                   json_object_new_boolean(report->problems == 0));
     (void) json_object_object_add(whole, "origin", json_object_new_string(key->name));
@@ -127,7 +127,6 @@ static void print_json(const struct verify_report *report, const struct public_k
     add_number(whole, "problem_count", report->problems);
     (void) json_object_object_add(whole, "problems", problems);
     (void) puts(json_object_to_json_string_ext(whole, JSON_C_TO_STRING_PLAIN));
-    (void) json_object_put(whole);
 }
 
 static void print_verdict(const struct verify_report *report, const struct telling *telling,

@@ -217,7 +217,7 @@ static int verify(const struct log_arguments *arguments, struct found_receipt *f
         print_proof(found, &keys, &standing);
         return 0;
     }
-    json_object *whole = json_object_new_object();
+    auto_json whole = json_object_new_object();
     (void) json_object_object_add(whole, "verified", json_object_new_boolean(true));
     (void) json_object_object_add(whole, "signer", json_object_new_string(standing.signer->label));
     (void) json_object_object_add(whole, "key_from_the_log", json_object_new_boolean(keys.is_own));
@@ -226,7 +226,6 @@ static int verify(const struct log_arguments *arguments, struct found_receipt *f
         whole, "retired_key_alone",
         json_object_new_boolean(standing.is_retired && !standing.is_vouched));
     (void) puts(json_object_to_json_string_ext(whole, JSON_C_TO_STRING_PLAIN));
-    (void) json_object_put(whole);
     return 0;
 }
 
@@ -274,10 +273,9 @@ static int make_bundle(const struct log_arguments *arguments, const struct found
         wait_for_checkpoint(owned, &key, place.index, &checkpoint, err) < 0 ||
         merkle_inclusion(&tree, place.index, checkpoint.head.size, &proof, err) < 0)
         return -1;
-    json_object *line = json_object_new_string(checkpoint.text);
+    auto_json line = json_object_new_string(checkpoint.text);
     bytes_print(out, "{\"checkpoint\":%s,\"envelope\":",
                 json_object_to_json_string_ext(line, JSON_C_TO_STRING_NOSLASHESCAPE));
-    (void) json_object_put(line);
     bytes_add(out, found->text.data, found->text.size);
     bytes_add_text(out, ",\"inclusion\":[");
     for (size_t i = 0; i < proof.count; i++) {

@@ -16,7 +16,7 @@ static const char question_name[] = "approve";
 static bool answer_decides(const struct mcp_call *call, const char *id)
 {
     struct exchange *exchange = call->exchange;
-    struct json_object *approval = NULL;
+    auto_json approval = NULL;
     auto_bytes json = { 0 };
     error err;
     if (!service_is_owner(&exchange->caller) ||
@@ -24,9 +24,7 @@ static bool answer_decides(const struct mcp_call *call, const char *id)
         json_read(bytes_text(&json), json.size, &approval, &err) < 0)
         return false;
     const char *by = member_text(approval, "by");
-    bool decides = by && strcmp(by, "terminal") == 0;
-    (void) json_object_put(approval);
-    return decides;
+    return by && strcmp(by, "terminal") == 0;
 }
 
 static void ask(struct mcp_call *call, const char *id, bool decides)

@@ -135,14 +135,12 @@ static int check_schema(struct mcp_call *call, struct json_object *schema)
 /* For a tool whose schema is JSON. */
 static int check_by_schema(struct mcp_call *call)
 {
-    struct json_object *schema = NULL;
+    auto_json schema = NULL;
     error err;
     if (!strstr(call->tool->schema, "x-mcp-header") ||
         json_read(call->tool->schema, strlen(call->tool->schema), &schema, &err) < 0)
         return 0;
-    int result = check_schema(call, schema);
-    (void) json_object_put(schema);
-    return result;
+    return check_schema(call, schema);
 }
 
 int mcp_header_check_arguments(struct mcp_call *call)

@@ -247,7 +247,7 @@ static struct json_object *read_result(const struct bytes *text)
 
 void mcp_run_write(const struct mcp_call *call, const struct bytes *text, struct bytes *out)
 {
-    struct json_object *result = read_result(text);
+    auto_json result = read_result(text);
     bool is_bare = call->tool && call->tool->is_bare;
     out->failed |= !result;
     json_open_field(out, "content", '[');
@@ -262,7 +262,6 @@ void mcp_run_write(const struct mcp_call *call, const struct bytes *text, struct
         json_raw(out, text->data, text->size);
     }
     json_flag_field(out, "isError", is_failure(result));
-    (void) json_object_put(result);
 }
 
 void mcp_run_tell(struct mcp_call *call, const struct watch *watch)

@@ -56,17 +56,14 @@ static void answered(struct mcp_call *call)
 static void conclude(struct mcp_call *call)
 {
     const struct watch *watch = call->work.watch;
-    struct json_object *result = NULL;
+    auto_json result = NULL;
     error err;
     bool is_pending = watch_status(watch) == RUN_PENDING_APPROVAL && !watch_is_lost(watch);
     if (is_pending &&
-        json_read(watch_result(watch)->data, watch_result(watch)->size, &result, &err) == 0) {
-        bool asks = mcp_approval_ask(call, member_text(result, "approval"));
-        (void) json_object_put(result);
-        if (asks) {
-            call->proceed = answered;
-            return;
-        }
+        json_read(watch_result(watch)->data, watch_result(watch)->size, &result, &err) == 0 &&
+        mcp_approval_ask(call, member_text(result, "approval"))) {
+        call->proceed = answered;
+        return;
     }
     mcp_run_tell(call, watch);
 }
@@ -158,12 +155,10 @@ static void copy(const struct mcp_call *call, const char *from, struct json_obje
 
 static void add_limits(const struct mcp_call *call, struct json_object *request)
 {
-    struct json_object *limits = json_object_new_object();
+    auto_json limits = json_object_new_object();
     copy(call, "timeout_ms", limits, "wall_ms");
     if (json_object_object_length(limits) > 0)
-        (void) json_object_object_add(request, "limits", limits);
-    else
-        (void) json_object_put(limits);
+        (void) json_object_object_add(request, "limits", take_json(&limits));
 }
 
 static void run_cell(struct mcp_call *call)

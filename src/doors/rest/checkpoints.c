@@ -37,7 +37,7 @@ static void post_checkpoint(struct exchange *exchange)
 {
     const struct waker waker = { .woken = exchange_wake, .context = exchange };
     struct checkpoint_wait *wait = exchange->user;
-    struct json_object *json = NULL;
+    auto_json json = NULL;
     error err;
     int begun = 0;
     if (!wait) {
@@ -49,7 +49,6 @@ static void post_checkpoint(struct exchange *exchange)
             begun = service_checkpoint_make(
                 &(struct checkpoint_asker){ &exchange->caller, session, &waker }, json, &wait,
                 &err);
-        (void) json_object_put(json);
     }
     follow(exchange, begun, wait, &err);
 }

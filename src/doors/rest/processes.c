@@ -172,7 +172,7 @@ static void answer_started(struct exchange *exchange)
 
 static int begin_process(struct exchange *exchange, struct process **ret_process, error *err)
 {
-    struct json_object *json = NULL;
+    auto_json json = NULL;
     struct order once;
     if (exchange->body_bytes > 0 && json_reader_end(&exchange->body, &json, err) < 0)
         return -1;
@@ -184,7 +184,6 @@ static int begin_process(struct exchange *exchange, struct process **ret_process
     int begun =
         service_process_start(exchange->service, &exchange->caller, &order, ret_process, err);
     exchange_answer_order(exchange, &once);
-    (void) json_object_put(json);
     return begun;
 }
 

@@ -63,7 +63,7 @@ static void post_new(struct exchange *exchange, const char *parent)
 {
     error err;
     struct session *session = NULL;
-    struct json_object *json = NULL;
+    auto_json json = NULL;
     int done = 0;
     if (parent && exchange->body_bytes == 0)
         json = json_object_new_object();
@@ -72,7 +72,6 @@ static void post_new(struct exchange *exchange, const char *parent)
     if (done == 0) {
         json_reader_close(&exchange->body);
         done = begin(exchange, parent, json, &session, &err);
-        (void) json_object_put(json);
     }
     if (done < 0)
         exchange_fail(exchange, &err);

@@ -30,12 +30,10 @@ int exchange_take_json(struct exchange *exchange, struct json_object **ret_json,
 
 int exchange_fields(struct exchange *exchange, const struct field *fields, size_t count, error *err)
 {
-    struct json_object *json;
+    auto_json json = NULL;
     if (exchange_take_json(exchange, &json, err) < 0)
         return -1;
-    int read = fields_read(json, fields, count, err);
-    (void) json_object_put(json);
-    return read;
+    return fields_read(json, fields, count, err);
 }
 
 static struct session *find(struct exchange *exchange, __typeof__(service_session_enter) *enter)

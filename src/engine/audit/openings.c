@@ -68,9 +68,8 @@ static int write_sealed(struct bytes *out, const struct opening_key *nonce, cons
     }
     if (opening_unseal(nonce, sealed, &plain, err) < 0)
         return -1;
-    struct json_object *said = json_tokener_parse(bytes_text(&plain));
+    auto_json said = json_tokener_parse(bytes_text(&plain));
     write_items(out, "sealed_items", nonce, json_member(said, "predicate"));
-    (void) json_object_put(said);
     json_key(out, "sealed");
     json_raw(out, plain.data, plain.size);
     return 0;
@@ -145,12 +144,10 @@ int opening_write(struct receipts *receipts, const struct account *account, cons
     if (receipt_read(receipts, id, tenant, &record, err) < 0 ||
         envelope_read(record.data, record.size, &envelope, err) < 0)
         return -1;
-    struct json_object *payload = json_tokener_parse(bytes_text(&envelope.payload));
+    auto_json payload = json_tokener_parse(bytes_text(&envelope.payload));
     envelope_done(&envelope);
     bool is_approval = strncmp(text(json_member(payload, "event")), "approval.", 9) == 0;
-    int result =
-        is_approval ? write_approval(receipts, account, payload, out, err)
-                    : write_opening(receipts, account, json_member(payload, "predicate"), out, err);
-    (void) json_object_put(payload);
-    return result;
+    return is_approval
+               ? write_approval(receipts, account, payload, out, err)
+               : write_opening(receipts, account, json_member(payload, "predicate"), out, err);
 }

@@ -165,11 +165,10 @@ int lost_runs_result(const struct lost_runs *lost_runs, const struct account *ac
         envelope_read(record.data, record.size, &envelope, err) < 0)
         return -1;
     struct json_tokener *tokener = json_tokener_new();
-    struct json_object *statement =
+    auto_json statement =
         tokener ? json_tokener_parse_ex(tokener, envelope.payload.data, (int) envelope.payload.size)
                 : NULL;
     int result = tell(account, id, json_member(statement, "predicate"), out, err);
-    (void) json_object_put(statement);
     if (tokener)
         json_tokener_free(tokener);
     envelope_done(&envelope);

@@ -175,7 +175,8 @@ void capture_abandon(struct capture *copy)
  * place of our interpreter may send them as fast as it can. */
 static void take_reason(struct capture *copy, const unsigned char *payload, size_t size)
 {
-    struct json_object *json = NULL, *value = NULL;
+    auto_json json = NULL;
+    struct json_object *value = NULL;
     const size_t head = sizeof(struct agent_result);
     error err;
     if (copy->has_reason || size <= head || size - head > REASON_MAX)
@@ -191,7 +192,6 @@ static void take_reason(struct capture *copy, const unsigned char *payload, size
         memcpy(copy->reason, text, whole);
         copy->reason[whole] = '\0';
     }
-    json_object_put(json);
 }
 
 static int fault_of(const struct capture *copy, int os, error *err)

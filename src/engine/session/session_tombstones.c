@@ -7,6 +7,7 @@
 #include "engine/observe/log.h"
 #include "engine/session/session_internal.h"
 #include "engine/store/disk_worker.h"
+#include "json/member.h"
 #include "json/writer.h"
 
 #include <errno.h>
@@ -176,7 +177,7 @@ static int64_t read_count(struct json_object *line, const char *key)
 /* A line that cannot be read, such as the last one of a daemon that was killed, is skipped. */
 static bool read_tombstone(const char *text, struct tombstone *tombstone)
 {
-    struct json_object *line = json_tokener_parse(text);
+    auto_json line = json_tokener_parse(text);
     *tombstone = (struct tombstone){ 0 };
     if (json_object_is_type(line, json_type_object)) {
         read_word(line, "id", tombstone->id, sizeof tombstone->id);
@@ -186,7 +187,6 @@ static bool read_tombstone(const char *text, struct tombstone *tombstone)
         tombstone->created_ms = read_count(line, "created_ms");
         tombstone->ended_ms = read_count(line, "ended_ms");
     }
-    (void) json_object_put(line);
     return tombstone->id[0] != '\0';
 }
 

@@ -98,7 +98,7 @@ static uint32_t count_of(struct json_object *json, const char *name)
 static void hear_lost(struct restore *fill, const struct agent_frame *frame,
                       const unsigned char *payload)
 {
-    struct json_object *json = NULL;
+    auto_json json = NULL;
     const size_t head = sizeof(struct agent_result);
     error err;
     fill->has_lost = true; /* only one is read: it may send them as fast as it can */
@@ -107,7 +107,6 @@ static void hear_lost(struct restore *fill, const struct agent_frame *frame,
         fill->threads = count_of(json, "threads");
         fill->descriptors = count_of(json, "descriptors");
     }
-    json_object_put(json);
 }
 
 static int hear_interpreter(struct restore *fill, const struct agent_frame *frame,
