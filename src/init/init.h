@@ -122,8 +122,9 @@ void begin_usage(struct sandbox *sandbox); /* code begins */
 bool look_now(struct sandbox *sandbox);    /* before processes end; false: not watched */
 void tell_usage(struct sandbox *sandbox);  /* sends USED, if there is news */
 
-/* serve.c: answers gloveboxd until it goes. */
-_Noreturn void serve(struct sandbox *sandbox);
+/* serve.c: answers gloveboxd until it goes. `children` is a signalfd(2) of SIGCHLD. */
+int watch_children(error *err);
+_Noreturn void serve(struct sandbox *sandbox, int children);
 
 /* frames.c: the stream to gloveboxd. Writes wait until everything has been sent. If gloveboxd has
  * ended, init exits, and the sandbox with it. */

@@ -65,10 +65,11 @@ int main(int count, char **arguments)
         return 1; /* the spawner knows the cause, or has ended */
 
     /* From here on: pid 1 of a new sandbox. */
-    if (build_sandbox(&sandbox, &err) < 0) {
+    int children = -1;
+    if (build_sandbox(&sandbox, &err) < 0 || (children = watch_children(&err)) < 0) {
         report_ready(&sandbox, &err);
         return 1;
     }
     report_ready(&sandbox, &(error){ 0 });
-    serve(&sandbox);
+    serve(&sandbox, children);
 }

@@ -185,8 +185,10 @@ _Noreturn static void become_program(const struct sandbox *sandbox, const struct
     }
     /* Every descriptor of init is close-on-exec; this closes one that is not, by mistake. */
     if (syscall(SYS_close_range, first_not_given(ends), ~0U, CLOSE_RANGE_CLOEXEC) < 0 &&
-        errno != ENOSYS)
+        errno != ENOSYS) {
+        (void) fail_os(&err, "close descriptors");
         goto failed;
+    }
     execute(command);
     (void) fail_os(&err,
                    errno == ENOENT && !strchr(command->arguments[0], '/')

@@ -123,21 +123,21 @@ static int look_interval(const struct sandbox *sandbox)
     return -1;
 }
 
-static int watch_children(void)
+int watch_children(error *err)
 {
     sigset_t set;
     (void) sigemptyset(&set);
     (void) sigaddset(&set, SIGCHLD);
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread */
     (void) sigprocmask(SIG_BLOCK, &set, NULL);
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    int children = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return children < 0 ? fail_os(err, "watch the ends of programs") : children;
 }
 
-_Noreturn void serve(struct sandbox *sandbox)
+_Noreturn void serve(struct sandbox *sandbox, int children)
 {
     static struct frame frame = { .fd = -1 };
     static char pending[AGENT_PROCESSES_MAX][AGENT_WINDOW];
-    int children = watch_children();
     for_each(program, sandbox->programs) {
         program->pending = pending[program - sandbox->programs];
         program->listener = -1;
