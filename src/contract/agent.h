@@ -95,7 +95,7 @@ enum agent_kind {
                           errno as exit code; DONE if it could not be asked. The child writes the
                           bytes later, and closes the pipe */
     AGENT_SAVE,       /* the writable places, with their contents, as a tar with paths from the
-                          root: SKIPPED…; DONE when it is written */
+                          root, holes left out (tar_reader.h): SKIPPED…; DONE when it is written */
     AGENT_LOAD,       /* such a tar, which replaces what is in those places; DONE */
 
     /* init -> gloveboxd */

@@ -191,6 +191,32 @@ await asyncio.sleep(0.05)
             f"({100 << 20}, b'begin', b'mid', {(100 << 20) - 8}, True, '0o40777')"
         assert "1 file that cannot be copied" in other.get()["branched_from"]["not_carried"], other.get()
 
+    def test_two_terabytes_of_holes_are_copied(self, session, branch):
+        """The time and the bytes of a copy depend on the data, not on the size: 8192 files, each as long as the disk limit
+        lets one file be, with some bytes at odd places of most."""
+        session.run("import os, hashlib\nSIZE = 256 << 20; places = [0, 4095, 12345, (100 << 20) + 77, SIZE - 1]\n"
+                    "for n in range(8192):\n"
+                    "    with open(f'hole{n}', 'wb') as f:\n"
+                    "        f.truncate(SIZE)\n"
+                    "        for place in places[n % 6:]: f.seek(place); f.write(b'x')\n"
+                    "def part(n, f): return os.fstat(f.fileno()).st_blocks, [os.pread(f.fileno(), 3, p and p - 1) for p in places]\n"
+                    "def state():\n"
+                    "    parts = [part(n, open(f'hole{n}', 'rb')) for n in range(8192)]\n"
+                    "    sizes = sum(os.stat(f'hole{n}').st_size for n in range(8192))\n"
+                    "    return sizes >> 40, sum(p[0] for p in parts) >> 11, hashlib.sha256(repr(parts).encode()).hexdigest()")
+        before = session.value("state()")
+        assert before.startswith("(2, 74,"), "TiB of size, MiB of data: " + before
+        checkpoint(session, "holes")
+        session.run("for n in range(8192): os.unlink(f'hole{n}')")
+        checkpoint(session, "none")
+        sizes = {one["name"]: one["bytes"] for one in session.call("GET", "/checkpoints")[1]["checkpoints"]}
+        assert 74 << 20 < sizes["holes"] - sizes["none"] < 100 << 20, sizes
+        assert session.call("POST", "/checkpoints/holes/rollback")[0] == 200
+        assert session.value("state()") == before
+        other = branch(session)
+        assert other.value("state()") == before
+        assert branch(session, checkpoint="holes").value("state()") == before
+
 
 class TestNothingIsShared:
     def test_branch_and_parent_are_independent(self, session, branch):

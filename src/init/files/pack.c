@@ -1,6 +1,9 @@
 /* pack.c - sends a folder as a tar while it reads it. GNU format: its long names are bytes, and
  * need not be UTF-8. The walk keeps its position between two turns and follows no link; sockets,
- * devices and FIFOs are reported and left out. */
+ * devices and FIFOs are reported and left out.
+ *
+ * What SAVE writes has no bytes for holes: see tar_reader.h. Each part holds a page of data or
+ * more, so that headers add at most an eighth, however many holes there are. */
 #include "init/operations.h"
 
 #include "base/cleanup.h"
@@ -34,9 +37,11 @@ struct packing {
     uint32_t id; /* 0: this entry is free */
     unsigned depth;
     int file;
-    uint64_t left;    /* of the file */
+    uint64_t left;    /* of the file, or of this part of it */
     uint32_t padding; /* after it */
+    off_t at, end;    /* of a file with holes: the next part begins at or after `at` */
     bool has_ended;
+    bool skips_holes;
     unsigned place; /* for SAVE: the next of scratch_places */
     size_t size;    /* bytes in block */
     char path[AGENT_PATH_MAX + 1];
@@ -65,7 +70,7 @@ static void put_header(struct packing *packing, const char *name, char type,
                        const struct stat *status, const char *link)
 {
     char *header = packing->block + packing->size;
-    uint64_t size = type == '0' || type == 'L' || type == 'K' ? (uint64_t) status->st_size : 0;
+    uint64_t size = type == '2' || type == '5' ? 0 : (uint64_t) status->st_size;
     unsigned sum = 0;
     memset(header, 0, TAR_BLOCK);
     memcpy(header, name, strnlen(name, 100));
@@ -148,10 +153,30 @@ static void enter_file(const struct sandbox *sandbox, struct packing *packing, i
         skip(sandbox, packing, AGENT_SKIP_READ, file < 0 ? errno : EINVAL);
         return;
     }
-    put_member(packing, packing->path, '0', &status, "");
-    packing->left = (uint64_t) status.st_size;
+    bool has_holes = packing->skips_holes && status.st_blocks < status.st_size / 512;
+    put_member(packing, packing->path, has_holes ? TAR_HOLLOW : '0', &status, "");
+    packing->at = 0;
+    packing->end = has_holes ? status.st_size : 0;
+    packing->left = has_holes ? 0 : (uint64_t) status.st_size;
     packing->padding = (uint32_t) (-packing->left & (TAR_BLOCK - 1));
     packing->file = take_fd(&file);
+}
+
+/* Announces the next data of a file with holes; after the last, the hole up to its end. */
+static void put_part(struct packing *packing)
+{
+    off_t data = lseek(packing->file, packing->at, SEEK_DATA);
+    off_t hole = data < packing->at ? -1 : lseek(packing->file, data, SEEK_HOLE);
+    if (hole <= data || data > packing->end) /* none is left, or it was removed meanwhile */
+        data = hole = packing->end;
+    if (hole > packing->end)
+        hole = packing->end;
+    struct stat part = { .st_size = hole - data, .st_mtim.tv_sec = data - packing->at };
+    put_header(packing, "", TAR_PART, &part, "");
+    (void) lseek(packing->file, data, SEEK_SET);
+    packing->left = (uint64_t) part.st_size;
+    packing->padding = (uint32_t) (-packing->left & (TAR_BLOCK - 1));
+    packing->at = hole;
 }
 
 static void enter_entry(const struct sandbox *sandbox, struct packing *packing, const char *name)
@@ -252,6 +277,10 @@ static void copy_file(struct packing *packing)
         return;
     memset(packing->block + packing->size, 0, packing->padding);
     packing->size += packing->padding;
+    if (packing->at < packing->end) {
+        put_part(packing);
+        return;
+    }
     (void) close(packing->file);
     packing->file = -1;
 }
@@ -303,7 +332,7 @@ static struct packing *take_packing(error *err)
             place->file = -1;
             place->size = 0;
             place->depth = 0;
-            place->has_ended = false;
+            place->has_ended = place->skips_holes = false;
             place->place = SCRATCH_PLACES;
             place->path[0] = '\0';
             return place;
@@ -378,6 +407,7 @@ int begin_save(struct sandbox *sandbox, const struct frame *in, error *err)
         return -1;
     packing->id = in->head.id;
     packing->place = 0;
+    packing->skips_holes = true;
     operation->room = packing;
     operation->fd = take_fd(&pipe);
     return 0;

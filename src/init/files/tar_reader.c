@@ -31,7 +31,7 @@ void tar_reader_open(struct tar_reader *reader)
     reader->state = TAR_IN_HEADER;
     reader->has_path = reader->has_link = reader->has_size = false;
     reader->empty_blocks = reader->have = 0;
-    reader->left = 0;
+    reader->left = reader->rest = 0;
     reader->padding = 0;
 }
 
@@ -122,6 +122,7 @@ static enum tar_type type_of(unsigned char type)
     case '\0':
     case '0':
     case '7':
+    case TAR_HOLLOW:
         return TAR_FILE;
     case '1':
         return TAR_HARD_LINK;
@@ -168,10 +169,29 @@ static int read_member(struct tar_reader *reader, uint64_t size, const struct ta
         return -1;
     if (member->path[0] == '\0' && member->type != TAR_FOLDER)
         return fail(err, ERR_BAD_REQUEST, "the tar has a member without a name");
-    reader->left = member->type == TAR_SPECIAL || member->type == TAR_FILE ? size : 0;
+    bool has_holes = header[TYPE] == TAR_HOLLOW;
+    reader->rest = has_holes ? member->size : 0;
+    reader->left =
+        member->type == TAR_SPECIAL || (member->type == TAR_FILE && !has_holes) ? size : 0;
     reader->padding = (uint32_t) (-reader->left & (TAR_BLOCK - 1));
     reader->state = TAR_IN_BYTES;
     return user->member(user->context, member, err);
+}
+
+static int take_part(struct tar_reader *reader, uint64_t size, const struct tar_user *user,
+                     error *err)
+{
+    uint64_t hole;
+    if (reader->header[TYPE] != TAR_PART ||
+        read_number(reader->header + MTIME, MTIME_SIZE, &hole) < 0 || hole > reader->rest ||
+        size > reader->rest - hole)
+        return fail(err, ERR_BAD_REQUEST, "the tar has no part that fits the holes of '%.100s'",
+                    reader->member.path);
+    reader->rest -= hole + size;
+    reader->left = size;
+    reader->padding = (uint32_t) (-size & (TAR_BLOCK - 1));
+    reader->state = TAR_IN_BYTES;
+    return hole > 0 ? user->hole(user->context, hole, err) : 0;
 }
 
 static bool is_empty(const unsigned char *block)
@@ -186,7 +206,7 @@ static int take_header(struct tar_reader *reader, const struct tar_user *user, e
 {
     uint64_t size;
     reader->have = 0;
-    if (is_empty(reader->header)) {
+    if (reader->rest == 0 && is_empty(reader->header)) {
         if (++reader->empty_blocks == 2)
             reader->state = TAR_AT_END;
         return 0;
@@ -194,6 +214,8 @@ static int take_header(struct tar_reader *reader, const struct tar_user *user, e
     reader->empty_blocks = 0;
     if (!checksum_holds(reader->header) || read_number(reader->header + SIZE, SIZE_SIZE, &size) < 0)
         return fail(err, ERR_BAD_REQUEST, "this is not a tar (send it uncompressed)");
+    if (reader->rest > 0)
+        return take_part(reader, size, user, err);
     char type = (char) reader->header[TYPE];
     bool is_extension = type == 'x' || type == 'g' || type == 'L' || type == 'K';
     if (reader->has_size && !is_extension)
@@ -201,7 +223,7 @@ static int take_header(struct tar_reader *reader, const struct tar_user *user, e
     if (size > size_max)
         return fail(err, ERR_BAD_REQUEST, "the tar has a member of %llu bytes",
                     (unsigned long long) size);
-    if (type == 'S')
+    if (type == TAR_HOLLOW && !user->hole)
         return fail(err, ERR_BAD_REQUEST, "the tar has a sparse file; write it without --sparse");
     if (!is_extension)
         return read_member(reader, size, user, err);
@@ -317,7 +339,7 @@ static int part_ends(struct tar_reader *reader, const struct tar_user *user, err
     if (reader->state == TAR_IN_EXTENSION)
         return extension_ends(reader, err);
     reader->state = TAR_IN_HEADER;
-    return user->member_end(user->context, &reader->member, err);
+    return reader->rest > 0 ? 0 : user->member_end(user->context, &reader->member, err);
 }
 
 int tar_reader_take(struct tar_reader *reader, const void *bytes, size_t size,
@@ -350,7 +372,7 @@ int tar_reader_take(struct tar_reader *reader, const void *bytes, size_t size,
 
 int tar_reader_end(const struct tar_reader *reader, error *err)
 {
-    bool is_clean =
-        reader->state == TAR_AT_END || (reader->state == TAR_IN_HEADER && reader->have == 0);
+    bool is_clean = reader->state == TAR_AT_END ||
+                    (reader->state == TAR_IN_HEADER && reader->have == 0 && reader->rest == 0);
     return is_clean ? 0 : fail(err, ERR_BAD_REQUEST, "the tar ends in the middle of a member");
 }

@@ -1,6 +1,10 @@
 /* tar_reader.h - parses a tar as its bytes come: ustar, with the extensions of pax and of GNU tar.
  * The tar is hostile input: every number is bounded, every name must be a path below a folder. No
- * system call: tests and a fuzzer run it as it is. */
+ * system call: tests and a fuzzer run it as it is.
+ *
+ * A file with holes, only between the inits of glovebox: a header HOLLOW with the size of the file,
+ * then parts in order until it is whole. Each has a header PART with the bytes of its data, which
+ * follow, and in place of the time the bytes of the hole before them. */
 #pragma once
 
 #include "base/error.h"
@@ -10,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TAR_BLOCK = 512, TAR_EXTENSION_MAX = 65536 };
+enum { TAR_BLOCK = 512, TAR_EXTENSION_MAX = 65536, TAR_HOLLOW = 'S', TAR_PART = 'M' };
 
 enum tar_type { TAR_FILE, TAR_FOLDER, TAR_LINK, TAR_HARD_LINK, TAR_SPECIAL };
 
@@ -29,6 +33,8 @@ struct tar_user {
     int (*member)(void *context, const struct tar_member *member, error *err);
     int (*bytes)(void *context, const void *bytes, size_t size, error *err);
     int (*member_end)(void *context, const struct tar_member *member, error *err);
+    /* The next bytes are zeros. NULL: a file with holes is refused. */
+    int (*hole)(void *context, uint64_t size, error *err);
 };
 
 struct tar_reader {
@@ -37,7 +43,8 @@ struct tar_reader {
     char extension_type;
     unsigned empty_blocks;
     unsigned have;    /* bytes of the header */
-    uint64_t left;    /* of the member or extension */
+    uint64_t left;    /* of the member, its part, or extension */
+    uint64_t rest;    /* of a file with holes: what later parts bring */
     uint32_t padding; /* after it */
     uint32_t extension_size;
     uint64_t next_size;

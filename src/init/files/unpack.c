@@ -99,13 +99,19 @@ static bool is_zero(const char *bytes, size_t size)
     return size > 0 && bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
+static int on_hole(void *context, uint64_t size, error *err)
+{
+    const struct unpacking *unpacking = context;
+    return lseek(unpacking->file, (off_t) size, SEEK_CUR) < 0
+               ? fail_os(err, "leave a hole in '%.100s'", unpacking->reader.member.path)
+               : 0;
+}
+
 static int on_bytes(void *context, const void *bytes, size_t size, error *err)
 {
     const struct unpacking *unpacking = context;
     if (unpacking->keeps_holes && is_zero(bytes, size))
-        return lseek(unpacking->file, (off_t) size, SEEK_CUR) < 0
-                   ? fail_os(err, "leave a hole in '%.100s'", unpacking->reader.member.path)
-                   : 0;
+        return on_hole(context, size, err);
     for (const char *at = bytes; size > 0;) {
         ssize_t put = write(unpacking->file, at, size);
         if (put < 0)
@@ -133,7 +139,11 @@ static int on_member_end(void *context, const struct tar_member *member, error *
 static struct tar_user user_of(struct unpacking *unpacking)
 {
     return (struct tar_user){
-        .context = unpacking, .member = on_member, .bytes = on_bytes, .member_end = on_member_end
+        .context = unpacking,
+        .member = on_member,
+        .bytes = on_bytes,
+        .member_end = on_member_end,
+        .hole = unpacking->keeps_holes ? on_hole : NULL,
     };
 }
 
