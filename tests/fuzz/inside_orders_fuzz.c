@@ -278,6 +278,8 @@ static void end(void)
     }
     close_fd(&sandbox.root);
     close_fd(&sandbox.workspace);
+    if (sandbox.processes > 0) /* opened by AGENT_BOUND, and zero before */
+        close_fd(&sandbox.processes);
     close_fd(&sandbox.programs[0].control);
     close_fd(&sandbox.programs[0].listener);
     (void) nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
