@@ -55,10 +55,20 @@ static bool find_word(const char *text, char name[NAME_ROOM])
     return true;
 }
 
-/* Finds the missing file, as a path beneath the caller's folder. */
-static bool find_missing(const char *text, char name[NAME_ROOM])
+/* Cuts the folder off the path of a file in it; the path of a file elsewhere stays. */
+static bool cut_folder(char name[NAME_ROOM], const char *folder)
 {
-    static const char workspace[] = "/workspace/";
+    size_t length = strlen(folder);
+    if (length < 2 || strncmp(name, folder, length) != 0 || name[length] != '/')
+        return false;
+    memmove(name, name + length + 1, strlen(name + length));
+    return true;
+}
+
+/* Finds the missing file, as a path beneath the caller's folder; the host's path is cut to it. */
+static bool find_missing(const char *text, char name[NAME_ROOM], bool *ret_is_absolute)
+{
+    char folder[NAME_ROOM];
     if (find_quoted(text, no_module, name)) {
         name[strcspn(name, ".")] = '\0';
         size_t length = strlen(name);
@@ -66,8 +76,8 @@ static bool find_missing(const char *text, char name[NAME_ROOM])
     } else if (!find_quoted(text, "No such file or directory: '", name) && !find_word(text, name)) {
         return false;
     }
-    if (strncmp(name, workspace, sizeof workspace - 1) == 0)
-        memmove(name, name + sizeof workspace - 1, strlen(name) - sizeof workspace + 2);
+    *ret_is_absolute = !cut_folder(name, "/workspace") && getcwd(folder, sizeof folder) &&
+                       cut_folder(name, folder);
     bool is_beneath = *name && *name != '/' && strncmp(name, "..", 2) != 0 && !strstr(name, "/..");
     return is_beneath && access(name, F_OK) == 0;
 }
@@ -83,7 +93,13 @@ static bool is_sent(const struct run_arguments *arguments, const char *name)
 static void tell_missing_file(const struct hints *hints, const struct run_arguments *arguments)
 {
     char name[NAME_ROOM];
-    if (find_missing(hints->tail, name) && !is_sent(arguments, name))
+    bool is_absolute = false;
+    bool is_here = find_missing(hints->tail, name, &is_absolute);
+    bool is_given = is_here && is_sent(arguments, name);
+    if (is_here && is_absolute)
+        (void) complain("the sandbox does not have your folder; open '%s' by that name%s%s", name,
+                        is_given ? "" : ", and add --file ", is_given ? "" : name);
+    else if (is_here && !is_given)
         (void) complain("'%s' lies in your folder and was not sent along; add --file %s", name,
                         name);
     else if (find_quoted(hints->tail, no_module, name) && !strstr(hints->tail, "glovebox libs "))
