@@ -47,12 +47,14 @@ static int read_address(const char *place, struct sockaddr_in6 *ret_address, soc
 
 static int nobody_answers(const char *place, error *err)
 {
+    bool is_refused = errno == ENOENT || errno == ECONNREFUSED;
+    bool is_port = is_refused && place_is_address(place);
     const char *fix = strstr(place, "://") ? "name a socket, or a port as 127.0.0.1:7070"
                       : errno == EACCES    ? "ask the user who runs glovebox serve"
-                      : errno == ENOENT || errno == ECONNREFUSED ? "start it: glovebox serve"
-                                                                 : "see glovebox doctor";
-    return fail(err, ERR_UNAVAILABLE, "no daemon answers at %s (%s); %s", place,
-                strerrordesc_np(errno), fix);
+                      : is_refused         ? "start it: glovebox serve"
+                                           : "see glovebox doctor";
+    return fail(err, ERR_UNAVAILABLE, "no daemon answers at %s (%s); %s%s%s", place,
+                strerrordesc_np(errno), fix, is_port ? " --listen " : "", is_port ? place : "");
 }
 
 int dial(const char *place, int *ret_fd, error *err)

@@ -214,6 +214,13 @@ def test_no_daemon_at_the_socket(glovebox, tmp_path):
     assert done.stderr.endswith(b"(No such file or directory); start it: glovebox serve\n")
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+def test_no_daemon_at_the_port(glovebox, host):
+    done = glovebox("run", "--daemon", f"{host}:9", "-c", "1")
+    assert done.returncode == 125
+    assert done.stderr.decode().endswith(f"(Connection refused); start it: glovebox serve --listen {host}:9\n")
+
+
 def test_events_that_arrive_byte_by_byte(served):
     answer = stream(("stdout", {"data": "hello\n"}))
 
