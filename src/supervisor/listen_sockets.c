@@ -120,7 +120,9 @@ static int listen_tcp(const char *text, int *ret_fd, error *err)
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
         bind(fd, (const struct sockaddr *) &address, size) < 0 || listen(fd, BACKLOG) < 0)
         return fail_os(err, "%slisten on %s",
-                       errno == EADDRINUSE ? "end what has this port, or take another: " : "",
+                       errno == EADDRINUSE ? "end what has this port, or take another: "
+                       : errno == EACCES   ? "take a higher port, such as 7070: "
+                                           : "",
                        text);
     *ret_fd = take_fd(&fd);
     return 0;
