@@ -96,7 +96,7 @@ static char *join_parts(const char *const *parts)
     return text.failed ? NULL : strdup(bytes_text(&text));
 }
 
-static struct run_request *make_request(const struct run *disk_worker,
+static struct run_request *make_request(const struct run *outer,
                                         const struct helper_run_order *order, const char *source)
 {
     struct run_request *request = calloc(1, sizeof *request);
@@ -107,7 +107,7 @@ static struct run_request *make_request(const struct run *disk_worker,
         return NULL;
     }
     memcpy(files, order->files, order->file_count * sizeof *files);
-    request->account = disk_worker->account;
+    request->account = outer->account;
     request->language = order->runs_as;
     payload_from_text(&request->code, source, strlen(source));
     request->has_code = true;
@@ -118,29 +118,29 @@ static struct run_request *make_request(const struct run *disk_worker,
     return request;
 }
 
-int helper_run_begin(struct run *disk_worker, const struct helper_run_order *order,
-                     struct helper_run **ret_aside, error *err)
+int helper_run_begin(struct run *outer, const struct helper_run_order *order,
+                     struct helper_run **ret_helper_run, error *err)
 {
     struct helper_run *helper_run = calloc(1, sizeof *helper_run);
     struct run_request *request = NULL;
     if (helper_run)
         helper_run->source = join_parts(order->parts);
     if (helper_run && helper_run->source)
-        request = make_request(disk_worker, order, helper_run->source);
+        request = make_request(outer, order, helper_run->source);
     if (!request) {
         free(helper_run ? helper_run->source : NULL);
         free(helper_run);
         return fail(err, ERR_SYSTEM, "no memory for a checker");
     }
-    if (run_new_checker(disk_worker, order->place, request, &helper_run->inner, err) < 0) {
+    if (run_new_checker(outer, order->place, request, &helper_run->inner, err) < 0) {
         helper_run_free(helper_run);
         return -1;
     }
-    helper_run->outer = disk_worker;
+    helper_run->outer = outer;
     helper_run->told = order->told;
     helper_run->listener = (struct run_listener){ .context = helper_run, .changed = on_changed };
     run_listen(helper_run->inner, &helper_run->listener);
-    *ret_aside = helper_run;
+    *ret_helper_run = helper_run;
     runs_enqueue(helper_run->inner);
     return 0;
 }

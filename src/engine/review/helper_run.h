@@ -25,7 +25,7 @@ struct helper_run_answer {
 };
 
 /* Called once, unless the helper is abandoned before. */
-typedef void helper_run_told(struct run *disk_worker, const struct helper_run_answer *answer);
+typedef void helper_run_told(struct run *outer, const struct helper_run_answer *answer);
 
 struct helper_run_order {
     const struct run_spec *place;     /* the template, and the policy for such programs */
@@ -37,9 +37,9 @@ struct helper_run_order {
     helper_run_told *told;
 };
 
-/* Gives  *ret_aside, which frees itself after the call, or when it is abandoned. */
-int helper_run_begin(struct run *disk_worker, const struct helper_run_order *order,
-                     struct helper_run **ret_aside, error *err);
+/* Gives *ret_helper_run, which frees itself after the call, or when it is abandoned. */
+int helper_run_begin(struct run *outer, const struct helper_run_order *order,
+                     struct helper_run **ret_helper_run, error *err);
 
 /* Its result is not needed any more. NULL is accepted. */
 void helper_run_abandon(struct helper_run *helper_run);

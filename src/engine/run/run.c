@@ -75,15 +75,15 @@ int run_new(struct runs *runs, struct run_request *request, struct run **ret_run
     return 0;
 }
 
-int run_new_checker(const struct run *disk_worker, const struct run_spec *place,
+int run_new_checker(const struct run *outer, const struct run_spec *place,
                     struct run_request *request, struct run **ret_run, error *err)
 {
-    struct run *run = run_make(disk_worker->runs);
+    struct run *run = run_make(outer->runs);
     if (!run) {
         request_free(request);
         return fail(err, ERR_SYSTEM, "no memory for a run");
     }
-    run->account = disk_worker->account;
+    run->account = outer->account;
     run->is_checker = true;
     if (run_plan_grant_checker(&run->plan, request, place, err) < 0) {
         request_free(request);

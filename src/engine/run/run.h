@@ -101,7 +101,7 @@ int run_new(struct runs *runs, struct run_request *request, struct run **ret_run
 struct run *run_make(struct runs *runs); /* NULL: no memory */
 void run_free(struct run *run);
 /* A helper run for another run, as run_plan_grant_checker() plans it. Fails as run_new(). */
-int run_new_checker(const struct run *disk_worker, const struct run_spec *place,
+int run_new_checker(const struct run *outer, const struct run_spec *place,
                     struct run_request *request, struct run **ret_run, error *err);
 void run_drop(struct run *run); /* as run_free(), if no client knows its id */
 void run_release_buffers(
