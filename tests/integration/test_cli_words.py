@@ -433,7 +433,7 @@ def test_files_run_by_their_suffix(glovebox, tmp_path, name, language, policy):
     assert is_built or done.stderr.endswith(f"; policy {policy} has it, once there is: glovebox template build {policy}\n".encode())
 
 
-@pytest.mark.parametrize(("name", "language"), [("a.rb", "ruby"), ("a.go", "go"), ("a.ts", "typescript")])
+@pytest.mark.parametrize(("name", "language"), [("a.rb", "ruby"), ("a.go", "go"), ("a.ts", "typescript"), ("a.ipynb", "notebook")])
 def test_a_file_of_another_language_is_not_run_as_python(glovebox, tmp_path, name, language):
     (tmp_path / name).write_text("1")
     done = glovebox("run", "--private", "--policy", "minimal", str(tmp_path / name))

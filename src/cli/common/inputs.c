@@ -22,12 +22,12 @@ static const struct {
     const char *interpreter;
     const char *language;
 } languages[] = {
-    { ".py", "python", "python" }, { ".sh", "sh", "bash" },   { ".bash", "bash", "bash" },
-    { ".c", NULL, "c" },           { ".js", "node", "node" }, { ".R", "Rscript", "r" },
-    { ".cpp", NULL, "cpp" },       { ".cc", NULL, "cpp" },    { ".pl", "perl", "perl" },
-    { ".r", NULL, "r" },           { ".mjs", NULL, "node" },  { ".cjs", NULL, "node" },
-    { ".rb", "ruby", "ruby" },     { ".go", NULL, "go" },     { ".rs", NULL, "rust" },
-    { ".ts", NULL, "typescript" },
+    { ".py", "python", "python" }, { ".sh", "sh", "bash" },        { ".bash", "bash", "bash" },
+    { ".c", NULL, "c" },           { ".js", "node", "node" },      { ".R", "Rscript", "r" },
+    { ".cpp", NULL, "cpp" },       { ".cc", NULL, "cpp" },         { ".pl", "perl", "perl" },
+    { ".r", NULL, "r" },           { ".mjs", NULL, "node" },       { ".cjs", NULL, "node" },
+    { ".rb", "ruby", "ruby" },     { ".go", NULL, "go" },          { ".rs", NULL, "rust" },
+    { ".ts", NULL, "typescript" }, { ".ipynb", NULL, "notebook" },
 };
 
 int read_to_end(int fd, const char *name, char **ret_data, size_t *ret_size, error *err)
