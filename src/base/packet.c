@@ -1,6 +1,8 @@
 /* packet.c - sendmsg and recvmsg with every length checked. */
 #include "base/packet.h"
 
+#include "base/cleanup.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -108,16 +110,11 @@ int packet_receive(int socket, struct packet *packet, error *err)
 void packet_done(struct packet *packet)
 {
     for (unsigned i = 0; i < packet->fds; i++)
-        if (packet->fd[i] >= 0)
-            (void) close(packet->fd[i]);
+        close_fd(&packet->fd[i]);
     packet->fds = 0;
 }
 
 int packet_take_fd(struct packet *packet, unsigned index)
 {
-    if (index >= packet->fds)
-        return -1;
-    int taken = packet->fd[index];
-    packet->fd[index] = -1;
-    return taken;
+    return index < packet->fds ? take_fd(&packet->fd[index]) : -1;
 }

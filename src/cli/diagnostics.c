@@ -77,12 +77,11 @@ static int say(const char *format, va_list values) PRINTF(1, 0);
 
 static int say(const char *format, va_list values)
 {
-    char *text = NULL;
+    auto_text text = NULL;
     if (vasprintf(&text, format, values) < 0)
         text = NULL;
     (void) fflush(stdout);
     print_cause(text ? text : "out of memory");
-    free(text);
     return EXIT_OWN_FAILURE;
 }
 

@@ -151,17 +151,13 @@ int secrets_read(int file, const char *label, struct secrets **ret_secrets, erro
     size_t size = 0;
     static char text[SECRET_FILE_MAX];
     static struct secrets secrets;
-    struct yaml yaml = { 0 };
+    auto_yaml yaml = { 0 };
     const struct secret_file closed = { file, "secrets file", label };
     if (secret_file_read(&closed, text, &size, err) < 0)
         return -1;
     int done = yaml_init(&yaml, label, text, size, err);
     explicit_bzero(text, sizeof text);
-    if (done < 0)
-        return under(err, "read the secrets file");
-    done = read_all(&yaml, &secrets, err);
-    yaml_done(&yaml);
-    if (done < 0)
+    if (done < 0 || read_all(&yaml, &secrets, err) < 0)
         return under(err, "read the secrets file");
     *ret_secrets = &secrets;
     return 0;

@@ -2,6 +2,7 @@
  * ECMAScript prints them. */
 #include "json/canonical_tree.h"
 
+#include "base/cleanup.h"
 #include "json/canonical_writer.h"
 #include "json/writer.h"
 
@@ -55,7 +56,7 @@ static void write_double(double number, struct bytes *out)
 static void write_object(struct json_object *object, struct bytes *out)
 {
     size_t count = 0;
-    const char **names =
+    auto_free const char **names =
         (const char **) calloc((size_t) json_object_object_length(object) + 1, sizeof *names);
     if (!names) {
         out->failed = true;
@@ -76,7 +77,6 @@ static void write_object(struct json_object *object, struct bytes *out)
         canonical_write(member, out);
     }
     json_close(out, '}');
-    free((void *) names);
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): the reader of requests bounds the depth */

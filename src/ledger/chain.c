@@ -48,14 +48,12 @@ static bool take_payload(const struct bytes *payload, struct chain_link *link)
 
 bool key_chain_take(const char *record, size_t size, struct chain_link *ret_link)
 {
-    struct envelope envelope;
+    auto_envelope envelope = { 0 };
     error unused;
-    if (envelope_read(record, size, &envelope, &unused) < 0)
-        return false;
-    bool is_one = strcmp(envelope.type, TYPE_EVENT) == 0 &&
+    bool is_one = envelope_read(record, size, &envelope, &unused) == 0 &&
+                  strcmp(envelope.type, TYPE_EVENT) == 0 &&
                   take_payload(&envelope.payload, ret_link) &&
                   envelope_check(&envelope, &ret_link->from, &unused) == 0;
-    envelope_done(&envelope);
     if (is_one)
         merkle_leaf(record, size, &ret_link->leaf);
     return is_one;
@@ -79,7 +77,7 @@ static int add_link(struct key_chain *chain, const char *line, size_t size, erro
 int key_chain_read(int folder, struct key_chain *ret_chain, error *err)
 {
     auto_fd file = openat(folder, file_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    char *line = NULL;
+    auto_text line = NULL;
     size_t room = 0;
     ssize_t size;
     int result = 0;
@@ -92,7 +90,6 @@ int key_chain_read(int folder, struct key_chain *ret_chain, error *err)
     (void) take_fd(&file);
     while (result == 0 && (size = getline(&line, &room, stream)) > 0)
         result = add_link(ret_chain, line, (size_t) size - (line[size - 1] == '\n'), err);
-    free(line);
     (void) fclose(stream);
     return result;
 }

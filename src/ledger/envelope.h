@@ -27,10 +27,12 @@ struct envelope {
 int envelope_write(const struct signing_key *key, const char *type, const struct bytes *payload,
                    struct bytes *out, error *err);
 
-/* Reads an envelope; one newline may follow it. Gives *ret_envelope, freed with envelope_done().
+/* Reads an envelope; one newline may follow it. Gives *ret_envelope, an auto_envelope, for example.
  * Fails  ERR_BAD_REQUEST  with the position of the first wrong byte. */
 int envelope_read(const char *text, size_t size, struct envelope *ret_envelope, error *err);
 void envelope_done(struct envelope *envelope);
+
+#define auto_envelope __attribute__((cleanup(envelope_done))) struct envelope
 
 /* Fails  ERR_POLICY  signed by another key, or changed since. */
 int envelope_check(const struct envelope *envelope, const struct public_key *key, error *err);

@@ -310,12 +310,11 @@ static int search_log(struct ledger *ledger, struct open_runs *runs, error *err)
             index = runs->list[i].log_size;
     for (; index < ledger_size(ledger); index++) {
         auto_bytes record = { 0 };
-        struct envelope envelope;
+        auto_envelope envelope = { 0 };
         if (ledger_read(ledger, index, &record, err) < 0 ||
             envelope_read(record.data, record.size, &envelope, err) < 0)
             return -1;
         mark_told(runs, index, &envelope.payload);
-        envelope_done(&envelope);
     }
     return 0;
 }

@@ -170,13 +170,12 @@ static void find_name(int folder, const struct public_key *key, char ret_name[KE
         memcpy(ret_name, known.name, KEY_NAME_SIZE);
         return;
     }
-    struct key_chain *chain = malloc(sizeof *chain);
+    auto_free struct key_chain *chain = malloc(sizeof *chain);
     int number = chain && key_chain_read(folder, chain, &unused) == 0
                      ? key_chain_number(chain, key->id)
                      : -1;
     if (number >= 0)
         memcpy(ret_name, key_chain_key(chain, (size_t) number)->name, KEY_NAME_SIZE);
-    free(chain);
 }
 
 static int load(int folder, int file, struct signing_key *ret_key, error *err)

@@ -147,13 +147,12 @@ int ledger_read_checkpoint(struct ledger *ledger, char text[CHECKPOINT_SIZE], er
     if (checkpoint_read(text, &ledger->key.public, &ledger->covered, err) == 0)
         return 0;
     /* Signed by the old key, if a rotation was interrupted. */
-    struct key_chain *chain = malloc(sizeof *chain);
+    auto_free struct key_chain *chain = malloc(sizeof *chain);
     error unused;
     bool is_good =
         chain && key_chain_read(ledger->folder, chain, &unused) == 0 &&
         key_chain_number(chain, ledger->key.public.id) >= 0 &&
         key_chain_checkpoint(chain, &ledger->key.public, text, &ledger->covered, &unused) == 0;
-    free(chain);
     return is_good ? 0 : -1;
 }
 
@@ -173,7 +172,7 @@ int ledger_load_edge(struct ledger *ledger, error *err)
 /* Reads from the segment with the checkpoint's last record to the newest. */
 int ledger_find_end(struct ledger *ledger, error *err)
 {
-    uint64_t *firsts = NULL;
+    auto_free uint64_t *firsts = NULL;
     size_t count = 0;
     if (segments_list(ledger->folder, &firsts, &count, err) < 0)
         return -1;
@@ -181,7 +180,6 @@ int ledger_find_end(struct ledger *ledger, error *err)
     for (size_t i = 0; i < count && firsts[i] <= ledger->covered.size; i++)
         first = firsts[i];
     bool is_there = count > 0 && firsts[0] <= ledger->covered.size;
-    free(firsts);
     bool has_lost =
         is_there ? count > 1 && ledger->covered.size == 0 : count > 0 || ledger->covered.size > 0;
     if (has_lost) /* a segment is never begun before a checkpoint covers the one before it */

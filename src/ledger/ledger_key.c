@@ -2,6 +2,7 @@
  * valid, so that if the process dies meanwhile, one of the two is. */
 #include "ledger/ledger_internal.h"
 
+#include "base/cleanup.h"
 #include "ledger/chain.h"
 #include "ledger/envelope.h"
 #include "ledger/segment.h"
@@ -31,13 +32,12 @@ int ledger_refresh_key(struct ledger *ledger, error *err)
 static int take_next_key(struct ledger *ledger, const struct bytes *record,
                          const struct signing_key *next, error *err)
 {
-    struct key_chain *chain = malloc(sizeof *chain);
+    auto_free struct key_chain *chain = malloc(sizeof *chain);
     if (!chain)
         return fail(err, ERR_SYSTEM, "no memory for the log's keys");
     int result = key_chain_read(ledger->folder, chain, err);
     bool is_told = result == 0 && chain->count > 0 &&
                    strcmp(chain->links[chain->count - 1].to.id, next->public.id) == 0;
-    free(chain);
     if (result < 0 || (!is_told && key_chain_add(ledger->folder, record, err) < 0) ||
         key_take_next(ledger->folder, &next->public, err) < 0 ||
         ledger_refresh_key(ledger, err) < 0)
@@ -77,16 +77,16 @@ int ledger_settle_next_key(struct ledger *ledger, error *err)
 /* A recorded change of key cannot be undone, so this checks for space before. */
 static int check_room_for_key(struct ledger *ledger, error *err)
 {
-    struct key_chain *chain = malloc(sizeof *chain);
+    auto_free struct key_chain *chain = malloc(sizeof *chain);
     if (!chain)
         return fail(err, ERR_SYSTEM, "no memory for the log's keys");
-    int result = key_chain_read(ledger->folder, chain, err);
-    if (result == 0 && chain->count == CHAIN_MAX)
-        result = fail(err, ERR_LIMIT, "the log has had %d keys; begin a new one", CHAIN_MAX);
-    free(chain);
-    if (result == 0 && !ledger_has_room(ledger))
-        result = fail(err, ERR_UNAVAILABLE, "the disk of the log is full: make room there first");
-    return result;
+    if (key_chain_read(ledger->folder, chain, err) < 0)
+        return -1;
+    if (chain->count == CHAIN_MAX)
+        return fail(err, ERR_LIMIT, "the log has had %d keys; begin a new one", CHAIN_MAX);
+    if (!ledger_has_room(ledger))
+        return fail(err, ERR_UNAVAILABLE, "the disk of the log is full: make room there first");
+    return 0;
 }
 
 int ledger_rotate_key(struct ledger *ledger, ledger_tell_rotation *tell, error *err)

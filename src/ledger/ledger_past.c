@@ -1,6 +1,7 @@
 /* ledger_past.c - reads old records, and deletes the oldest segments. */
 #include "ledger/ledger_internal.h"
 
+#include "base/cleanup.h"
 #include "ledger/segment.h"
 
 #include <fcntl.h>
@@ -9,12 +10,11 @@
 
 int ledger_first(struct ledger *ledger, uint64_t *ret_first, error *err)
 {
-    uint64_t *firsts = NULL;
+    auto_free uint64_t *firsts = NULL;
     size_t count = 0;
     if (segments_list(ledger->folder, &firsts, &count, err) < 0)
         return -1;
     *ret_first = count > 0 ? firsts[0] : 0;
-    free(firsts);
     return 0;
 }
 
@@ -34,7 +34,8 @@ int ledger_each(struct ledger *ledger, uint64_t from,
 bool ledger_retention(struct ledger *ledger, uint64_t *ret_first)
 {
     error unused;
-    uint64_t *firsts = NULL, kept = 0;
+    auto_free uint64_t *firsts = NULL;
+    uint64_t kept = 0;
     size_t count = 0;
     if (ledger->settings.keep_max == 0 ||
         segments_list(ledger->folder, &firsts, &count, &unused) < 0)
@@ -54,14 +55,13 @@ bool ledger_retention(struct ledger *ledger, uint64_t *ret_first)
     bool is_due = from > 0 && from < count && firsts[from] <= ledger->covered.size;
     if (is_due)
         *ret_first = firsts[from];
-    free(firsts);
     return is_due;
 }
 
 void ledger_drop_before(struct ledger *ledger, uint64_t first)
 {
     error unused;
-    uint64_t *firsts = NULL;
+    auto_free uint64_t *firsts = NULL;
     size_t count = 0;
     if (segments_list(ledger->folder, &firsts, &count, &unused) < 0)
         return;
@@ -70,5 +70,4 @@ void ledger_drop_before(struct ledger *ledger, uint64_t first)
         segment_name(firsts[i], name);
         (void) unlinkat(ledger->folder, name, 0);
     }
-    free(firsts);
 }

@@ -178,7 +178,7 @@ int segments_each(int folder, uint64_t from,
                   void *context, error *err)
 {
     const struct reader reader = { from, each, context };
-    uint64_t *firsts = NULL;
+    auto_free uint64_t *firsts = NULL;
     size_t count = 0;
     if (segments_list(folder, &firsts, &count, err) < 0)
         return -1;
@@ -192,7 +192,6 @@ int segments_each(int folder, uint64_t from,
         result = file < 0 ? fail_os(err, "open segment %s of the log", name)
                           : each_in(file, firsts[i], &reader, err);
     }
-    free(firsts);
     return result;
 }
 

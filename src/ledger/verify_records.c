@@ -121,7 +121,7 @@ static int walk_segment(struct checking *checking, const struct segment *segment
 
 int verify_walk_segments(struct checking *checking, error *err)
 {
-    uint64_t *firsts = NULL;
+    auto_free uint64_t *firsts = NULL;
     size_t count = 0;
     if (segments_list(checking->order->folder, &firsts, &count, err) < 0)
         return -1;
@@ -152,7 +152,6 @@ int verify_walk_segments(struct checking *checking, error *err)
         index = firsts[i];
         result = walk_segment(checking, segment, &index, err);
     }
-    free(firsts);
     checking->report->size = index;
     return result;
 }
@@ -202,7 +201,7 @@ static uint64_t payload_trim(const struct bytes *payload, uint64_t otherwise)
 static void check_signature(const struct checking *checking, const struct record *record,
                             struct finding *finding)
 {
-    struct envelope envelope;
+    auto_envelope envelope = { 0 };
     error err;
     finding->is_checked = true;
     if (envelope_read(record->data, record->size, &envelope, &err) < 0) {
@@ -214,7 +213,6 @@ static void check_signature(const struct checking *checking, const struct record
     finding->is_forged = envelope_check(&envelope, key, &err) < 0;
     finding->has_no_place = !payload_place(&envelope.payload, &finding->place);
     finding->trimmed = payload_trim(&envelope.payload, finding->trimmed);
-    envelope_done(&envelope);
 }
 
 static void look_at(const struct checking *checking, size_t number, bool every_signature)

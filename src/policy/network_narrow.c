@@ -11,18 +11,16 @@
 
 int network_wish_read(const char *text, size_t length, struct network_wish *ret_wish, error *err)
 {
-    struct yaml yaml;
+    auto_yaml yaml = { 0 };
     *ret_wish = (struct network_wish){ .is_given = true };
     if (yaml_init(&yaml, "network", text, length, err) < 0)
         return -1;
     const struct yaml_node *root = &yaml.nodes[0];
-    int result = 0;
     if (root->kind == YAML_MAPPING)
-        result = network_wish_file_read(&yaml, root, &ret_wish->rules, err);
-    else if (root->kind != YAML_TEXT || strcmp(root->text, "none") != 0)
-        result = yaml_fail(&yaml, root, err, "network is none or {allow: [...]}");
-    yaml_done(&yaml);
-    return result;
+        return network_wish_file_read(&yaml, root, &ret_wish->rules, err);
+    if (root->kind != YAML_TEXT || strcmp(root->text, "none") != 0)
+        return yaml_fail(&yaml, root, err, "network is none or {allow: [...]}");
+    return 0;
 }
 
 /* How much of a rule of the request is covered, and by what. */

@@ -77,15 +77,13 @@ int network_set_load(const char *path, const char *name, struct network_set *ret
     char file[NETWORK_SET_NAME_SIZE + 8];
     auto_text text = NULL;
     size_t length = 0;
-    struct yaml yaml;
+    auto_yaml yaml = { 0 };
     (void) snprintf(file, sizeof file, "sets/%s", name);
     auto_fd fd = search_path_open(path, file, "set", label, err);
     if (fd < 0 || search_path_read(fd, label, &text, &length, err) < 0 ||
         yaml_init(&yaml, label, text, length, err) < 0)
         return -1;
-    int result = read_set(&yaml, name, ret_set, err);
-    yaml_done(&yaml);
-    return result;
+    return read_set(&yaml, name, ret_set, err);
 }
 
 int network_set_add(const struct network_set *set, unsigned index, struct network_policy *policy,

@@ -25,17 +25,15 @@ struct chain {
 static int add_text(struct chain *chain, const char *text, size_t length, error *err)
 {
     struct policy_link *link = &chain->links[chain->count];
-    struct yaml yaml;
+    auto_yaml yaml = { 0 };
     if (length > POLICY_FILE_MAX)
         return fail(err, ERR_BAD_REQUEST, "'%.96s' is larger than 64 KiB; make it smaller",
                     link->label);
-    if (yaml_init(&yaml, link->label, text, length, err) < 0)
+    if (yaml_init(&yaml, link->label, text, length, err) < 0 ||
+        policy_file_read(&yaml, &link->file, err) < 0)
         return -1;
-    int result = policy_file_read(&yaml, &link->file, err);
-    yaml_done(&yaml);
-    if (result == 0)
-        chain->count++;
-    return result;
+    chain->count++;
+    return 0;
 }
 
 static int add_file(struct chain *chain, int fd, error *err)
@@ -243,14 +241,10 @@ int policy_load_origins(const char *path, const char *name, struct policy *ret_p
         return fail(err, ERR_BAD_REQUEST,
                     "'%.*s' is no name of a policy; use small letters, digits and dashes",
                     text_head(name, 64), name);
-    struct chain *chain = new_chain(err);
-    if (!chain)
+    auto_free struct chain *chain = new_chain(err);
+    if (!chain || add_named(chain, path, name, err) < 0)
         return -1;
-    int result = add_named(chain, path, name, err);
-    if (result == 0)
-        result = complete(chain, path, ret_policy, ret_origins, err);
-    free(chain);
-    return result;
+    return complete(chain, path, ret_policy, ret_origins, err);
 }
 
 int policy_load(const char *path, const char *name, struct policy *ret_policy, error *err)
@@ -264,28 +258,22 @@ int policy_read(const char *file, const char *path, struct policy *ret_policy, e
     if (fd < 0)
         return fail(err, ERR_SYSTEM, "cannot read policy file '%s': %s; check the name", file,
                     strerrordesc_np(errno));
-    struct chain *chain = new_chain(err);
+    auto_free struct chain *chain = new_chain(err);
     if (!chain)
         return -1;
     (void) snprintf(chain->links[0].label, sizeof chain->links[0].label, "%s", file);
-    int result = add_file(chain, fd, err);
-    if (result == 0)
-        result = complete(chain, path, ret_policy, NULL, err);
-    free(chain);
-    return result;
+    return add_file(chain, fd, err) < 0 ? -1 : complete(chain, path, ret_policy, NULL, err);
 }
 
 int policy_parse(const struct policy_source *source, struct policy *ret_policy, error *err)
 {
-    struct chain *chain = new_chain(err);
+    auto_free struct chain *chain = new_chain(err);
     if (!chain)
         return -1;
     (void) snprintf(chain->links[0].label, sizeof chain->links[0].label, "%s", source->label);
-    int result = add_text(chain, source->text, source->length, err);
-    if (result == 0)
-        result = complete(chain, source->path, ret_policy, NULL, err);
-    free(chain);
-    return result;
+    if (add_text(chain, source->text, source->length, err) < 0)
+        return -1;
+    return complete(chain, source->path, ret_policy, NULL, err);
 }
 
 static void close_directory(DIR **directory)

@@ -33,11 +33,13 @@ struct yaml {
     char *texts;
 };
 
-/* Parses. `label` must live as long as *ret_yaml, which the caller ends with yaml_done().
+/* Parses. `label` must live as long as *ret_yaml, which the caller ends: see auto_yaml.
  * Fails  ERR_BAD_REQUEST  "label:line:column: cause; fix" */
 int yaml_init(struct yaml *ret_yaml, const char *label, const char *text, size_t length,
               error *err);
 void yaml_done(struct yaml *yaml);
+
+#define auto_yaml __attribute__((cleanup(yaml_done))) struct yaml
 
 /* The first child, or the next one; NULL after the last. */
 const struct yaml_node *yaml_first(const struct yaml *yaml, const struct yaml_node *parent);

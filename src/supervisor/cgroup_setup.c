@@ -257,7 +257,7 @@ void groups_find(struct group_places *ret_places)
     FILE *mounts = fopen("/proc/self/mountinfo", "re");
     if (!mounts)
         return;
-    char *line = NULL;
+    auto_text line = NULL;
     size_t room = 0;
     while (getline(&line, &room, mounts) > 0) {
         struct group_mount mount;
@@ -268,6 +268,5 @@ void groups_find(struct group_places *ret_places)
         else if (strcmp(mount.type, "cgroup") == 0)
             find_v1(&mount, ret_places);
     }
-    free(line);
     (void) fclose(mounts);
 }

@@ -109,7 +109,7 @@ static int find_part(const char *folder_variable, const char *installed, const c
     if (own_folder(&folder, err) < 0 || format_text(&path, err, "%s/%s", folder, name) < 0)
         return -1;
     if (access(path, F_OK) < 0) {
-        free_text(&path);
+        free(path);
         path = NULL;
         if (format_text(&path, err, "%s/%s", installed, name) < 0)
             return -1;

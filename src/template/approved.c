@@ -168,15 +168,12 @@ int approved_read(const char *state, const char *template, struct json_object **
         *ret_rows = take_json(&rows);
         return 0;
     }
-    struct yaml yaml;
+    auto_yaml yaml = { 0 };
     if (tree_read_file(folder, name, &text, &size, err) < 0 ||
-        yaml_init(&yaml, name, text, size, err) < 0)
+        yaml_init(&yaml, name, text, size, err) < 0 || take_rows(&yaml, rows, err) < 0)
         return -1;
-    int result = take_rows(&yaml, rows, err);
-    yaml_done(&yaml);
-    if (result == 0)
-        *ret_rows = take_json(&rows);
-    return result;
+    *ret_rows = take_json(&rows);
+    return 0;
 }
 
 static void write_row(FILE *out, struct json_object *row)
@@ -195,7 +192,7 @@ static void write_row(FILE *out, struct json_object *row)
 int approved_write(int requests, const char *template, struct json_object *rows, error *err)
 {
     char name[96];
-    char *text = NULL;
+    auto_text text = NULL;
     size_t size = 0;
     if (json_object_array_length(rows) > APPROVED_MAX)
         return fail(err, ERR_TOO_LARGE,
@@ -216,8 +213,6 @@ int approved_write(int requests, const char *template, struct json_object *rows,
         write_row(out, json_object_array_get_idx(rows, index));
     bool is_whole = fclose(out) == 0;
     (void) snprintf(name, sizeof name, "%.63s.approved.yaml", template);
-    int result = is_whole ? tree_replace_file(requests, name, text, size, err)
-                          : fail_os(err, "write what is approved");
-    free(text);
-    return result;
+    return is_whole ? tree_replace_file(requests, name, text, size, err)
+                    : fail_os(err, "write what is approved");
 }

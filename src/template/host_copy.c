@@ -251,7 +251,7 @@ static int list_files(struct build *build, const struct host_packages *all, char
                       error *err)
 {
     char query[] = "dpkg-query", list[] = "-L";
-    char **arguments = calloc(all->count + 3, sizeof(*arguments));
+    auto_free char **arguments = calloc(all->count + 3, sizeof(*arguments));
     if (!arguments)
         return fail(err, ERR_INTERNAL, "out of memory");
     size_t count = 0;
@@ -268,9 +268,7 @@ static int list_files(struct build *build, const struct host_packages *all, char
         (void) json_object_array_add(build->packages, one);
     }
     struct tool tool = { .arguments = arguments };
-    int result = tool_read(&tool, ret_text, err);
-    free(arguments);
-    return result;
+    return tool_read(&tool, ret_text, err);
 }
 
 static int copy_all(struct build *build, const struct host_packages *all, error *err)

@@ -411,13 +411,12 @@ int recipe_read(const char *file, struct json_object **ret_recipe, error *err)
 int recipe_parse(const char *label, const char *text, size_t length,
                  struct json_object **ret_recipe, error *err)
 {
-    struct yaml yaml;
+    auto_yaml yaml = { 0 };
     if (yaml_init(&yaml, label, text, length, err) < 0)
         return -1;
     struct reading reading = { .yaml = &yaml, .err = err };
     struct json_object *recipe =
         read_known(&reading, &yaml.nodes[0], recipe_keys, COUNT_OF(recipe_keys));
-    yaml_done(&yaml);
     if (!recipe)
         return -1;
     recipe_complete(recipe);

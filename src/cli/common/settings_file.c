@@ -44,7 +44,7 @@ static bool has_comments_only(const char *text, size_t length)
 int settings_read(struct settings *settings, const char *label, const char *text, size_t length,
                   error *err)
 {
-    struct yaml yaml;
+    auto_yaml yaml = { 0 };
     uint64_t seen = 0;
     int result = 0;
     _Static_assert(SETTINGS <= 64, "a bit for each");
@@ -65,6 +65,5 @@ int settings_read(struct settings *settings, const char *label, const char *text
         *err = one;
         result = -1;
     }
-    yaml_done(&yaml);
     return result;
 }

@@ -3,6 +3,7 @@
 #include "cli/mcp/host_files.h"
 
 #include "base/base64.h"
+#include "base/cleanup.h"
 #include "model/errors.h"
 #include "json/member.h"
 
@@ -22,13 +23,11 @@ static bool is_call_of(json_object *message, const char *tool)
 static json_object *in_base64(const struct bytes *bytes)
 {
     size_t size = base64_size(bytes->size);
-    char *text = malloc(size + 1);
+    auto_text text = malloc(size + 1);
     if (!text)
         return NULL;
     base64_encode(bytes->data, bytes->size, text);
-    json_object *value = json_object_new_string_len(text, (int) size);
-    free(text);
-    return value;
+    return json_object_new_string_len(text, (int) size);
 }
 
 /* "not_found: the user's folder has no 'x'" */

@@ -2,6 +2,7 @@
  * fix. Exit status 0: full strength; 1: something is weaker; 2: no sandbox can be built. */
 #include "cli/operate/doctor.h"
 
+#include "base/cleanup.h"
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/operate/doctor_report.h"
@@ -179,7 +180,7 @@ static void print_text(const struct finding *findings, enum health worst)
 
 static void keep_report(const struct finding *findings, enum health worst)
 {
-    char *text = NULL;
+    auto_text text = NULL;
     size_t size = 0;
     FILE *report = open_memstream(&text, &size);
     if (!report)
@@ -187,7 +188,6 @@ static void keep_report(const struct finding *findings, enum health worst)
     print_json(report, findings, worst);
     if (fclose(report) == 0)
         self_test_keep(text, size);
-    free(text);
 }
 
 int command_doctor(int argc, char **argv)

@@ -375,12 +375,11 @@ static int tell(struct report *report, error *err)
 int command_limits(int argc, char **argv)
 {
     error err = { 0 };
-    struct report *report = calloc(1, sizeof *report);
+    auto_free struct report *report = calloc(1, sizeof *report);
     if (!report)
         return complain("out of memory");
     int outcome = read_arguments(report, argc, argv, &err);
     if (outcome == 0)
         outcome = tell(report, &err);
-    free(report);
     return outcome < 0 ? complain_of(&err) : 0;
 }

@@ -124,8 +124,7 @@ static int check(const struct check_arguments *arguments, const struct code_inpu
                                                                JSON_C_TO_STRING_NOSLASHESCAPE));
     else
         print_result(code->name, result, policy);
-    status = check_decision_find(look_decision(result)) >= CHECK_ASK ? EXIT_DENIED : 0;
-    return status;
+    return check_decision_find(look_decision(result)) >= CHECK_ASK ? EXIT_DENIED : 0;
 }
 
 int command_check(int argc, char **argv)

@@ -10,12 +10,11 @@
 static int list_processes(const struct session_arguments *arguments, const char *session,
                           json_object **ret_root, json_object **ret_list, error *err)
 {
-    char *json = NULL;
+    auto_text json = NULL;
     int32_t code = glb_session_processes(arguments->client, session, arguments->all, &json);
     if (code != GLB_OK)
         return library_failed(code, err);
     auto_json root = json_tokener_parse(json);
-    glb_text_free(json);
     json_object *list = list_of(root, "processes");
     if (!list)
         return fail(err, ERR_PROTOCOL, "the daemon's list of processes cannot be read");

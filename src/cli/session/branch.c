@@ -19,15 +19,12 @@ static int has_stood(const char *json, error *err)
 {
     auto_json root = json_tokener_parse(json);
     json_object *ended = json_member(root, "ended");
-    int result = 0;
-    if (ended)
-        result = fail(err, ERR_CONFLICT, "%s", answer_text(ended, "message"));
-    return result;
+    return ended ? fail(err, ERR_CONFLICT, "%s", answer_text(ended, "message")) : 0;
 }
 
 int session_branch(struct session_arguments *arguments, error *err)
 {
-    char *json = NULL;
+    auto_text json = NULL;
     const glb_branch_options options = {
         .context = arguments->in,
         .checkpoint = arguments->checkpoint,
@@ -41,11 +38,9 @@ int session_branch(struct session_arguments *arguments, error *err)
         code = wait_until_it_stands(arguments, &json);
     if (code != GLB_OK)
         return library_failed(code, err);
-    if (has_stood(json, err) < 0) {
-        glb_text_free(json);
+    if (has_stood(json, err) < 0)
         return -1;
-    }
-    return session_answered(arguments, GLB_OK, json, true, err);
+    return session_answered(arguments, GLB_OK, take_text(&json), true, err);
 }
 
 int session_checkpoint(struct session_arguments *arguments, error *err)
@@ -68,7 +63,7 @@ static void print_checkpoint(json_object *checkpoint)
 
 int session_checkpoints(struct session_arguments *arguments, error *err)
 {
-    char *json = NULL;
+    auto_text json = NULL;
     int32_t code = glb_session_checkpoints(arguments->client, arguments->session, &json);
     if (code != GLB_OK)
         return library_failed(code, err);
@@ -76,7 +71,6 @@ int session_checkpoints(struct session_arguments *arguments, error *err)
     if (!arguments->json)
         (void) printf("%-36s  %-24s  %10s  %s\n", "ID", "CREATED", "SIZE", "NAME");
     session_print_list(arguments, list_of(root, "checkpoints"), print_checkpoint);
-    glb_text_free(json);
     return 0;
 }
 

@@ -210,7 +210,7 @@ static int read_cell(const struct session_arguments *arguments, char **ret_code,
 
 int session_run(struct session_arguments *arguments, error *err)
 {
-    char *code = NULL;
+    auto_text code = NULL;
     auto_text expectation = NULL;
     struct cell cell = { 0 };
     if ((arguments->expect && read_expectation(arguments->expect, &expectation, err) < 0) ||
@@ -218,9 +218,7 @@ int session_run(struct session_arguments *arguments, error *err)
         return -1;
     cell.code = code;
     cell.expectation = expectation;
-    int done = cell_run(arguments, arguments->session, &cell, err);
-    free(code);
-    if (done < 0)
+    if (cell_run(arguments, arguments->session, &cell, err) < 0)
         return -1;
     if (arguments->json)
         (void) puts(glb_outcome_json(cell.outcome));

@@ -94,7 +94,7 @@ int session_exec(struct session_arguments *arguments, error *err)
 {
     char process[SESSION_NAME_SIZE] = "";
     struct showing showing;
-    char *json = NULL;
+    auto_text json = NULL;
     glb_process_options options = { .on_output = show, .on_event = say_pause, .context = &showing };
     if (arguments->count < 2 && !arguments->process)
         return fail(err, ERR_BAD_REQUEST,
@@ -113,7 +113,6 @@ int session_exec(struct session_arguments *arguments, error *err)
     if (code != GLB_OK)
         return library_failed(code, err);
     int status = json ? status_of(json, process) : EXIT_OWN_FAILURE;
-    glb_text_free(json);
     return showing.out.failed || showing.err.failed ? 128 + SIGPIPE : status;
 }
 
@@ -160,7 +159,7 @@ int session_shell(struct session_arguments *arguments, error *err)
 {
     static char bash[] = "bash";
     char process[SESSION_NAME_SIZE] = "";
-    char *json = NULL;
+    auto_text json = NULL;
     struct shell shell = { 0 };
     glb_process_options options = { .has_terminal = 1,
                                     .on_size = ask_size,
@@ -190,6 +189,5 @@ int session_shell(struct session_arguments *arguments, error *err)
                         process);
         status = 0;
     }
-    glb_text_free(json);
     return status;
 }

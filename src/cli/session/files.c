@@ -19,13 +19,12 @@ static void print_entry(json_object *entry)
 
 int session_files(struct session_arguments *arguments, error *err)
 {
-    char *json = NULL;
+    auto_text json = NULL;
     int32_t code = glb_session_files(arguments->client, arguments->session,
                                      arguments->count > 1 ? arguments->words[1] : NULL, 1, &json);
     if (code != GLB_OK)
         return library_failed(code, err);
     auto_json root = json_tokener_parse(json);
     session_print_list(arguments, list_of(root, "entries"), print_entry);
-    glb_text_free(json);
     return 0;
 }

@@ -17,7 +17,7 @@ static int walk_sessions(const struct session_arguments *arguments, const char *
     char cursor[SESSION_NAME_SIZE] = "";
     bool is_done = false;
     do {
-        char *json = NULL;
+        auto_text json = NULL;
         int32_t code = glb_session_list(arguments->client, state, cursor[0] ? cursor : NULL, &json);
         if (code != GLB_OK)
             return library_failed(code, err);
@@ -26,7 +26,6 @@ static int walk_sessions(const struct session_arguments *arguments, const char *
         for (size_t at = 0; list && !is_done && at < json_object_array_length(list); at++)
             is_done = each(context, json_object_array_get_idx(list, at));
         (void) snprintf(cursor, sizeof cursor, "%s", answer_text(root, "next_cursor"));
-        glb_text_free(json);
     } while (cursor[0] && !is_done);
     return 0;
 }
@@ -188,7 +187,7 @@ static void print_members(json_object *session)
 
 int session_show(struct session_arguments *arguments, error *err)
 {
-    char *json = NULL;
+    auto_text json = NULL;
     int32_t code = glb_session_get(arguments->client, arguments->session, &json);
     if (code != GLB_OK)
         return library_failed(code, err);
@@ -197,7 +196,6 @@ int session_show(struct session_arguments *arguments, error *err)
         print_filtered(json);
     else
         print_members(root);
-    glb_text_free(json);
     return 0;
 }
 
@@ -222,13 +220,13 @@ int session_kill(struct session_arguments *arguments, error *err)
     int status = 0;
     auto_json ended = json_object_new_array();
     for (int at = 0; at < arguments->count; at++) {
-        char name[SESSION_NAME_SIZE], *json = NULL;
+        char name[SESSION_NAME_SIZE];
+        auto_text json = NULL;
         if (session_named(arguments, arguments->words[at], name, err) < 0 ||
             library_failed(glb_session_kill(arguments->client, name, &json), err) < 0)
             status = complain_of(err);
         else
             (void) json_object_array_add(ended, json_tokener_parse(json));
-        glb_text_free(json);
     }
     if (arguments->json)
         print_json_line(ended);

@@ -170,14 +170,13 @@ static int watch_signals(error *err)
 
 static int find_session(struct repl *repl, error *err)
 {
-    char *json = NULL;
+    auto_text json = NULL;
     if (repl->arguments.count > 0)
         return session_named(&repl->arguments, repl->arguments.words[0], repl->session, err);
     if (session_begin(&repl->arguments, &json, err) < 0)
         return -1;
     auto_json root = json_tokener_parse(json);
     (void) snprintf(repl->session, sizeof repl->session, "%s", answer_text(root, "id"));
-    glb_text_free(json);
     return 0;
 }
 
@@ -235,7 +234,7 @@ static void print_banner(const struct repl *repl, json_object *session, const ch
 static int look_at_session(struct repl *repl, error *err)
 {
     const char *name = repl->arguments.in ? repl->arguments.in : "python";
-    char *json = NULL;
+    auto_text json = NULL;
     json_object *languages = NULL;
     json_object *contexts = NULL;
     int32_t code = glb_session_get(repl->arguments.client, repl->session, &json);
@@ -250,7 +249,6 @@ static int look_at_session(struct repl *repl, error *err)
     stay_in_use(repl, root);
     if (result == 0 && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
         print_banner(repl, root, name);
-    glb_text_free(json);
     return result;
 }
 
@@ -288,11 +286,11 @@ static int converse(struct repl *repl, error *err)
 
 static char *history_path(void)
 {
-    char *state = NULL, *path = NULL;
+    auto_text state = NULL;
+    char *path = NULL;
     error err;
     if (path_of_own_state(&state, &err) == 0 && make_folder(state, 0755, &err) == 0)
         (void) format_text(&path, &err, "%s/repl-history", state);
-    free(state);
     return path;
 }
 

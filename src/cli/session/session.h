@@ -1,6 +1,7 @@
 /* session.h - shared by the verbs of `glovebox session`. */
 #pragma once
 
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "cli/daemon_request.h"
 #include "cli/tty/inline_images.h"

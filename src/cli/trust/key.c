@@ -97,6 +97,13 @@ static int find_store(const char *chosen, error *err)
                 state);
 }
 
+static void close_at_end(struct key_store **store)
+{
+    key_store_close(*store);
+}
+
+#define auto_store __attribute__((cleanup(close_at_end))) struct key_store *
+
 static int open_store(const struct key_arguments *arguments, struct key_store **ret_store,
                       error *err)
 {
@@ -282,7 +289,7 @@ static int create_key(struct key_arguments *arguments, const char *name, error *
                            .runs_per_minute = arguments->runs_per_minute,
                            .cpu_seconds_per_day = arguments->cpu_seconds_per_day };
     char text[API_KEY_TEXT_SIZE];
-    struct key_store *store = NULL;
+    auto_store store = NULL;
     if ((arguments->scope && scopes_read(arguments->scope, &key.scopes, err) < 0) ||
         (arguments->expires &&
          read_moment("expires", arguments->expires, &key.expires_s, err) < 0) ||
@@ -291,11 +298,7 @@ static int create_key(struct key_arguments *arguments, const char *name, error *
         copy_word(key.policies, sizeof key.policies, "policy", arguments->policy, err) < 0)
         return -1;
     name_unknown_policies(arguments, key.policies); /* still as root: its policy folders count */
-    if (open_store(arguments, &store, err) < 0)
-        return -1;
-    int result = create_in_store(store, &key, text, err);
-    key_store_close(store);
-    if (result < 0)
+    if (open_store(arguments, &store, err) < 0 || create_in_store(store, &key, text, err) < 0)
         return -1;
     if (arguments->json) {
         print_json_key(&key, text);
@@ -311,15 +314,11 @@ static int rotate_key(struct key_arguments *arguments, const char *id, error *er
 {
     char text[API_KEY_TEXT_SIZE];
     int64_t until_s = 0;
-    struct key_store *store = NULL;
+    auto_store store = NULL;
     if ((arguments->grace && read_moment("grace", arguments->grace, &until_s, err) < 0) ||
-        find_store(arguments->state, err) < 0 || open_store(arguments, &store, err) < 0)
-        return -1;
-    int result = key_store_rotate(store, id, until_s, text, err);
-    if (result == 0)
-        result = tell_change(store, "key.rotated", id, until_s, err);
-    key_store_close(store);
-    if (result < 0)
+        find_store(arguments->state, err) < 0 || open_store(arguments, &store, err) < 0 ||
+        key_store_rotate(store, id, until_s, text, err) < 0 ||
+        tell_change(store, "key.rotated", id, until_s, err) < 0)
         return -1;
     (void) printf(arguments->json ? "{\"id\":\"%2$s\",\"key\":\"%1$s\"}\n" : "%1$s\n", text, id);
     return 0;
@@ -327,16 +326,13 @@ static int rotate_key(struct key_arguments *arguments, const char *id, error *er
 
 static int revoke_key(struct key_arguments *arguments, const char *id, error *err)
 {
-    struct key_store *store = NULL;
-    if (find_store(arguments->state, err) < 0 || open_store(arguments, &store, err) < 0)
+    auto_store store = NULL;
+    if (find_store(arguments->state, err) < 0 || open_store(arguments, &store, err) < 0 ||
+        key_store_revoke(store, id, err) < 0 || tell_change(store, "key.revoked", id, 0, err) < 0)
         return -1;
-    int result = key_store_revoke(store, id, err);
-    if (result == 0)
-        result = tell_change(store, "key.revoked", id, 0, err);
-    key_store_close(store);
-    if (result == 0 && arguments->json)
+    if (arguments->json)
         (void) printf("{\"id\":\"%s\",\"state\":\"revoked\"}\n", id);
-    return result;
+    return 0;
 }
 
 struct listing {
@@ -368,7 +364,7 @@ static int list_keys(struct key_arguments *arguments, const char *id, error *err
 {
     (void) id;
     struct listing listing = { .json = arguments->json };
-    struct key_store *store = NULL;
+    auto_store store = NULL;
     if (find_store(arguments->state, err) < 0 || open_store(arguments, &store, err) < 0)
         return -1;
     (void) fputs(arguments->json ? "[" : "", stdout);
@@ -376,7 +372,6 @@ static int list_keys(struct key_arguments *arguments, const char *id, error *err
     (void) fputs(arguments->json ? "]\n" : "", stdout);
     if (result == 0 && listing.count == 0 && !arguments->json)
         (void) puts("no keys; make one with: glovebox key create");
-    key_store_close(store);
     return result;
 }
 

@@ -81,13 +81,12 @@ static bool has_word(const struct bytes *payload, const char *word)
 static int search_record(void *context, const struct record *record, error *err)
 {
     struct looking *looking = context;
-    struct envelope envelope;
+    auto_envelope envelope = { 0 };
     if (envelope_read(record->data, record->size, &envelope, err) < 0)
         return under(err, "record %" PRIu64, record->index);
     bool has_all = true;
     for (int i = 0; i < looking->arguments->operand_count; i++)
         has_all = has_all && has_word(&envelope.payload, looking->arguments->operands[i]);
-    envelope_done(&envelope);
     return has_all ? show_record(looking, record, err) : 0;
 }
 
@@ -102,14 +101,12 @@ static int search(const struct log_arguments *arguments, int folder, error *err)
 /* An unreadable record is wanted as well; show_record() says what is wrong with it. */
 static bool is_wanted(const struct looking *looking, const struct record *record)
 {
-    struct envelope envelope;
+    auto_envelope envelope = { 0 };
     error unused;
     if (!looking->is_of_receipts ||
         envelope_read(record->data, record->size, &envelope, &unused) < 0)
         return true;
-    bool is_receipt = has_word(&envelope.payload, "\"predicateType\"");
-    envelope_done(&envelope);
-    return is_receipt;
+    return has_word(&envelope.payload, "\"predicateType\"");
 }
 
 static int count_record(void *context, const struct record *record, error *err)
@@ -136,12 +133,11 @@ static int show_last(const struct log_arguments *arguments, int folder, bool is_
                      error *err)
 {
     struct looking looking = { .arguments = arguments, .is_of_receipts = is_of_receipts };
-    uint64_t *firsts = NULL;
+    auto_free uint64_t *firsts = NULL;
     size_t segments = 0;
     if (segments_list(folder, &firsts, &segments, err) < 0)
         return -1;
     uint64_t first = segments == 0 ? 0 : firsts[segments > 1 ? segments - 2 : 0];
-    free(firsts);
     uint64_t count = TAIL_COUNT;
     error unused;
     if (arguments->count && limit_parse(LIMIT_processes, arguments->count, &count, &unused) < 0)
@@ -165,12 +161,9 @@ static int tail(const struct log_arguments *arguments, int folder, error *err)
 
 int log_show_receipts(const struct log_arguments *arguments, error *err)
 {
-    int folder = -1;
-    if (log_folder_open(arguments, &folder, err) < 0)
-        return -1;
-    int result = show_last(arguments, folder, true, err);
-    (void) close(folder);
-    return result;
+    auto_fd folder = -1;
+    return log_folder_open(arguments, &folder, err) < 0 ? -1
+                                                        : show_last(arguments, folder, true, err);
 }
 
 /* --- copies ----------------------------------------------------------------------------------- */
@@ -195,7 +188,7 @@ static int copy_file(int from, int to, const char *name, error *err)
 static int export_log(const struct log_arguments *arguments, int folder, error *err)
 {
     static const char *const files[] = { "checkpoint", "key.pub" };
-    uint64_t *firsts = NULL;
+    auto_free uint64_t *firsts = NULL;
     size_t count = 0;
     if (!arguments->out)
         return fail(err, ERR_BAD_REQUEST, "say where to: --out FOLDER (a new one)");
@@ -218,7 +211,6 @@ static int export_log(const struct log_arguments *arguments, int folder, error *
         segment_name(firsts[i], name);
         result = copy_file(folder, target, name, err);
     }
-    free(firsts);
     if (result == 0 && faccessat(folder, "key.chain", F_OK, 0) == 0)
         result = copy_file(folder, target, "key.chain", err);
     return result < 0 ? -1 : copy_file(folder, target, "tree", err);
@@ -279,13 +271,12 @@ int command_log(int argc, char **argv)
     if (outcome != OPTIONS_TAKEN)
         return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
     for_each(verb, verbs) {
-        int folder = -1;
+        auto_fd folder = -1;
         if (strcmp(verb->name, argv[1]) != 0)
             continue;
         if (log_folder_open(&arguments, &folder, &err) < 0)
             break;
         int status = verb->answer(&arguments, folder, &err);
-        (void) close(folder);
         return status < 0 ? complain_of(&err) : status;
     }
     return complain_of(&err);

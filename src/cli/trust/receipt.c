@@ -253,24 +253,22 @@ static int wait_for_checkpoint(int folder, const struct public_key *key, uint64_
 static int make_bundle(const struct log_arguments *arguments, const struct found_receipt *found,
                        struct bytes *out, error *err)
 {
-    int folder;
+    auto_fd folder = -1;
     if (log_folder_open(arguments, &folder, err) < 0)
         return -1;
-    auto_fd owned = folder;
-    int tree_file = openat(owned, "tree", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    auto_fd tree_owned = tree_file;
+    auto_fd tree_file = openat(folder, "tree", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     auto_signed_head checkpoint = { 0 };
     struct public_key key;
     struct merkle_proof proof;
     struct signed_place place;
     bool is_own;
     struct merkle_tree tree = { .read = log_hash_read, .context = &tree_file };
-    if (tree_owned < 0)
+    if (tree_file < 0)
         return fail_os(err, "open the log's tree");
     if (!payload_place(&found->envelope.payload, &place))
         return fail(err, ERR_BAD_REQUEST, "it does not say where in the log it stands");
-    if (log_key_read(arguments, owned, &key, &is_own, err) < 0 ||
-        wait_for_checkpoint(owned, &key, place.index, &checkpoint, err) < 0 ||
+    if (log_key_read(arguments, folder, &key, &is_own, err) < 0 ||
+        wait_for_checkpoint(folder, &key, place.index, &checkpoint, err) < 0 ||
         merkle_inclusion(&tree, place.index, checkpoint.head.size, &proof, err) < 0)
         return -1;
     auto_json line = json_object_new_string(checkpoint.text);

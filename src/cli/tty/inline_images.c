@@ -3,6 +3,7 @@
 #include "cli/tty/inline_images.h"
 
 #include "base/base64.h"
+#include "base/cleanup.h"
 #include "base/table.h"
 
 #include <fcntl.h>
@@ -111,7 +112,7 @@ void images_show(struct images *images, struct terminal *terminal, const char *m
 {
     char path[512], said[640];
     size_t length = strlen(base64);
-    unsigned char *data = malloc(length + 1);
+    auto_free unsigned char *data = malloc(length + 1);
     int64_t size = data ? base64_decode(base64, length, data) : -1;
     const struct kind *kind = size >= 0 ? kind_of(mime, data, (size_t) size) : NULL;
     (void) fflush(stdout);
@@ -127,5 +128,4 @@ void images_show(struct images *images, struct terminal *terminal, const char *m
             (void) snprintf(said, sizeof said, "[%.40s; it cannot be saved]\n", mime);
         terminal_write(terminal, said, strlen(said));
     }
-    free(data);
 }

@@ -2,6 +2,7 @@
  * and no description by the asker. */
 #include "engine/approval/approval_card.h"
 
+#include "base/cleanup.h"
 #include "base/table.h"
 #include "base/utf8.h"
 #include "engine/approval/approvals.h"
@@ -249,7 +250,7 @@ static int by_name(const void *left, const void *right)
 static int add_request(crypto_generichash_state *state, struct json_object *object, error *err)
 {
     size_t count = 0, size = (size_t) json_object_object_length(object);
-    const char **names = (const char **) calloc(size + 1, sizeof *names);
+    auto_free const char **names = (const char **) calloc(size + 1, sizeof *names);
     if (!names)
         return fail(err, ERR_SYSTEM, "no memory to bind an approval");
     json_object_object_foreach(object, key, unused)
@@ -265,7 +266,6 @@ static int add_request(crypto_generichash_state *state, struct json_object *obje
         add_text(state, names[i]);
         add_text(state, json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN));
     }
-    free((void *) names);
     return 0;
 }
 

@@ -140,12 +140,11 @@ int opening_write(struct receipts *receipts, const struct account *account, cons
 {
     const char *tenant = account->key.id[0] ? account->key.tenant : NULL;
     auto_bytes record = { 0 };
-    struct envelope envelope;
+    auto_envelope envelope = { 0 };
     if (receipt_read(receipts, id, tenant, &record, err) < 0 ||
         envelope_read(record.data, record.size, &envelope, err) < 0)
         return -1;
     auto_json payload = json_tokener_parse(bytes_text(&envelope.payload));
-    envelope_done(&envelope);
     bool is_approval = strncmp(text(json_member(payload, "event")), "approval.", 9) == 0;
     return is_approval
                ? write_approval(receipts, account, payload, out, err)

@@ -38,15 +38,13 @@ int receipt_read(struct receipts *receipts, const char *id, const char *tenant, 
 {
     uint64_t index;
     auto_bytes record = { 0 };
-    struct envelope envelope;
+    auto_envelope envelope = { 0 };
     if (receipt_read_id(id, &index, err) < 0)
         return -1;
     if (ledger_read(receipts->ledger, index, &record, err) < 0 ||
         envelope_read(record.data, record.size, &envelope, err) < 0)
         return -1;
-    bool is_it = has_member(&envelope.payload, "id", id) && is_of(&envelope, tenant);
-    envelope_done(&envelope);
-    if (!is_it)
+    if (!has_member(&envelope.payload, "id", id) || !is_of(&envelope, tenant))
         return fail(err, ERR_NOT_FOUND, "no receipt has the id %s", id);
     bytes_add(out, record.data, record.size);
     return 0;
@@ -65,7 +63,7 @@ static int add_record(void *context, const struct record *record, error *err)
 {
     struct listing *listing = context;
     struct receipt_page *page = listing->page;
-    struct envelope envelope;
+    auto_envelope envelope = { 0 };
     page->next = record->index;
     page->has_more = page->count == page->max || listing->looked == LOOKED_MAX ||
                      listing->looked_bytes >= LOOKED_BYTES_MAX;
@@ -76,9 +74,7 @@ static int add_record(void *context, const struct record *record, error *err)
     listing->looked_bytes += record->size;
     if (envelope_read(record->data, record->size, &envelope, err) < 0)
         return -1;
-    bool is_own = is_of(&envelope, listing->tenant);
-    envelope_done(&envelope);
-    if (!is_own)
+    if (!is_of(&envelope, listing->tenant))
         return 0;
     page->count++;
     json_open(listing->out, '{');

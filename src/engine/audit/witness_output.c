@@ -1,6 +1,7 @@
 /* witness_output.c - see witness_output.h. */
 #include "engine/audit/witness_output.h"
 
+#include "base/cleanup.h"
 #include "engine/observe/log.h"
 #include "engine/observe/notify_client.h"
 #include "ledger/witness.h"
@@ -60,7 +61,7 @@ static int compare(const struct witness_output *link, int folder, struct ledger 
                    const struct iovec *seen, error *err)
 {
     uint64_t count = 0;
-    struct key_chain *chain = malloc(sizeof *chain);
+    auto_free struct key_chain *chain = malloc(sizeof *chain);
     if (!chain)
         return fail(err, ERR_SYSTEM, "no memory for the log's keys");
     struct witness_order order = { .chain = chain,
@@ -72,7 +73,6 @@ static int compare(const struct witness_output *link, int folder, struct ledger 
         chain->count = 0;
     if (result == 0)
         result = witness_check(&order, seen->iov_base, seen->iov_len, &count, err);
-    free(chain);
     if (result < 0) {
         error cause = *err;
         return fail(err, ERR_UNAVAILABLE,

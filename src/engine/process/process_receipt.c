@@ -3,6 +3,7 @@
  * not hashed: the receipt has only the number of bytes. */
 #include "engine/process/processes.h"
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "engine/audit/audit_log.h"
 #include "engine/network/connection_document.h"
@@ -201,7 +202,7 @@ int process_proof_end(struct process *process, struct session *session, error *e
         return 0;
     begin_facts(proof, session, &facts);
     end_facts(process, session, &facts);
-    const char **names = list_names(proof);
+    auto_free const char **names = list_names(proof);
     facts.variables = names;
     facts.variable_count = proof->name_count;
     struct connection_texts *texts =
@@ -210,7 +211,6 @@ int process_proof_end(struct process *process, struct session *session, error *e
     if (result == 0)
         account_charge_log(proof->account, receipts_last_size(receipts));
     free(texts);
-    free((void *) names);
     free((void *) (uintptr_t) facts.connections);
     return result;
 }

@@ -49,7 +49,7 @@ static void note_run(struct lost_runs *lost_runs, const struct bytes *payload, u
 static int note_record(void *context, const struct record *record, error *err)
 {
     struct lost_runs *lost_runs = context;
-    struct envelope envelope;
+    auto_envelope envelope = { 0 };
     if (envelope_read(record->data, record->size, &envelope, err) < 0) {
         log_event(RECEIPTS_NOT_READ, COUNT("index", (int64_t) record->index),
                   TEXT("cause", err->text));
@@ -58,7 +58,6 @@ static int note_record(void *context, const struct record *record, error *err)
         return 0;
     }
     note_run(lost_runs, &envelope.payload, record->index);
-    envelope_done(&envelope);
     return lost_runs->count < RECORDS_MAX ? 0 : 1;
 }
 
@@ -155,7 +154,7 @@ int lost_runs_result(const struct lost_runs *lost_runs, const struct account *ac
                      const char *id, struct bytes *out, error *err)
 {
     const struct lost_run *run = find(lost_runs, id);
-    struct envelope envelope;
+    auto_envelope envelope = { 0 };
     auto_bytes record = { 0 };
     if (!run)
         return fail(err, ERR_NOT_FOUND,
@@ -171,6 +170,5 @@ int lost_runs_result(const struct lost_runs *lost_runs, const struct account *ac
     int result = tell(account, id, json_member(statement, "predicate"), out, err);
     if (tokener)
         json_tokener_free(tokener);
-    envelope_done(&envelope);
     return result;
 }

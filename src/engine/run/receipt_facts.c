@@ -366,14 +366,15 @@ static void gathered_done(const struct gathered *gathered)
     free(gathered->texts);
 }
 
+#define auto_gathered __attribute__((cleanup(gathered_done))) struct gathered
+
 void run_presign_receipt(const struct run *run)
 {
-    struct gathered gathered;
+    auto_gathered gathered = { 0 };
     if (!run->record)
         return;
     gather(run, &gathered);
     receipt_presign(run->runs->receipts, &gathered.facts);
-    gathered_done(&gathered);
 }
 
 int run_tell_began(struct run *run, error *err)
@@ -395,15 +396,15 @@ int run_tell_began(struct run *run, error *err)
 
 int run_seal(struct run *run, error *err)
 {
-    struct gathered gathered;
+    auto_gathered gathered = { 0 };
     auto_bytes sealed = { 0 };
     if (!run->record)
         return 0;
     gather(run, &gathered);
-    int result = receipt_seal(run->runs->receipts, &gathered.facts, &sealed, err);
-    gathered_done(&gathered);
-    if (result < 0 || !*bytes_text(&sealed))
-        return result < 0 ? -1 : fail(err, ERR_SYSTEM, "no memory for a receipt");
+    if (receipt_seal(run->runs->receipts, &gathered.facts, &sealed, err) < 0)
+        return -1;
+    if (!*bytes_text(&sealed))
+        return fail(err, ERR_SYSTEM, "no memory for a receipt");
     run->record->sealed = sealed;
     sealed = (struct bytes){ 0 };
     return 0;
@@ -411,13 +412,12 @@ int run_seal(struct run *run, error *err)
 
 int run_write_receipt(struct run *run, error *err)
 {
-    struct gathered gathered;
+    auto_gathered gathered = { 0 };
     if (!run->record)
         return 0;
     gather(run, &gathered);
     int result =
         receipt_write(run->runs->receipts, &gathered.facts, run->record->note, run->receipt, err);
-    gathered_done(&gathered);
     if (result == 0)
         account_charge_log(run->account, receipts_last_size(run->runs->receipts));
     run->record->is_noted = false; /* written, or to be recorded as lost */

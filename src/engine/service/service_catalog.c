@@ -1,6 +1,7 @@
 /* service_catalog.c - see service_catalog.h. */
 #include "engine/service/service_catalog.h"
 
+#include "base/cleanup.h"
 #include "engine/run/run_plan.h"
 
 #include <stdlib.h>
@@ -21,14 +22,13 @@ void service_each_policy(const struct service *service,
 {
     for (size_t i = 0; i < service->policies->count; i++) {
         const struct policy *policy = policies_at(service->policies, i);
-        char *json;
+        auto_text json = NULL;
         error err;
         if (!policy || policy_render(policy, &json, &err) < 0)
             continue;
         const struct policy_entry entry = { policy->name, policy->digest, policy->description,
                                             json };
         each(context, &entry);
-        free(json);
     }
 }
 

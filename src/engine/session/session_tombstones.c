@@ -213,7 +213,7 @@ static void keep_tombstone(struct tombstone_list *known, const struct tombstone 
 /* A list that cannot be read is an error: as an empty list it would replace the file. */
 static int read_tombstones(int folder, const char *name, struct tombstone_list *known, error *err)
 {
-    char *line = NULL;
+    auto_text line = NULL;
     size_t room = 0;
     struct tombstone tombstone;
     auto_fd old = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -226,7 +226,6 @@ static int read_tombstones(int folder, const char *name, struct tombstone_list *
     while (getline(&line, &room, file) > 0)
         if (read_tombstone(line, &tombstone))
             keep_tombstone(known, &tombstone);
-    free(line);
     int result = feof(file) ? 0 : fail_os(err, "read the list of sessions");
     (void) fclose(file);
     return result;
