@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "base/write_whole.h"
 #include "json/member.h"
 
 #include <stdio.h>
@@ -273,12 +274,8 @@ int client_fetch(struct glb_client *client, const char *path, int fd, error *err
         outcome = http_read(http, block, sizeof block, &got, err);
         if (outcome != 0 || got == 0)
             break;
-        for (size_t done = 0; done < got;) {
-            ssize_t written = write(fd, block + done, got - done);
-            if (written < 0)
-                return fail_os(err, "write what gloveboxd sent");
-            done += (size_t) written;
-        }
+        if (write_whole(fd, block, got) < 0)
+            return fail_os(err, "write what gloveboxd sent");
     }
     if (outcome == HTTP_INTERRUPTED)
         return fail(err, (enum error_code) GLB_E_CANCELLED, "cancelled");

@@ -2,6 +2,7 @@
 #include "interpreter/memory.h"
 
 #include "base/cleanup.h"
+#include "base/read_at.h"
 
 #include <fcntl.h>
 #include <malloc.h>
@@ -88,11 +89,8 @@ static void share_code(void)
 {
     static char text[256 << 10]; /* read as a whole, since mprotect(2) changes the list */
     auto_fd maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    size_t size = 0;
-    for (ssize_t got; maps >= 0 && size < sizeof text - 1 &&
-                      (got = read(maps, text + size, sizeof text - 1 - size)) > 0;)
-        size += (size_t) got;
-    text[size] = '\0';
+    ssize_t got = maps < 0 ? -1 : read_at(maps, text, sizeof text - 1, 0);
+    text[got > 0 ? got : 0] = '\0';
     for (char *rest = text, *line; (line = strtok_r(rest, "\n", &rest));)
         copy_tables_at_fork(line);
 }

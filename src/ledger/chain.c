@@ -2,6 +2,7 @@
 #include "ledger/chain.h"
 
 #include "base/cleanup.h"
+#include "base/read_at.h"
 #include "base/write_whole.h"
 #include "ledger/envelope.h"
 #include "ledger/verify.h"
@@ -100,14 +101,11 @@ static int read_old(int folder, char *text, size_t room, size_t *ret_size, error
     *ret_size = 0;
     if (file < 0)
         return errno == ENOENT ? 0 : fail_os(err, "open the log's '%s'", file_name);
-    for (;;) {
-        ssize_t got = read(file, text + *ret_size, room - *ret_size);
-        if (got < 0)
-            return fail_os(err, "read the log's '%s'", file_name);
-        if (got == 0)
-            return 0;
-        *ret_size += (size_t) got;
-    }
+    ssize_t got = read_at(file, text, room, 0);
+    if (got < 0)
+        return fail_os(err, "read the log's '%s'", file_name);
+    *ret_size = (size_t) got;
+    return 0;
 }
 
 /* Replaces the file by rename(2), so that a writer that is killed leaves the old or the new one. */

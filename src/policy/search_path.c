@@ -2,6 +2,7 @@
 #include "policy/search_path.h"
 
 #include "base/cleanup.h"
+#include "base/read_at.h"
 #include "policy/policy.h"
 
 #include <errno.h>
@@ -36,21 +37,13 @@ int search_path_read(int fd, const char *label, char **ret_text, size_t *ret_len
     auto_text text = malloc(POLICY_FILE_MAX + 1);
     if (!text)
         return fail(err, ERR_INTERNAL, "out of memory");
-    size_t length = 0;
-    for (;;) {
-        ssize_t got = read(fd, text + length, POLICY_FILE_MAX + 1 - length);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return fail_os(err, "read '%s'", label);
-        if (got == 0)
-            break;
-        length += (size_t) got;
-        if (length > POLICY_FILE_MAX)
-            return fail(err, ERR_BAD_REQUEST, "'%s' is larger than 64 KiB; make it smaller", label);
-    }
+    ssize_t length = read_at(fd, text, POLICY_FILE_MAX + 1, 0);
+    if (length < 0)
+        return fail_os(err, "read '%s'", label);
+    if (length > POLICY_FILE_MAX)
+        return fail(err, ERR_BAD_REQUEST, "'%s' is larger than 64 KiB; make it smaller", label);
     *ret_text = take_text(&text);
-    *ret_length = length;
+    *ret_length = (size_t) length;
     return 0;
 }
 

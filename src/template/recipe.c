@@ -2,6 +2,7 @@
 #include "template/recipe.h"
 
 #include "base/cleanup.h"
+#include "base/read_at.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "model/template_bounds.h"
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 struct reading {
     const struct yaml *yaml;
@@ -388,13 +388,10 @@ int recipe_read_text(const char *file, size_t most, char **ret_text, size_t *ret
     if (!S_ISREG(status.st_mode) || (uint64_t) status.st_size > most)
         return fail(err, ERR_BAD_REQUEST, "'%s' is no file of at most %zu bytes", file, most);
     auto_text text = calloc(1, most + 1);
-    size_t have = 0;
-    ssize_t got = 1;
-    while (text && have < most && (got = read(fd, text + have, most - have)) > 0)
-        have += (size_t) got;
-    if (!text || got < 0)
+    ssize_t got = text ? read_at(fd, text, most, 0) : -1;
+    if (got < 0)
         return fail_os(err, "read '%s'", file);
-    *ret_size = have;
+    *ret_size = (size_t) got;
     *ret_text = take_text(&text);
     return 0;
 }

@@ -2,6 +2,7 @@
 #include "template/tree.h"
 
 #include "base/cleanup.h"
+#include "base/read_at.h"
 #include "base/write_whole.h"
 
 #include <dirent.h>
@@ -324,22 +325,12 @@ int tree_read_file(int root, const char *path, char **ret_text, size_t *ret_size
         return fail_os(err, "read '%.150s'", path);
     if (!S_ISREG(status.st_mode) || status.st_size > FILE_MAX)
         return fail(err, ERR_TOO_LARGE, "'%.150s' is no file that can be read here", path);
-    size_t size = (size_t) status.st_size, have = 0;
-    auto_text text = malloc(size + 1);
-    if (!text)
+    auto_text text = malloc((size_t) status.st_size + 1);
+    ssize_t got = text ? read_at(fd, text, (size_t) status.st_size, 0) : -1;
+    if (got < 0)
         return fail_os(err, "read '%.150s'", path);
-    while (have < size) {
-        ssize_t got = read(fd, text + have, size - have);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return fail_os(err, "read '%.150s'", path);
-        if (got == 0)
-            break;
-        have += (size_t) got;
-    }
-    text[have] = '\0';
-    *ret_size = have;
+    text[got] = '\0';
+    *ret_size = (size_t) got;
     *ret_text = take_text(&text);
     return 0;
 }

@@ -36,12 +36,8 @@ bool request_has_turn(struct exchange *exchange)
 
 void request_leave_queue(struct exchange *exchange)
 {
-    struct exchange **place = &exchange->http->first_queued;
-    if (!exchange->is_queued)
-        return;
-    while (*place != exchange)
-        place = &(*place)->next_queued;
-    *place = exchange->next_queued;
+    if (exchange->is_queued)
+        (void) list_remove(exchange->http->first_queued, exchange, next_queued);
     exchange->is_queued = false;
 }
 

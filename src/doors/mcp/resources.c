@@ -1,13 +1,13 @@
 /* resources.c - files made by runs, by their hash, as results link them. There is no list: links
  * are enough, and one tenant's files are not visible to others. */
 #include "base/cleanup.h"
+#include "base/read_at.h"
 #include "doors/mcp/mcp.h"
 #include "engine/service/service_artifacts.h"
 #include "json/writer.h"
 
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { READ_MAX = 4 << 20 }; /* read and encoded in one turn of the loop */
 
@@ -51,15 +51,13 @@ static int read_file(const struct artifact_file *file, struct bytes *out, error 
         return fail(err, ERR_TOO_LARGE,
                     "it has %" PRIu64 " bytes, %d are sent here; GET /v1/artifacts has all of it",
                     file->size, READ_MAX);
-    char *room = bytes_reserve(out, (size_t) file->size);
-    for (uint64_t at = 0; room && at < file->size;) {
-        ssize_t got = read(file->fd, room + at, (size_t) (file->size - at));
-        if (got <= 0)
-            return fail(err, ERR_SYSTEM, "its bytes cannot be read");
-        at += (uint64_t) got;
-        out->size += (size_t) got;
-    }
-    return out->failed ? fail(err, ERR_SYSTEM, "no memory for a file") : 0;
+    char *room = bytes_reserve(out, (size_t) file->size + 1); /* NULL also for no bytes */
+    if (!room)
+        return fail(err, ERR_SYSTEM, "no memory for a file");
+    if (read_at(file->fd, room, (size_t) file->size, 0) != (ssize_t) file->size)
+        return fail(err, ERR_SYSTEM, "its bytes cannot be read");
+    out->size += (size_t) file->size;
+    return 0;
 }
 
 static void tell_file(struct mcp_call *call, const char *uri, const struct artifact_file *file)

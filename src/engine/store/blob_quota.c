@@ -3,6 +3,8 @@
  * because of others. */
 #include "engine/store/blobs_internal.h"
 
+#include "base/list.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,10 +67,7 @@ void blob_share_leave(struct blob_store *store, struct blob *blob)
     store->usage.count--;
     if (share->count > 0)
         return;
-    struct blob_share **at = &store->shares;
-    while (*at != share)
-        at = &(*at)->next;
-    *at = share->next;
+    (void) list_remove(store->shares, share, next);
     free(share);
 }
 

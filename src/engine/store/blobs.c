@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/write_whole.h"
 #include "ledger/sha256.h"
 
@@ -65,10 +66,7 @@ struct blob *blob_find(struct blob_store *store, const char *owner, const char *
 void blob_remove(struct blob_store *store, struct blob *blob, bool from_disk)
 {
     blob_share_leave(store, blob);
-    struct blob **at = bucket_of(store, blob->name);
-    while (*at != blob)
-        at = &(*at)->same_bucket;
-    *at = blob->same_bucket;
+    (void) list_remove(*bucket_of(store, blob->name), blob, same_bucket);
     close_fd(&blob->fd);
     if (blob->fd < 0 && from_disk)
         blob_leave(store, blob);

@@ -6,6 +6,7 @@
 #include "interpreter/image/image_parts.h"
 
 #include "base/cleanup.h"
+#include "base/read_at.h"
 #include "base/text.h"
 
 #include <fcntl.h>
@@ -48,21 +49,13 @@ struct look {
 
 static int read_maps(struct space *space, error *err)
 {
-    size_t size = 0;
     auto_fd maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    if (maps < 0)
+    ssize_t got = maps < 0 ? -1 : read_at(maps, space->maps, sizeof space->maps - 1, 0);
+    if (got < 0)
         return fail_os(err, "read /proc/self/maps");
-    for (;;) {
-        ssize_t got = read(maps, space->maps + size, sizeof space->maps - 1 - size);
-        if (got < 0)
-            return fail_os(err, "read /proc/self/maps");
-        if (got == 0)
-            break;
-        size += (size_t) got;
-    }
-    if (size == sizeof space->maps - 1)
+    if (got == sizeof space->maps - 1)
         return fail(err, ERR_UNAVAILABLE, "/proc/self/maps is too long");
-    space->maps[size] = '\0';
+    space->maps[got] = '\0';
     return 0;
 }
 
