@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Is it a control character, C0 or C1? Tab and line feed do not count. */
@@ -39,6 +40,19 @@ int text_head(const char *text, int max)
     while (head > 0 && max - head < 3 && (text[head] & 0xc0) == 0x80)
         head--;
     return head;
+}
+
+bool text_list(char *text, size_t size, const char *word)
+{
+    static const char rest[] = ", …";
+    size_t used = strlen(text);
+    const char *comma = used > 0 ? ", " : "";
+    if (used + strlen(comma) + strlen(word) + sizeof rest > size) {
+        (void) snprintf(text + used, size - used, "%s", used > 0 ? rest : rest + 2);
+        return false;
+    }
+    (void) snprintf(text + used, size - used, "%s%s", comma, word);
+    return true;
 }
 
 const char *text_last_name(const char *path)

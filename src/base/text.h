@@ -20,5 +20,9 @@ static inline bool text_begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
+/* Adds a word to a list in `text`: "a, b". What does not fit becomes "…"; then it returns false,
+ * and no other word may be added. */
+bool text_list(char *text, size_t size, const char *word);
+
 const char *text_last_name(const char *path);   /* after its last slash */
 const char *environment_text(const char *name); /* NULL: it is not set, or empty */

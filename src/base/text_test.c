@@ -91,5 +91,33 @@ TEST(the_first_byte_that_is_not_utf8_is_found)
     }
 }
 
-TESTS(CASE(the_first_byte_that_is_not_utf8_is_found), CASE(the_first_byte_that_is_no_text_is_found),
-      CASE(a_text_is_cut_between_characters))
+TEST(a_list_ends_where_the_room_ends)
+{
+    static const char *const words[] = { "one", "two", "three", "4" };
+    static const struct {
+        size_t room;
+        const char *list;
+    } facts[] = {
+        { 24, "one, two, three, 4" },
+        { 23, "one, two, three, …" },
+        { 21, "one, two, three, …" },
+        { 20, "one, two, …" },
+        { 14, "one, two, …" },
+        { 13, "one, …" },
+        { 9, "one, …" },
+        { 8, "…" },
+        { 6, "…" },
+    };
+    for_each(fact, facts) {
+        char list[32] = "";
+        memset(list + fact->room, '#', sizeof list - fact->room);
+        for_each(word, words)
+            if (!text_list(list, fact->room, *word))
+                break;
+        expect(strcmp(list, fact->list) == 0, "room %zu: '%s'", fact->room, list);
+        expect(list[fact->room] == '#', "room %zu: written beyond", fact->room);
+    }
+}
+
+TESTS(CASE(a_list_ends_where_the_room_ends), CASE(the_first_byte_that_is_not_utf8_is_found),
+      CASE(the_first_byte_that_is_no_text_is_found), CASE(a_text_is_cut_between_characters))

@@ -223,7 +223,9 @@ def test_wrong_arguments_are_reported_to_the_model(client):
 def test_a_limit_says_what_to_do(client):
     result = client.tool("run_code", code="while True: pass", timeout_ms=300)
     assert result["isError"] and result["structuredContent"]["status"] == "limit"
-    assert result["structuredContent"]["limit"]["message"] in text_of(result)
+    message = result["structuredContent"]["limit"]["message"]
+    assert "ask for limits.wall_ms up to" in message
+    assert message.replace("limits.wall_ms", "timeout_ms") in text_of(result), "the name of the tool's argument"
 
 
 # --- receipts ---------------------------------------------------------------------------------------------------------

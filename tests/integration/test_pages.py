@@ -184,7 +184,7 @@ def test_the_files_of_sessions(service, tmp_path):
                           capture_output=True, timeout=60, check=False, env=environment_of(service))
     assert done.returncode == 0 and (tmp_path / "plot.png").read_bytes() == b"\x89PNG", done
     listed = service.call("POST", f"/v1/sessions/{session}/files:list", {"path": "", "depth": 3}).json["entries"]
-    assert {"in/data.csv", "src/src/one.py"} <= {entry["path"] for entry in listed}, listed
+    assert {"in/data.csv", "src/one.py"} <= {entry["path"] for entry in listed}, listed
     service.call("DELETE", f"/v1/sessions/{session}")
 
 

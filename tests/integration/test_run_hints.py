@@ -96,7 +96,7 @@ def test_unexpected_output_files(glovebox, tmp_path):
 
 def test_option_of_a_limit_of_two_words(glovebox, tmp_path):
     done = glovebox.run("--artifact-files", "1", "--out", tmp_path / "out", "-c", "open('a', 'w'); open('b', 'w')")
-    assert lines_of(done)[0] == "glovebox: limit artifact_files was reached 1 time; raise it with --artifact-files"
+    assert lines_of(done)[0] == "glovebox: limit artifact_files was reached 1 time; raise it with --artifact-files, or in the policy"
 
 
 def test_chart_that_is_shown_nowhere(glovebox):

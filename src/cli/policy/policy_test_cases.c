@@ -243,12 +243,12 @@ static int run_case(struct suite *suite, const struct case_row *row, error *err)
 {
     struct outcome outcome = { .decision = CHECK_ALLOW };
     char name[120];
-    if (decide_limits(suite, row, &outcome, err) < 0 || decide_code(suite, row, &outcome, err) < 0)
-        return -1;
     if (row->name)
         (void) snprintf(name, sizeof name, "%.100s", row->name);
     else
         (void) snprintf(name, sizeof name, "the case in line %d", row->line);
+    if (decide_limits(suite, row, &outcome, err) < 0 || decide_code(suite, row, &outcome, err) < 0)
+        return under(err, "%s", name);
     suite->count++;
     suite->wrong += outcome.decision != row->expected;
     tell(suite, name, row, &outcome);

@@ -229,8 +229,9 @@ static void tell_what_happened(const glb_outcome *outcome)
     else if (!is_told && glb_outcome_limit(outcome, &limit, sizeof limit) == GLB_OK)
         limit_message_print(&limit, "--", "");
     else if (!is_told && glb_outcome_limit_hit(outcome, 0, &hit, sizeof hit) == GLB_OK)
-        (void) complain("limit %s was reached %" PRIu64 " time%s; raise it with --%s", hit.name,
-                        hit.count, hit.count == 1 ? "" : "s",
+        (void) complain("limit %s was reached %" PRIu64
+                        " time%s; raise it with --%s, or in the policy",
+                        hit.name, hit.count, hit.count == 1 ? "" : "s",
                         limit_option(hit.name, option, sizeof option));
     size_t denials = 0;
     while (glb_outcome_denial(outcome, denials, &denial, sizeof denial) == GLB_OK)

@@ -62,6 +62,17 @@ static void add_values(struct bytes *text, struct json_object *result)
     }
 }
 
+/* The wall-clock limit has another name among the arguments of tools. */
+static void add_limit(struct bytes *text, const char *message)
+{
+    static const char field[] = "limits.wall_ms";
+    const char *at = strstr(message, field);
+    int before = at ? (int) (at - message) : (int) strlen(message);
+    add_line(text, "");
+    bytes_print(text, "%.*s%s%s", before, message, at ? "timeout_ms" : "",
+                at ? at + sizeof field - 1 : "");
+}
+
 static void add_fault(struct bytes *text, struct json_object *result)
 {
     struct json_object *fault = json_member(result, "error"), *limit = json_member(result, "limit");
@@ -75,7 +86,7 @@ static void add_fault(struct bytes *text, struct json_object *result)
                     member_text(fault, "value") ? member_text(fault, "value") : "");
     }
     if (member_text(limit, "message"))
-        add_line(text, member_text(limit, "message"));
+        add_limit(text, member_text(limit, "message"));
 }
 
 static void add_denials(struct bytes *text, struct json_object *result)
@@ -101,10 +112,16 @@ static void add_file(struct bytes *text, struct json_object *file)
     mcp_add_name(text, path, strlen(path));
 }
 
+static size_t count_files(struct json_object *result)
+{
+    struct json_object *list = json_member(result, "artifacts");
+    return list ? json_object_array_length(list) : 0;
+}
+
 static void add_files(struct bytes *text, struct json_object *result)
 {
     struct json_object *list = json_member(result, "artifacts");
-    size_t count = list ? json_object_array_length(list) : 0;
+    size_t count = count_files(result);
     if (count == 0)
         return;
     add_line(text, "[files:");
@@ -146,8 +163,8 @@ static void add_place(struct bytes *text, const struct mcp_call *call, struct js
         bytes_print(text, "; session %s%s keeps variables and files", session,
                     work->is_mine ? " (yours)" : "");
     else if (!is_pending)
-        bytes_add_text(text,
-                       "; a sandbox of its own, of which nothing is kept but the files above");
+        bytes_print(text, "; a sandbox of its own, of which nothing is kept%s",
+                    count_files(result) > 0 ? " but the files above" : "");
     bytes_add_text(text, "]");
     if (is_pending && approval) {
         add_line(text, "");

@@ -2,6 +2,7 @@
  * file is opened for a request. */
 #include "engine/catalog/policies.h"
 
+#include "base/text.h"
 #include "base/timestamp.h"
 #include "engine/observe/log.h"
 
@@ -183,15 +184,6 @@ void policies_done(struct policies *policies)
     *policies = (struct policies){ 0 };
 }
 
-static void list_names(const struct policies *policies, char *text, size_t size)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (size_t i = 0; i < policies->count && used < size; i++)
-        used += (size_t) snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "",
-                                  policies->rows[i]->name);
-}
-
 int policies_find(const struct policies *policies, const char *name,
                   const struct policy **ret_policy, error *err)
 {
@@ -205,8 +197,10 @@ int policies_find(const struct policies *policies, const char *name,
         *ret_policy = &row->policy;
         return 0;
     }
-    char names[128];
-    list_names(policies, names, sizeof names);
+    char names[256] = "";
+    for (size_t i = 0; i < policies->count; i++)
+        if (!text_list(names, sizeof names, policies->rows[i]->name))
+            break;
     return fail(err, ERR_NOT_FOUND, "no policy is named '%.60s'; there are: %s", name, names);
 }
 

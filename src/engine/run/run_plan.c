@@ -1,6 +1,7 @@
 /* run_plan.c - turns a request into a plan: policy, template, language, limits, argument lists. */
 #include "engine/run/run_plan.h"
 
+#include "base/text.h"
 #include "engine/run/import_scan.h"
 #include "engine/run/run_environment.h"
 #include "engine/schedule/accounts.h"
@@ -197,9 +198,9 @@ int run_plan_language(const struct run_spec *plan, const char *name,
     const struct language *language = template_language(plan->template, name);
     if (!language) {
         char names[128] = "";
-        for (size_t i = 0, used = 0; i < plan->template->language_count && used < sizeof names; i++)
-            used += (size_t) snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
-                                      plan->template->languages[i].name);
+        for (size_t i = 0; i < plan->template->language_count; i++)
+            if (!text_list(names, sizeof names, plan->template->languages[i].name))
+                break;
         return fail(err, ERR_NOT_FOUND, "template %s has no language '%.40s'; it has: %s",
                     plan->template->name, name, names);
     }

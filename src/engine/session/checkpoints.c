@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/list.h"
+#include "base/text.h"
 #include "engine/observe/log.h"
 #include "engine/session/session_internal.h"
 #include "engine/store/blobs.h"
@@ -291,22 +292,16 @@ int session_checkpoint_make(struct session *session, const struct session_checkp
 
 static int no_such_mark(const struct session *session, const char *name, error *err)
 {
-    char names[110] = "";
-    size_t size = 0;
+    char names[110] = "";                /* the newest */
     if (session->state == SESSION_ENDED) /* its checkpoints were removed with it */
         return session_check_running(session, err);
     for (const struct session_checkpoint *checkpoint = session->checkpoints; checkpoint;
-         checkpoint = checkpoint->older) {
-        int more = snprintf(names + size, sizeof names - size, "%s%s", size > 0 ? ", " : "",
-                            checkpoint->name[0] ? checkpoint->name : checkpoint->id);
-        if (more < 0 || (size_t) more >= sizeof names - size) {
-            names[size] = '\0'; /* only the newest are listed */
+         checkpoint = checkpoint->older)
+        if (!text_list(names, sizeof names,
+                       checkpoint->name[0] ? checkpoint->name : checkpoint->id))
             break;
-        }
-        size += (size_t) more;
-    }
     return fail(err, ERR_NOT_FOUND, "the session has no checkpoint '%.60s'; it has %s", name,
-                size > 0 ? names : "none");
+                *names ? names : "none");
 }
 
 int session_checkpoint_find(const struct session *session, const char *name,
