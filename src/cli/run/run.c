@@ -16,6 +16,7 @@
 #include "cli/tty/output_filter.h"
 #include "model/errors.h"
 #include "supervisor/install_paths.h"
+#include "json/quote.h"
 
 #include <glovebox.h>
 
@@ -88,19 +89,6 @@ static char *whose_policies(const struct call *call)
 
 /* ---- failures, on stderr and as JSON ---- */
 
-static void print_json_text(const char *text)
-{
-    (void) putchar('"');
-    for (; *text; text++)
-        if (*text == '"' || *text == '\\')
-            (void) printf("\\%c", *text);
-        else if ((unsigned char) *text < 0x20)
-            (void) printf("\\u%04x", (unsigned char) *text);
-        else
-            (void) putchar(*text);
-    (void) putchar('"');
-}
-
 static int refuse(const struct call *call, const error *err)
 {
     if (err->code == GLB_E_CANCELLED || signal_number != 0) {
@@ -109,9 +97,10 @@ static int refuse(const struct call *call, const error *err)
     }
     const struct error_row *row = error_row_of(err->code);
     if (call->arguments.json) {
-        (void) printf("{\"error\":{\"code\":\"%s\",\"message\":", row->json_code);
-        print_json_text(err->text);
-        (void) printf(",\"fault\":\"%s\"}}\n", error_fault(err->code));
+        auto_bytes json = { 0 };
+        json_text_quote(&json, err->text, strlen(err->text), JSON_DELETE_ESCAPED);
+        (void) printf("{\"error\":{\"code\":\"%s\",\"message\":%s,\"fault\":\"%s\"}}\n",
+                      row->json_code, bytes_text(&json), error_fault(err->code));
         (void) fflush(stdout);
     }
     bool is_of_policies = err->code == ERR_NOT_FOUND && strncmp(err->text, "no policy ", 10) == 0;
