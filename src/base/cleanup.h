@@ -2,7 +2,6 @@
 #pragma once
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static inline void close_fd(const int *fd)
@@ -11,17 +10,13 @@ static inline void close_fd(const int *fd)
         (void) close(*fd);
 }
 
-/* `variable` is the address of a pointer of any type. */
-static inline void free_memory(void *variable)
+static inline void free_text(char **text)
 {
-    void *memory;
-    memcpy(&memory, variable, sizeof memory);
-    free(memory);
+    free(*text);
 }
 
 #define auto_fd   __attribute__((cleanup(close_fd))) int
-#define auto_free __attribute__((cleanup(free_memory)))
-#define auto_text auto_free char *
+#define auto_text __attribute__((cleanup(free_text))) char *
 
 /* Returns the descriptor, which the caller then owns, and sets the variable to -1. */
 static inline int take_fd(int *fd)

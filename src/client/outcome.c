@@ -5,7 +5,6 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
-#include "base/write_whole.h"
 #include "json/member.h"
 
 #include <stdio.h>
@@ -274,8 +273,12 @@ int client_fetch(struct glb_client *client, const char *path, int fd, error *err
         outcome = http_read(http, block, sizeof block, &got, err);
         if (outcome != 0 || got == 0)
             break;
-        if (write_whole(fd, block, got) < 0)
-            return fail_os(err, "write what gloveboxd sent");
+        for (size_t done = 0; done < got;) { /* a signal may end it: not write_whole() */
+            ssize_t written = write(fd, block + done, got - done);
+            if (written < 0)
+                return fail_os(err, "write what gloveboxd sent");
+            done += (size_t) written;
+        }
     }
     if (outcome == HTTP_INTERRUPTED)
         return fail(err, (enum error_code) GLB_E_CANCELLED, "cancelled");

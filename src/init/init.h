@@ -122,7 +122,8 @@ void begin_usage(struct sandbox *sandbox); /* code begins */
 bool look_now(struct sandbox *sandbox);    /* before processes end; false: not watched */
 void tell_usage(struct sandbox *sandbox);  /* sends USED, if there is news */
 
-/* serve.c: answers gloveboxd until it goes. `children` is a signalfd(2) of SIGCHLD. */
+/* serve.c: watch_children() gives a signalfd(2) of SIGCHLD, -1 with *err. serve() answers gloveboxd
+ * until it goes. */
 int watch_children(error *err);
 _Noreturn void serve(struct sandbox *sandbox, int children);
 

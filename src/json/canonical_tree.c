@@ -2,7 +2,7 @@
  * ECMAScript prints them. */
 #include "json/canonical_tree.h"
 
-#include "base/cleanup.h"
+#include "base/auto_free.h"
 #include "json/canonical_writer.h"
 #include "json/writer.h"
 

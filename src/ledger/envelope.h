@@ -27,7 +27,8 @@ struct envelope {
 int envelope_write(const struct signing_key *key, const char *type, const struct bytes *payload,
                    struct bytes *out, error *err);
 
-/* Reads an envelope; one newline may follow it. Gives *ret_envelope, an auto_envelope, for example.
+/* Reads an envelope; one newline may follow it. Gives *ret_envelope, for envelope_done() or an
+ * auto_envelope; it is empty after a failure.
  * Fails  ERR_BAD_REQUEST  with the position of the first wrong byte. */
 int envelope_read(const char *text, size_t size, struct envelope *ret_envelope, error *err);
 void envelope_done(struct envelope *envelope);

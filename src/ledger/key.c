@@ -1,6 +1,7 @@
 /* key.c - the key file has one line of hex, the secret; everything else is derived from it. */
 #include "ledger/key.h"
 
+#include "base/auto_free.h"
 #include "base/cleanup.h"
 #include "ledger/chain.h"
 #include "ledger/sha256.h"

@@ -2,6 +2,7 @@
  * of other writers, up to the last complete one. An incomplete record after it is cut off. */
 #include "ledger/ledger_internal.h"
 
+#include "base/auto_free.h"
 #include "base/cleanup.h"
 #include "ledger/chain.h"
 #include "ledger/segment.h"

@@ -2,7 +2,7 @@
  * valid, so that if the process dies meanwhile, one of the two is. */
 #include "ledger/ledger_internal.h"
 
-#include "base/cleanup.h"
+#include "base/auto_free.h"
 #include "ledger/chain.h"
 #include "ledger/envelope.h"
 #include "ledger/segment.h"

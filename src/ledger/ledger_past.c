@@ -1,7 +1,7 @@
 /* ledger_past.c - reads old records, and deletes the oldest segments. */
 #include "ledger/ledger_internal.h"
 
-#include "base/cleanup.h"
+#include "base/auto_free.h"
 #include "ledger/segment.h"
 
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 /* segment.c - reads and writes frames, and finds segments. */
 #include "ledger/segment.h"
 
+#include "base/auto_free.h"
 #include "base/cleanup.h"
 
 #include <dirent.h>

@@ -1,6 +1,7 @@
 /* verify_records.c - finds the records of a log, and hashes each. */
 #include "ledger/verify_internal.h"
 
+#include "base/auto_free.h"
 #include "base/cleanup.h"
 #include "ledger/envelope.h"
 

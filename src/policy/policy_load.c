@@ -1,5 +1,6 @@
 /* policy_load.c - finds policy files, follows `extends`, and merges the chain from its farthest
  * policy on (policy_merge.c). */
+#include "base/auto_free.h"
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "base/text.h"

@@ -33,7 +33,8 @@ struct yaml {
     char *texts;
 };
 
-/* Parses. `label` must live as long as *ret_yaml, which the caller ends: see auto_yaml.
+/* Parses. `label` must live as long as *ret_yaml, which yaml_done() ends, or auto_yaml if it began
+ * as { 0 }: a failure leaves it as it was.
  * Fails  ERR_BAD_REQUEST  "label:line:column: cause; fix" */
 int yaml_init(struct yaml *ret_yaml, const char *label, const char *text, size_t length,
               error *err);

@@ -5,6 +5,7 @@
  * shared files share the page cache. */
 #include "template/build.h"
 
+#include "base/auto_free.h"
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "template/approved.h"

@@ -228,6 +228,13 @@ def test_a_limit_says_what_to_do(client):
     assert message.replace("limits.wall_ms", "timeout_ms") in text_of(result), "the name of the tool's argument"
 
 
+def test_a_limit_without_an_argument_names_a_wider_policy(client):
+    result = client.tool("run_code", code="x = b'x' * (1 << 33)")
+    said = [line for line in text_of(result).splitlines() if "; ask for " in line]
+    assert "limits.memory_bytes up to" in result["structuredContent"]["limit"]["message"], "no limit without an argument"
+    assert len(said) == 1 and said[0].endswith("; ask for a wider policy"), text_of(result)
+
+
 # --- receipts ---------------------------------------------------------------------------------------------------------
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

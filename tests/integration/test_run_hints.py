@@ -39,11 +39,11 @@ def test_missing_file_by_its_path_on_the_host(glovebox, folder):
     def says(code, *options):
         return lines_of(glovebox.run(*options, "-c", code, cwd=folder))
 
-    start = "glovebox: the sandbox does not have your folder; open"
-    assert says(f"open('{folder}/data.csv')") == [f"{start} 'data.csv' by that name, and add --file data.csv"]
+    start = "glovebox: the sandbox does not have your"
+    assert says(f"open('{folder}/data.csv')") == [f"{start} 'data.csv'; open it by that name, and add --file data.csv"]
     assert says(f"open('{folder}/sub/deep.txt')") == [
-        f"{start} 'sub/deep.txt' by that name, and add --file sub/deep.txt"]
-    assert says(f"open('{folder}/data.csv')", "--file", "data.csv") == [f"{start} 'data.csv' by that name"]
+        f"{start} 'sub/deep.txt'; open it by that name, and add --file sub/deep.txt"]
+    assert says(f"open('{folder}/data.csv')", "--file", "data.csv") == [f"{start} 'data.csv'; open it by that name"]
     for path in (f"{folder}/nowhere", f"{folder}2/data.csv", f"{folder}/../{folder.name}/data.csv", "/etc/passwd/x"):
         assert says(f"open({path!r})") == [], path
 

@@ -192,6 +192,8 @@ def test_only_the_owner_may_open_the_socket(service):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
 def test_a_port_that_a_user_may_not_have(glovebox, tmp_path):
+    if int(pathlib.Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text(encoding="utf-8")) < 2:
+        pytest.skip("users may have each port here")
     if not all(folder.stat().st_mode & 0o1 for folder in pathlib.Path(glovebox.program).parents):
         pytest.skip("another user cannot reach the program")
     for folder in tmp_path.parents:
@@ -201,8 +203,6 @@ def test_a_port_that_a_user_may_not_have(glovebox, tmp_path):
     done = subprocess.run(["setpriv", "--reuid", "4242", "--regid", "4242", "--clear-groups", glovebox.program, "serve",
                            "--socket", tmp_path / "s", "--listen", "127.0.0.1:1"],
                           capture_output=True, env=glovebox.environment(), check=False, timeout=60, text=True)
-    if "listening on" in done.stderr:
-        pytest.skip("users may have each port here")
     assert done.returncode == 125, done
     assert done.stderr.endswith(
         "glovebox: take a higher port, such as 7070: listen on 127.0.0.1:1: Permission denied\n"), done

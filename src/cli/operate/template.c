@@ -294,7 +294,7 @@ static int export_one(const struct wishes *wishes, const char *state, error *err
 
 static int import_one(const struct wishes *wishes, const char *state, error *err)
 {
-    struct json_object *manifest = NULL;
+    auto_json manifest = NULL;
     if (!wishes->what)
         return complain("which file? as in: glovebox template import minimal.tar.gz");
     auto_fd file = open(wishes->what, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -3,6 +3,7 @@
  * what it used, and which limits it reached. */
 #include "cli/commands.h"
 
+#include "base/auto_free.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"

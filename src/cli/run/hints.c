@@ -97,7 +97,7 @@ static void tell_missing_file(const struct hints *hints, const struct run_argume
     bool is_here = find_missing(hints->tail, name, &is_absolute);
     bool is_given = is_here && is_sent(arguments, name);
     if (is_here && is_absolute)
-        (void) complain("the sandbox does not have your folder; open '%s' by that name%s%s", name,
+        (void) complain("the sandbox does not have your '%s'; open it by that name%s%s", name,
                         is_given ? "" : ", and add --file ", is_given ? "" : name);
     else if (is_here && !is_given)
         (void) complain("'%s' lies in your folder and was not sent along; add --file %s", name,

@@ -100,7 +100,8 @@ static int refuse(const struct call *call, const error *err)
         auto_bytes json = { 0 };
         json_text_quote(&json, err->text, strlen(err->text), JSON_DELETE_ESCAPED);
         (void) printf("{\"error\":{\"code\":\"%s\",\"message\":%s,\"fault\":\"%s\"}}\n",
-                      row->json_code, bytes_text(&json), error_fault(err->code));
+                      row->json_code, json.failed ? "\"\"" : bytes_text(&json),
+                      error_fault(err->code));
         (void) fflush(stdout);
     }
     bool is_of_policies = err->code == ERR_NOT_FOUND && strncmp(err->text, "no policy ", 10) == 0;

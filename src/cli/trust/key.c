@@ -97,12 +97,12 @@ static int find_store(const char *chosen, error *err)
                 state);
 }
 
-static void close_at_end(struct key_store **store)
+static void close_store(struct key_store **store)
 {
     key_store_close(*store);
 }
 
-#define auto_store __attribute__((cleanup(close_at_end))) struct key_store *
+#define auto_store __attribute__((cleanup(close_store))) struct key_store *
 
 static int open_store(const struct key_arguments *arguments, struct key_store **ret_store,
                       error *err)

@@ -1,6 +1,7 @@
 /* log.c - `glovebox log`: shows and copies the log of receipts, from its files alone. */
 #include "cli/trust/log.h"
 
+#include "base/auto_free.h"
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "cli/commands.h"

@@ -2,8 +2,8 @@
  * base64, so no byte of it reaches the terminal as it is. */
 #include "cli/tty/inline_images.h"
 
+#include "base/auto_free.h"
 #include "base/base64.h"
-#include "base/cleanup.h"
 #include "base/table.h"
 
 #include <fcntl.h>

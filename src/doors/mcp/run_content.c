@@ -2,6 +2,7 @@
  * links; and the native result beside it. The output of a program is always text within one result,
  * whatever it looks like. */
 #include "base/table.h"
+#include "base/text.h"
 #include "doors/mcp/mcp.h"
 #include "engine/service/service_approvals.h"
 #include "json/writer.h"
@@ -62,18 +63,22 @@ static void add_values(struct bytes *text, struct json_object *result)
     }
 }
 
-/* The wall-clock limit has another name among the arguments of tools. */
-static void add_limit(struct bytes *text, const char *message)
+/* Among the arguments of tools is only the wall-clock limit, with another name: see
+ * limit_sentence() for the message. */
+static void add_limit(struct bytes *text, const char *message, bool is_bare)
 {
-    static const char field[] = "limits.wall_ms";
-    const char *at = strstr(message, field);
-    int before = at ? (int) (at - message) : (int) strlen(message);
+    static const char field[] = "limits.", wall[] = "limits.wall_ms", or_wider[] = " or a wider";
+    const char *at = strstr(message, field), *rest = at ? strstr(at, or_wider) : NULL;
+    int before = rest ? (int) (at - message) : (int) strlen(message);
+    bool has_argument = rest && !is_bare && text_begins(at, wall);
     add_line(text, "");
-    bytes_print(text, "%.*s%s%s", before, message, at ? "timeout_ms" : "",
-                at ? at + sizeof field - 1 : "");
+    bytes_print(text, "%.*s%s%s", before, message, has_argument ? "timeout_ms" : "",
+                !rest          ? ""
+                : has_argument ? at + sizeof wall - 1
+                               : rest + sizeof " or " - 1);
 }
 
-static void add_fault(struct bytes *text, struct json_object *result)
+static void add_fault(struct bytes *text, struct json_object *result, bool is_bare)
 {
     struct json_object *fault = json_member(result, "error"), *limit = json_member(result, "limit");
     const char *trace = member_text(fault, "traceback");
@@ -85,8 +90,9 @@ static void add_fault(struct bytes *text, struct json_object *result)
                     member_text(fault, "name") ? member_text(fault, "name") : "error",
                     member_text(fault, "value") ? member_text(fault, "value") : "");
     }
-    if (member_text(limit, "message"))
-        add_limit(text, member_text(limit, "message"));
+    const char *message = member_text(limit, "message");
+    if (message)
+        add_limit(text, message, is_bare);
 }
 
 static void add_denials(struct bytes *text, struct json_object *result)
@@ -181,14 +187,15 @@ static void add_place(struct bytes *text, const struct mcp_call *call, struct js
 static void write_text(const struct mcp_call *call, struct json_object *result, struct bytes *out)
 {
     auto_bytes text = { 0 };
+    bool is_bare = call->tool && call->tool->is_bare;
     add_output(&text, result, "stdout", NULL);
     add_values(&text, result);
     add_output(&text, result, "stderr", "[stderr]\n");
-    add_fault(&text, result);
+    add_fault(&text, result, is_bare);
     if (text.size == 0)
         bytes_add_text(&text, "(no output)");
     add_denials(&text, result);
-    if (!call->tool || !call->tool->is_bare) {
+    if (!is_bare) {
         add_files(&text, result);
         add_place(&text, call, result);
     }

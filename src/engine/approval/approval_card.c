@@ -2,7 +2,7 @@
  * and no description by the asker. */
 #include "engine/approval/approval_card.h"
 
-#include "base/cleanup.h"
+#include "base/auto_free.h"
 #include "base/table.h"
 #include "base/utf8.h"
 #include "engine/approval/approvals.h"

@@ -1,7 +1,7 @@
 /* witness_output.c - see witness_output.h. */
 #include "engine/audit/witness_output.h"
 
-#include "base/cleanup.h"
+#include "base/auto_free.h"
 #include "engine/observe/log.h"
 #include "engine/observe/notify_client.h"
 #include "ledger/witness.h"

@@ -3,7 +3,7 @@
  * not hashed: the receipt has only the number of bytes. */
 #include "engine/process/processes.h"
 
-#include "base/cleanup.h"
+#include "base/auto_free.h"
 #include "base/clock.h"
 #include "engine/audit/audit_log.h"
 #include "engine/network/connection_document.h"

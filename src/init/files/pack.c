@@ -3,7 +3,7 @@
  * devices and FIFOs are reported and left out.
  *
  * What SAVE writes has no bytes for holes: see tar_reader.h. Each part holds a page of data or
- * more, so that headers add at most an eighth, however many holes there are. */
+ * more, except the last, so that headers add at most an eighth, however many holes there are. */
 #include "init/operations.h"
 
 #include "base/cleanup.h"
@@ -166,8 +166,12 @@ static void enter_file(const struct sandbox *sandbox, struct packing *packing, i
 static void put_part(struct packing *packing)
 {
     off_t data = lseek(packing->file, packing->at, SEEK_DATA);
-    off_t hole = data < packing->at ? -1 : lseek(packing->file, data, SEEK_HOLE);
-    if (hole <= data || data > packing->end) /* none is left, or it was removed meanwhile */
+    if (data < 0 && errno != ENXIO) /* it cannot tell: the rest is data */
+        data = packing->at;
+    off_t hole = data < packing->at ? packing->end : lseek(packing->file, data, SEEK_HOLE);
+    if (hole < 0)
+        hole = packing->end;
+    if (data < packing->at || hole <= data || data > packing->end) /* none is left, or it moved */
         data = hole = packing->end;
     if (hole > packing->end)
         hole = packing->end;
