@@ -13,6 +13,7 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 
 from conftest import BUILD
 
@@ -67,6 +68,19 @@ class Namespace:
     def run(self, *command):
         with self:
             subprocess.run(command, check=True, capture_output=True, pass_fds=[self.fd])
+
+    def has_connections(self):
+        """One that both ends have closed is not there any more, or in TIME_WAIT (6)."""
+        with self:
+            rows = [line.split() for family in ("tcp", "tcp6")
+                    for line in pathlib.Path(f"/proc/thread-self/net/{family}").read_text(encoding="utf-8").splitlines()[1:]]
+        return any(int(row[3], 16) not in (6, 7, 10) for row in rows)  # 7: closed, 10: listens
+
+    def wait_for_ends(self):
+        """An end is recorded when glovebox-egress sees it, which its client is not told. What is open on purpose stays so."""
+        end = time.monotonic() + 2
+        while self.has_connections() and time.monotonic() < end:
+            time.sleep(0.005)
 
     def close(self):
         os.close(self.fd)
@@ -260,6 +274,7 @@ class Egress:
         number = self.open(rules, **terms)
         try:
             yield self
+            self.inside.wait_for_ends()
         finally:
             found = self.end(number)
             if records is not None:
