@@ -145,7 +145,8 @@ def missing_here(tmp_path_factory):
         return server.degraded
 
 
-@pytest.mark.parametrize("wall", WALLS)
+# Others that use the processors bound a program's share as the wall does.
+@pytest.mark.parametrize("wall", [pytest.param(wall, marks=pytest.mark.alone) if wall == "cgroup_cpu" else wall for wall in WALLS])
 def test_wall_stands_by_itself(disable_wall_build, missing_here, tmp_path, wall):
     """Without the wall, an attempt that names it gets further."""
     if wall in missing_here:

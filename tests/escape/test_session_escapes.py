@@ -221,6 +221,7 @@ def test_kernel_keyrings_are_not_reachable(two):
     assert session.run(code)["stdout"] == neighbour.run(code)["stdout"] == "-1 True\n-1 True\n"
 
 
+@pytest.mark.alone  # processor time is compared
 def test_it_is_slowed_by_no_more_than_its_share(server, two):
     needs(server, "cgroup_cpu")
     session, neighbour = two
