@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { before, test } from "node:test";
 
 import { Client, Sandbox, download, run } from "../dist/esm/index.js";
-import { withServer } from "./server.mjs";
+import { listens, until, withServer } from "./server.mjs";
 
 const server = withServer();
 const BYTES = Buffer.from("bytes");
@@ -245,6 +245,7 @@ function answer(operation, headers, body, response) {
 }
 
 before(async () => {
+  await until(() => listens(server.socket), "the server"); // hooks of the top level run at the same time, in Node.js 20
   document = await get("/openapi.json");
   for (const item of Object.values(document.paths))
     for (const [method, operation] of Object.entries(item)) if (operation.operationId) operations.set(operation.operationId, { method, ...operation });
