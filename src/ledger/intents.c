@@ -33,7 +33,7 @@ struct slot {
     uint32_t is_open; /* SLOT_OPEN, SLOT_LEFT; 0: free */
     uint32_t size;    /* of text */
     unsigned char check[8];
-    uint64_t log_size; /* records in the log: its receipt, if any, is not before them */
+    uint64_t log_size; /* records on the disk: its receipt, if any, is not before them */
     char id[INTENT_ID_SIZE];
     char text[INTENT_MAX];
 };
@@ -179,7 +179,7 @@ int intents_note(struct intents *intents, const struct intent *intent, unsigned 
                  error *err)
 {
     const struct bytes *opened = intent->opened;
-    struct slot slot = { .is_open = SLOT_OPEN, .log_size = ledger_size(intents->ledger) };
+    struct slot slot = { .is_open = SLOT_OPEN, .log_size = ledger_covered(intents->ledger) };
     if (opened->size > INTENT_MAX || strlen(intent->id) >= INTENT_ID_SIZE)
         return fail(err, ERR_INTERNAL, "a note of %zu bytes on an open run", opened->size);
     slot.size = (uint32_t) opened->size;

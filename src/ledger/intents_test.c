@@ -3,6 +3,9 @@
 
 #include "ledger/ledger_test_folder.h"
 
+#include <limits.h>
+#include <sys/wait.h>
+
 static void note(struct intents *intents, const char *id, unsigned *ret_slot)
 {
     static const struct opening_key nonce = { { 0 } };
@@ -93,5 +96,44 @@ TEST(an_execution_that_two_slots_hold_is_lost_once)
     remove_folder(folder);
 }
 
+/* A power cut takes records that were not synced, so that the lost receipt stands before them. */
+TEST(an_execution_is_lost_once_in_a_log_that_a_power_cut_has_shortened)
+{
+    int folder = make_folder(), status;
+    unsigned slot, lost = 0;
+    struct intents *intents = NULL;
+    error err;
+    pid_t writer = fork();
+    if (writer == 0) { /* its death releases its locks */
+        struct ledger *ledger = open_ledger(folder);
+        add(ledger, "not synced");
+        require(intents_open(folder, ledger, &intents, &err) == 0, "%s", err.text);
+        note(intents, "run_open", &slot);
+        _exit(0);
+    }
+    require(waitpid(writer, &status, 0) == writer && status == 0, "the writer failed");
+    auto_fd segment = openat(folder, "00000000000000000000.log", O_RDWR | O_CLOEXEC);
+    auto_fd tree = openat(folder, "tree", O_RDWR | O_CLOEXEC);
+    require(ftruncate(segment, 0) == 0 && ftruncate(tree, 0) == 0, "cannot cut");
+    auto_fd open_folder = openat(folder, "open", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = fdopendir(dup(open_folder));
+    const struct dirent *entry = NULL;
+    while (entries && (entry = readdir(entries)) && entry->d_name[0] == '.')
+        ;
+    require(entry && linkat(open_folder, entry->d_name, folder, "again", 0) == 0, "no list");
+    char name[NAME_MAX + 1];
+    (void) snprintf(name, sizeof name, "%s", entry->d_name);
+    (void) closedir(entries);
+    struct ledger *ledger = open_ledger(folder);
+    expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == 1, "%u are lost", lost);
+    /* As if that daemon had been killed before it removed the list. */
+    require(linkat(folder, "again", open_folder, name, 0) == 0, "cannot put it back");
+    expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == 0, "again: %u", lost);
+    expect(ledger_size(ledger) == 1, "%llu records", (unsigned long long) ledger_size(ledger));
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
 TESTS(CASE(an_execution_that_two_slots_hold_is_lost_once),
+      CASE(an_execution_is_lost_once_in_a_log_that_a_power_cut_has_shortened),
       CASE(open_runs_are_reported_as_lost_once), CASE(more_notes_than_are_stored_are_lost_as_well))
