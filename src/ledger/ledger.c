@@ -37,28 +37,41 @@ static int read_hash(void *context, uint64_t position, struct merkle_hash *ret, 
 
 /* --- one writer at a time --------------------------------------------------------------------- */
 
+int64_t ledger_lock_max_ms(const struct ledger *ledger)
+{
+    return ledger->settings.lock_max_ms > 0 ? ledger->settings.lock_max_ms : LOCK_MAX_MS;
+}
+
+bool ledger_flock(int file, int64_t max_ms)
+{
+    deadline end = { 0 };
+    while (flock(file, LOCK_EX | LOCK_NB) < 0) {
+        if (errno == EINTR)
+            continue;
+        if (errno != EWOULDBLOCK)
+            return false;
+        if (end.at_ms == 0)
+            end = deadline_in(max_ms);
+        if (deadline_has_passed(end))
+            return false;
+        (void) nanosleep(&(struct timespec){ .tv_nsec = LOCK_LOOK_NS }, NULL);
+    }
+    return true;
+}
+
 /* A writer holds the lock for less than a millisecond, or longer if it gets no processor time. One
  * that is stopped must not block others: they wait for the full time once, then a tenth of that. */
 int ledger_lock(struct ledger *ledger, error *err)
 {
-    deadline end = { 0 };
-    int64_t max_ms = ledger->settings.lock_max_ms > 0 ? ledger->settings.lock_max_ms : LOCK_MAX_MS;
+    int64_t max_ms = ledger_lock_max_ms(ledger);
     if (ledger->holder_is_stuck)
         max_ms /= 10;
-    while (flock(ledger->lock, LOCK_EX | LOCK_NB) < 0) {
-        if (errno == EINTR)
-            continue;
+    if (!ledger_flock(ledger->lock, max_ms)) {
         if (errno != EWOULDBLOCK)
             return fail_os(err, "lock the log");
-        if (end.at_ms == 0)
-            end = deadline_in(max_ms);
-        if (deadline_has_passed(end)) {
-            ledger->holder_is_stuck = true;
-            return fail(err, ERR_BUSY,
-                        "another glovebox has held the log for %d ms; is it stopped?",
-                        (int) max_ms);
-        }
-        (void) nanosleep(&(struct timespec){ .tv_nsec = LOCK_LOOK_NS }, NULL);
+        ledger->holder_is_stuck = true;
+        return fail(err, ERR_BUSY, "another glovebox has held the log for %d ms; is it stopped?",
+                    (int) max_ms);
     }
     ledger->is_locked = true;
     ledger->holder_is_stuck = false;
@@ -147,9 +160,13 @@ static bool use_reserve(struct ledger *ledger)
 
 /* --- a record --------------------------------------------------------------------------------- */
 
-/* The old segment is on disk before the new one begins: only the newest can be incomplete. */
+/* The old segment is on disk before the new one begins: only the newest can be incomplete. So the
+ * new one begins when nothing is left to be synced, and the writer need not wait for the disk. */
 static int rotate(struct ledger *ledger, error *err)
 {
+    uint64_t full = ledger_rotates_at(ledger);
+    if (ledger->end < full || (ledger_is_dirty(ledger) && ledger->end < full * 4))
+        return 0;
     return ledger_sync_locked(ledger, err) < 0
                ? -1
                : ledger_open_segment(ledger, ledger->edge.size, O_CREAT, err);
@@ -160,8 +177,7 @@ int ledger_begin(struct ledger *ledger, struct merkle_head *ret_head, error *err
     if (ledger_lock(ledger, err) < 0)
         return -1;
     if (ledger_catch_up(ledger, ledger->edge.size, err) < 0 ||
-        ledger_settle_next_key(ledger, err) < 0 ||
-        (ledger->end >= ledger_rotates_at(ledger) && rotate(ledger, err) < 0)) {
+        ledger_settle_next_key(ledger, err) < 0 || rotate(ledger, err) < 0) {
         ledger_unlock(ledger);
         return -1;
     }

@@ -22,7 +22,8 @@ struct ledger;
 struct ledger_settings {
     bool sync_each;       /* each record is on disk before ledger_commit() returns; else the caller
                              calls ledger_sync() for groups of them */
-    uint64_t segment_max; /* bytes after which the next segment begins; 0: 8 MiB */
+    uint64_t segment_max; /* bytes after which the next segment begins, as soon as all records are
+                             on disk; after four times as many it begins with a sync; 0: 8 MiB */
     uint64_t keep_max;    /* bytes of segments; see ledger_retention(); 0: all are kept */
     int64_t lock_max_ms;  /* how long to wait for another writer; 0: 5 s */
     uint64_t reserve;     /* bytes reserved for when the disk is full; 0: 4 MiB */
@@ -69,22 +70,28 @@ uint64_t ledger_last_size(const struct ledger *ledger);
 /* Syncs everything to disk and signs a checkpoint, if there is anything new. */
 int ledger_sync(struct ledger *ledger, error *err);
 bool ledger_is_dirty(const struct ledger *ledger);
+uint64_t ledger_covered(const struct ledger *ledger); /* records that a checkpoint covers */
 
-/* The same in three steps. The second waits for the disk, and uses only the group, so that the
- * writer can go on. Records that are added after the first step belong to the next group.
+/* The same in three steps. The second waits for the disk, publishes the checkpoint, and uses only
+ * the group, so that the writer can go on. Records that are added after the first step belong to
+ * the next group.
  * Threads  ledger_group_sync() on any one, while others use the ledger */
 struct ledger_group {
     struct merkle_head head;
+    struct public_key key;
     char text[CHECKPOINT_SIZE]; /* the checkpoint */
-    int segment, tree, note;
+    int folder, segment, tree;
+    int64_t lock_max_ms; /* how long to wait for another writer's checkpoint; set by begin */
+    bool is_on_disk;     /* its records */
+    bool is_named;       /* its checkpoint is the published one */
 };
 
 int ledger_group_begin(const struct ledger *ledger, struct ledger_group *group, error *err);
-int ledger_group_sync(const struct ledger_group *group, error *err);
-int ledger_group_end(struct ledger *ledger, const struct ledger_group *group, error *err);
-/* Call it when the second step has failed: the kernel may treat the data as written although it is
- * not. ledger_mend() reads it again, compares it, and writes it again; until then no group is
- * signed. Fails  ERR_UNAVAILABLE  it has changed, or cannot be written. */
+int ledger_group_sync(struct ledger_group *group, error *err);
+int ledger_group_end(struct ledger *ledger, struct ledger_group *group, error *err);
+/* Call it when the second step has left `is_on_disk` false: the kernel may treat the data as
+ * written although it is not. ledger_mend() reads it again, compares it, and writes it again; until
+ * then no group is signed. Fails  ERR_UNAVAILABLE  it has changed, or cannot be written. */
 void ledger_distrust(struct ledger *ledger);
 int ledger_mend(struct ledger *ledger, error *err);
 void ledger_group_done(struct ledger_group *group); /* always called after ledger_group_begin() */
@@ -112,7 +119,7 @@ int ledger_each(struct ledger *ledger, uint64_t from,
                 int (*each)(void *context, const struct record *record, error *err), void *context,
                 error *err);
 
-/* The tree of the last checkpoint, for proofs. */
+/* The published checkpoint, and its tree, for proofs. Records after it are not covered yet. */
 const struct merkle_tree *ledger_tree(const struct ledger *ledger);
 int ledger_checkpoint(struct ledger *ledger, char ret_text[CHECKPOINT_SIZE],
                       struct merkle_head *ret, error *err);
@@ -122,4 +129,4 @@ int ledger_first(struct ledger *ledger, uint64_t *ret_first, error *err);
 /* Retention in two calls, so that the caller can record it in between. True if segments before
  * *ret_first are to be deleted. Their hashes stay in the tree, so proofs stay valid. */
 bool ledger_retention(struct ledger *ledger, uint64_t *ret_first);
-void ledger_drop_before(struct ledger *ledger, uint64_t first);
+void ledger_drop_before(int folder, uint64_t first); /* on any thread; 0: none */

@@ -1,73 +1,127 @@
 /* ledger_group.c - a checkpoint over a group of records: syncs them to disk, then publishes the
- * signed checkpoint by rename(2). */
+ * signed checkpoint by rename(2), which waits for the disk, too. */
 #include "ledger/ledger_internal.h"
 
 #include "base/cleanup.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 int ledger_group_begin(const struct ledger *ledger, struct ledger_group *group, error *err)
 {
-    *group = (struct ledger_group){ .head.size = ledger->edge.size };
+    *group = (struct ledger_group){ .head.size = ledger->edge.size,
+                                    .key = ledger->key.public,
+                                    .lock_max_ms = ledger_lock_max_ms(ledger) };
     merkle_edge_root(&ledger->edge, &group->head.root);
     checkpoint_print(&ledger->key, &group->head, group->text);
     group->segment = fcntl(ledger->segment, F_DUPFD_CLOEXEC, 0);
     group->tree = fcntl(ledger->tree_file, F_DUPFD_CLOEXEC, 0);
-    group->note = openat(ledger->folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644);
-    if (group->segment >= 0 && group->tree >= 0 && group->note >= 0)
+    group->folder = openat(ledger->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (group->segment >= 0 && group->tree >= 0 && group->folder >= 0)
         return 0;
     (void) fail_os(err, "begin a checkpoint of the log");
     ledger_group_done(group);
     return -1;
 }
 
-int ledger_group_sync(const struct ledger_group *group, error *err)
-{
-    size_t size = strlen(group->text);
-    if (fdatasync(group->segment) < 0 || fdatasync(group->tree) < 0)
-        return fail_os(err, "bring the log to disk");
-    if (write(group->note, group->text, size) != (ssize_t) size || fdatasync(group->note) < 0)
-        return fail_os(err, "write the log's checkpoint");
-    return 0;
-}
-
 void ledger_group_done(struct ledger_group *group)
 {
     close_fd(&group->segment);
     close_fd(&group->tree);
-    close_fd(&group->note);
+    close_fd(&group->folder);
 }
 
 /* Gives the checkpoint its name, by rename(2). */
-static int publish(struct ledger *ledger, const struct ledger_group *group, error *err)
+static int give_name(const struct ledger_group *group, error *err)
 {
     char path[64];
-    (void) snprintf(path, sizeof path, "/proc/self/fd/%d", group->note);
-    (void) unlinkat(ledger->folder, "checkpoint.new", 0); /* of a writer that was killed here */
-    if (linkat(AT_FDCWD, path, ledger->folder, "checkpoint.new", AT_SYMLINK_FOLLOW) < 0 ||
-        renameat(ledger->folder, "checkpoint.new", ledger->folder, "checkpoint") < 0)
+    size_t size = strlen(group->text);
+    auto_fd note = openat(group->folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644);
+    if (note < 0 || write(note, group->text, size) != (ssize_t) size || fdatasync(note) < 0)
+        return fail_os(err, "write the log's checkpoint");
+    (void) snprintf(path, sizeof path, "/proc/self/fd/%d", note);
+    (void) unlinkat(group->folder, "checkpoint.new", 0); /* of a writer that was killed here */
+    if (linkat(AT_FDCWD, path, group->folder, "checkpoint.new", AT_SYMLINK_FOLLOW) < 0 ||
+        renameat(group->folder, "checkpoint.new", group->folder, "checkpoint") < 0)
         return fail_os(err, "name the log's checkpoint");
-    ledger->covered = group->head;
-    if (ledger->settings.witness)
-        ledger->settings.witness(ledger->settings.witness_context, group->text,
-                                 strlen(group->text));
     return 0;
 }
 
-/* Another writer's checkpoint may have come meanwhile, and cover more. */
-int ledger_group_end(struct ledger *ledger, const struct ledger_group *group, error *err)
+/* Is the published checkpoint one of this key over fewer records, or is there none? */
+static bool is_next(const struct ledger_group *group)
 {
     char text[CHECKPOINT_SIZE];
-    if (ledger_lock(ledger, err) < 0)
-        return -1;
-    int result = ledger_read_checkpoint(ledger, text, err);
-    if (result == 0 && ledger->covered.size < group->head.size)
-        result = publish(ledger, group, err);
-    ledger_unlock(ledger);
+    struct merkle_head head;
+    error unused;
+    auto_fd file = openat(group->folder, "checkpoint", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0)
+        return errno == ENOENT;
+    ssize_t got = read(file, text, sizeof text - 1);
+    if (got < 0)
+        return false;
+    text[got] = '\0';
+    return checkpoint_read(text, &group->key, &head, &unused) == 0 && head.size < group->head.size;
+}
+
+/* The folder has a lock of its own for this, since rename(2) can wait for a commit of the file
+ * system's journal, and other writers should not wait with it. */
+static int publish(struct ledger_group *group, bool is_checked, error *err)
+{
+    if (!ledger_flock(group->folder, group->lock_max_ms))
+        return errno != EWOULDBLOCK
+                   ? fail_os(err, "lock the folder of the log")
+                   : fail(
+                         err, ERR_UNAVAILABLE,
+                         "another glovebox has held the log's checkpoint for %d ms; is it stopped?",
+                         (int) group->lock_max_ms);
+    int result = 0;
+    if (is_checked || is_next(group)) {
+        result = give_name(group, err);
+        group->is_named = result == 0;
+    }
+    (void) flock(group->folder, LOCK_UN);
     return result;
+}
+
+int ledger_group_sync(struct ledger_group *group, error *err)
+{
+    if (fdatasync(group->segment) < 0 || fdatasync(group->tree) < 0)
+        return fail_os(err, "bring the log to disk");
+    group->is_on_disk = true;
+    return publish(group, false, err);
+}
+
+static void tell_witness(struct ledger *ledger, const struct ledger_group *group)
+{
+    if (ledger->covered.size < group->head.size)
+        ledger->covered = group->head;
+    if (ledger->settings.witness)
+        ledger->settings.witness(ledger->settings.witness_context, group->text,
+                                 strlen(group->text));
+}
+
+/* If it has no name: another writer's checkpoint has come meanwhile and covers more, or it is of
+ * another key. */
+int ledger_group_end(struct ledger *ledger, struct ledger_group *group, error *err)
+{
+    char text[CHECKPOINT_SIZE];
+    if (!group->is_named) {
+        if (ledger_lock(ledger, err) < 0)
+            return -1;
+        int result = ledger_read_checkpoint(ledger, text, err);
+        if (result == 0 && ledger->covered.size < group->head.size)
+            result = publish(group, true, err);
+        ledger_unlock(ledger);
+        if (result < 0)
+            return -1;
+    }
+    if (group->is_named)
+        tell_witness(ledger, group);
+    return 0;
 }
 
 /* After a failed sync: reads everything after the last checkpoint, compares its root with that in
@@ -125,9 +179,11 @@ int ledger_sign_checkpoint(struct ledger *ledger, error *err)
     if (ledger_write_again(ledger, err) < 0 || ledger_group_begin(ledger, &group, err) < 0)
         return -1;
     int result = ledger_group_sync(&group, err);
-    ledger->is_suspect = result < 0;
+    ledger->is_suspect = !group.is_on_disk;
+    if (result == 0 && !group.is_named)
+        result = publish(&group, true, err);
     if (result == 0)
-        result = publish(ledger, &group, err);
+        tell_witness(ledger, &group);
     ledger_group_done(&group);
     return result;
 }
@@ -155,11 +211,16 @@ int ledger_sync(struct ledger *ledger, error *err)
     if (result < 0 || is_covered)
         return result;
     result = ledger_group_sync(&group, err);
-    ledger->is_suspect = result < 0;
+    ledger->is_suspect = !group.is_on_disk;
     if (result == 0)
         result = ledger_group_end(ledger, &group, err);
     ledger_group_done(&group);
     return result;
+}
+
+uint64_t ledger_covered(const struct ledger *ledger)
+{
+    return ledger->covered.size;
 }
 
 bool ledger_is_dirty(const struct ledger *ledger)
@@ -170,7 +231,7 @@ bool ledger_is_dirty(const struct ledger *ledger)
 int ledger_checkpoint(struct ledger *ledger, char ret_text[CHECKPOINT_SIZE],
                       struct merkle_head *ret, error *err)
 {
-    if (ledger_sync(ledger, err) < 0 || ledger_read_checkpoint(ledger, ret_text, err) < 0)
+    if (ledger_read_checkpoint(ledger, ret_text, err) < 0)
         return -1;
     *ret = ledger->covered;
     return 0;

@@ -41,6 +41,10 @@ struct ledger {
     deadline next_look;
 };
 
+/* Waits for a lock of flock(2). Returns false, with errno EWOULDBLOCK, if another holds it. */
+bool ledger_flock(int file, int64_t max_ms);
+int64_t ledger_lock_max_ms(const struct ledger *ledger);
+
 /* All functions below need the lock. Fails ERR_BUSY. */
 int ledger_lock(struct ledger *ledger, error *err);
 void ledger_unlock(struct ledger *ledger);

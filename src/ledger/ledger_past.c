@@ -58,16 +58,16 @@ bool ledger_retention(struct ledger *ledger, uint64_t *ret_first)
     return is_due;
 }
 
-void ledger_drop_before(struct ledger *ledger, uint64_t first)
+void ledger_drop_before(int folder, uint64_t first)
 {
     error unused;
     auto_free uint64_t *firsts = NULL;
     size_t count = 0;
-    if (segments_list(ledger->folder, &firsts, &count, &unused) < 0)
+    if (first == 0 || segments_list(folder, &firsts, &count, &unused) < 0)
         return;
     for (size_t i = 0; i < count && firsts[i] < first; i++) {
         char name[SEGMENT_NAME_SIZE];
         segment_name(firsts[i], name);
-        (void) unlinkat(ledger->folder, name, 0);
+        (void) unlinkat(folder, name, 0);
     }
 }

@@ -1,6 +1,7 @@
 /* ledger_test.c - the log is opened, written by several writers, cut off, and read again. */
 #include "ledger/ledger_test_folder.h"
 
+#include "base/auto_free.h"
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "base/test.h"
@@ -47,18 +48,19 @@ TEST(records_are_found_again_across_segments)
 {
     int folder = make_folder();
     struct ledger *ledger = open_ledger(folder);
-    for (int i = 0; i < 20; i++)
+    error err;
+    for (int i = 0; i < 20; i++) {
         add(ledger, "first");
+        require(ledger_sync(ledger, &err) == 0, "%s", err.text);
+    }
     expect_whole(ledger, 20);
     ledger_close(ledger);
     ledger = open_ledger(folder);
     add(ledger, "second");
     expect_whole(ledger, 21);
-    uint64_t *firsts = NULL;
+    auto_free uint64_t *firsts = NULL;
     size_t count = 0;
-    error err;
     expect(segments_list(folder, &firsts, &count, &err) == 0 && count > 3, "%zu segments", count);
-    free(firsts);
     ledger_close(ledger);
     remove_folder(folder);
 }
@@ -74,7 +76,7 @@ TEST(what_a_sync_has_refused_is_read_and_written_again)
         add(ledger, "before");
     ledger_distrust(ledger);
     add(ledger, "behind");
-    expect(ledger_mend(ledger, &err) == 0, "%s", err.text);
+    expect(ledger_mend(ledger, &err) == 0 && ledger_sync(ledger, &err) == 0, "%s", err.text);
     expect(ledger_checkpoint(ledger, text, &head, &err) == 0 && head.size == 13, "%s", err.text);
     expect_whole(ledger, 13);
     ledger_close(ledger);
@@ -87,8 +89,7 @@ TEST(what_a_sync_has_refused_and_is_gone_is_never_signed)
 {
     int folder = make_folder();
     struct ledger *ledger = open_ledger(folder);
-    struct merkle_head head;
-    char text[CHECKPOINT_SIZE], name[SEGMENT_NAME_SIZE];
+    char name[SEGMENT_NAME_SIZE];
     error err;
     add(ledger, "covered");
     expect(ledger_sync(ledger, &err) == 0, "%s", err.text);
@@ -103,7 +104,7 @@ TEST(what_a_sync_has_refused_and_is_gone_is_never_signed)
     ledger_distrust(ledger);
     for (int again = 0; again < 2; again++)
         expect(ledger_mend(ledger, &err) < 0 && err.code == ERR_UNAVAILABLE &&
-                   ledger_checkpoint(ledger, text, &head, &err) < 0,
+                   ledger_sync(ledger, &err) < 0,
                "it is not believed");
     ledger_close(ledger);
     ledger = open_ledger(folder);
@@ -181,30 +182,6 @@ TEST(what_a_checkpoint_covers_is_not_cut_off_in_silence)
     expect(ledger_open(folder, &settings, &ledger, &err) < 0, "opened without its records");
     require(unlinkat(folder, "00000000000000000000.log", 0) == 0, "cannot remove");
     expect(ledger_open(folder, &settings, &ledger, &err) < 0, "opened without its segment");
-    remove_folder(folder);
-}
-
-TEST(a_checkpoint_that_was_slow_replaces_no_newer_one)
-{
-    int folder = make_folder();
-    struct ledger *one = open_ledger(folder), *other = open_ledger(folder);
-    struct ledger_group group;
-    struct merkle_head head;
-    char text[CHECKPOINT_SIZE];
-    error err;
-    add(one, "first");
-    require(ledger_group_begin(one, &group, &err) == 0 && ledger_group_sync(&group, &err) == 0,
-            "%s", err.text);
-    add(one, "while the disk was slow");
-    expect(ledger_group_end(one, &group, &err) == 0 && ledger_is_dirty(one), "%s", err.text);
-    add(other, "another");
-    require(ledger_sync(other, &err) == 0, "%s", err.text);
-    expect(ledger_group_end(one, &group, &err) == 0, "%s", err.text);
-    ledger_group_done(&group);
-    require(ledger_checkpoint(one, text, &head, &err) == 0, "%s", err.text);
-    expect(head.size == 3, "the checkpoint covers %llu", (unsigned long long) head.size);
-    ledger_close(one);
-    ledger_close(other);
     remove_folder(folder);
 }
 
@@ -362,7 +339,6 @@ TEST(ids_carry_their_index)
 TESTS(CASE(records_are_found_again_across_segments), CASE(several_writers_make_one_log),
       CASE(what_is_torn_is_cut_off_and_nothing_else),
       CASE(what_a_checkpoint_covers_is_not_cut_off_in_silence),
-      CASE(a_checkpoint_that_was_slow_replaces_no_newer_one),
       CASE(a_key_that_others_may_read_is_refused), CASE(a_next_key_that_cannot_be_read_stays),
       CASE(a_chain_that_cannot_grow_says_why),
       CASE(what_a_sync_has_refused_is_read_and_written_again),

@@ -3,6 +3,7 @@ the lock wait, and they get their receipts when the writer goes on."""
 
 import concurrent.futures
 import fcntl
+import os
 import re
 import time
 
@@ -64,3 +65,21 @@ def test_a_run_with_a_network_waits_for_the_log_before_it_begins(service):
         fcntl.flock(lock, fcntl.LOCK_UN)
         answer = run.result(60).json
     assert (answer["status"], answer["stdout"]) == ("ok", "x\n"), answer
+
+
+def test_a_writer_stopped_at_its_checkpoint_is_named(service):
+    """It holds the lock of the folder: records do not wait, and after five seconds without a checkpoint nothing new runs."""
+    folder = os.open(service.glovebox.state / "daemon" / "log", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        assert service.run("print('x')").json["status"] == "ok"
+        end = time.monotonic() + 20
+        while (refused := service.run("print('x')")).status == 200 and time.monotonic() < end:
+            time.sleep(0.1)
+        assert refused.status == 503 and "checkpoint for 5000 ms; is it stopped?" in refused.json["error"]["message"], refused
+    finally:
+        os.close(folder)
+    end = time.monotonic() + 20
+    while (run := service.run("print('x')")).status != 200 and time.monotonic() < end:
+        time.sleep(0.1)
+    assert run.json["status"] == "ok", run

@@ -51,11 +51,12 @@ def grown(glovebox):
 
 
 class TestKeep:
-    def test_the_oldest_segments_go_and_proofs_stay(self, glovebox, grown):
+    @pytest.mark.parametrize("sync", ["group", "each"])
+    def test_the_oldest_segments_go_and_proofs_stay(self, glovebox, grown, sync):
         log, records = grown
         before = segments(log)
         sizes = {name: (log / name).stat().st_size for name in before}
-        with Serving(glovebox, "--log-keep", str(KEPT), tcp=False) as server:
+        with Serving(glovebox, "--log-keep", str(KEPT), "--log-sync", sync, tcp=False) as server:
             run = server.run("print(1)").json
             until(lambda: len(segments(log)) < len(before), "nothing was deleted")
             for index in (0, 250, 499):

@@ -150,6 +150,7 @@ KINDS = {
     "wrong keys": (32, lambda client: client.call("GET", "/v1/runs", key="glb_wrong")),
     "no routes": (32, lambda client: client.call("GET", "/v1/nothing")),
     "auditors": (16, lambda client: client.call("GET", "/v1/receipts?limit=100")),
+    "checkpoints of the log": (16, lambda client: client.call("GET", "/v1/log/checkpoint")),
     "metrics": (16, lambda client: client.call("GET", "/metrics")),
     "keyed": (16, keyed),
     "silent": (100, lambda client: client.raw("POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Le", 2)),

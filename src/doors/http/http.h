@@ -152,6 +152,7 @@ struct exchange {
     bool is_owner;    /* on a Unix socket, from root or http_settings.owner */
     deadline wake_at; /* at_ms 0: never */
     deadline look_at; /* when to call an idle stream's reader again; at_ms 0: never */
+    uint64_t covers;  /* records of the log that a checkpoint must cover before the answer */
     uv_poll_t *watch; /* notices that the peer hangs up */
     int64_t began_ms;
     struct exchange *next_queued; /* request_turns.c */

@@ -17,6 +17,21 @@ static void write_hashes(struct bytes *out, const char *key, const struct log_pr
     json_close(out, ']');
 }
 
+enum { COVER_LOOK_MS = 5 };
+
+/* False: the request waits, or has failed. What is in the log at its beginning is to be in the
+ * checkpoint; the loop must not wait for the disk. */
+static bool is_covered(struct exchange *exchange)
+{
+    error err;
+    int result = service_log_covers(exchange->service, &exchange->covers, &err);
+    if (result < 0)
+        exchange_fail(exchange, &err);
+    if (result == 0)
+        exchange_wait_until(exchange, deadline_in(COVER_LOOK_MS));
+    return result > 0;
+}
+
 /* The receipt, and the proof that it is in the log: a file that can be verified by itself. */
 static int write_bundle(const struct exchange *exchange, const struct bytes *envelope,
                         struct bytes *out, error *err)
@@ -45,6 +60,10 @@ static void get_receipt(struct exchange *exchange)
                                  &envelope, &err);
     if (result < 0 || !proof || strcmp(proof, "1") != 0) {
         exchange_answer_or_fail(exchange, result, &envelope, &err);
+        return;
+    }
+    if (!is_covered(exchange)) {
+        bytes_done(&envelope);
         return;
     }
     result = write_bundle(exchange, &envelope, &bundle, &err);
@@ -88,6 +107,8 @@ static void get_checkpoint(struct exchange *exchange)
     struct bytes text = { 0 };
     uint64_t size;
     error err;
+    if (!is_covered(exchange))
+        return;
     if (service_log_checkpoint(exchange->service, &text, &size, &err) < 0)
         exchange_fail(exchange, &err);
     else
@@ -120,6 +141,8 @@ static void prove(struct exchange *exchange, const struct proof_words *words,
     auto_bytes checkpoint = { 0 };
     error err;
     uint64_t size;
+    if (!is_covered(exchange))
+        return;
     int result = service_log_checkpoint(exchange->service, &checkpoint, &size, &err);
     if (result == 0)
         proof.to = exchange_query_count(exchange, words->to, size);

@@ -16,7 +16,13 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
-enum { FILTER_MAX = 1024 * 1024, REPORT_MAX = 64 * 1024, LOCK_MAX_MS = 200, RETRY_MS = 1000 };
+enum {
+    FILTER_MAX = 1024 * 1024,
+    REPORT_MAX = 64 * 1024,
+    LOCK_MAX_MS = 200,
+    CHECKPOINT_MAX_MS = 5000,
+    RETRY_MS = 1000
+};
 
 void fact_hash(const void *data, size_t size, char ret_sha256[SHA256_TEXT_SIZE])
 {
@@ -85,18 +91,19 @@ static int learn_machine(struct receipts *receipts, const struct receipts_settin
 
 /* --- groups ----------------------------------------------------------------------------------- */
 
+/* Records that the oldest segments are to be deleted; the next group deletes them. */
 static void retire_old(struct receipts *receipts)
 {
     uint64_t first;
     error err;
-    if (!ledger_retention(receipts->ledger, &first))
+    if (receipts->trim_to > 0 || !ledger_retention(receipts->ledger, &first))
         return;
+    receipts->trim_to = first;
     const struct event_field fields[] = { { "first_kept", NULL, (int64_t) first }, { 0 } };
-    if (audit_write(receipts, "log.trimmed", fields, &err) == 0 &&
-        ledger_sync(receipts->ledger, &err) == 0)
-        ledger_drop_before(receipts->ledger, first);
-    else
-        log_event(RECEIPTS_NOT_TRIMMED, TEXT("cause", err.text));
+    if (audit_write(receipts, "log.trimmed", fields, &err) == 0)
+        return;
+    receipts->trim_to = 0;
+    log_event(RECEIPTS_NOT_TRIMMED, TEXT("cause", err.text));
 }
 
 /* Until the trouble is over nothing new is run. */
@@ -111,7 +118,8 @@ static void sync_group(uv_work_t *work)
 {
     struct receipts *receipts = work->data;
     receipts->work_failure = (error){ 0 };
-    (void) ledger_group_sync(&receipts->in_flight, &receipts->work_failure);
+    if (ledger_group_sync(&receipts->in_flight, &receipts->work_failure) == 0)
+        ledger_drop_before(receipts->in_flight.folder, receipts->trim_to);
 }
 
 static void group_is_synced(uv_work_t *work, int status)
@@ -120,18 +128,19 @@ static void group_is_synced(uv_work_t *work, int status)
     error err = receipts->work_failure;
     (void) loop_enter(CAUSE_DISK, NULL);
     receipts->is_working = false;
-    bool is_on_disk = status == 0 && err.code == ERR_NONE;
-    if (!is_on_disk)
+    if (!receipts->in_flight.is_on_disk)
         ledger_distrust(receipts->ledger);
-    bool has_ended =
-        is_on_disk && ledger_group_end(receipts->ledger, &receipts->in_flight, &err) == 0;
+    bool has_ended = status == 0 && err.code == ERR_NONE &&
+                     ledger_group_end(receipts->ledger, &receipts->in_flight, &err) == 0;
     if (has_ended)
         receipts->trouble = (error){ 0 };
-    else if (!is_on_disk || err.code != ERR_BUSY) /* another writer has the lock: try later */
+    else if (err.code != ERR_BUSY) /* another writer has the lock: try later */
         note_trouble(receipts, &err);
     ledger_group_done(&receipts->in_flight);
-    if (has_ended)
+    if (has_ended) {
+        receipts->trim_to = 0;
         retire_old(receipts);
+    }
     receipts_sync_soon(receipts);
 }
 
@@ -150,6 +159,7 @@ static void on_group(uv_timer_t *timer)
         receipts_sync_soon(receipts);
         return;
     }
+    receipts->in_flight.lock_max_ms = CHECKPOINT_MAX_MS; /* a thread can wait */
     receipts->is_working = true;
     (void) uv_queue_work(timer->loop, &receipts->work, sync_group, group_is_synced);
 }
@@ -158,7 +168,9 @@ void receipts_sync_soon(struct receipts *receipts)
 {
     if (!ledger_is_dirty(receipts->ledger)) /* by another writer's checkpoint, or our own sync */
         receipts->trouble = (error){ 0 };
-    if (ledger_is_dirty(receipts->ledger) && !receipts->is_working &&
+    if (receipts->is_durable && !receipts->is_working) /* there is no other group */
+        retire_old(receipts);
+    if ((ledger_is_dirty(receipts->ledger) || receipts->trim_to > 0) && !receipts->is_working &&
         !uv_is_active((const uv_handle_t *) &receipts->group) &&
         !uv_is_closing((const uv_handle_t *) &receipts->group))
         (void) uv_timer_start(&receipts->group, on_group,
@@ -323,6 +335,19 @@ int receipts_have_room(struct receipts *receipts, error *err)
     return fail(err, ERR_UNAVAILABLE,
                 "the disk of the log of receipts is full: nothing new is run; make room there, or "
                 "bound the log (log_keep)");
+}
+
+int receipts_cover(const struct receipts *receipts, uint64_t *size, error *err)
+{
+    if (*size == 0)
+        *size = ledger_size(receipts->ledger);
+    if (ledger_covered(receipts->ledger) >= *size)
+        return 1;
+    if (receipts->trouble.code == ERR_NONE)
+        return 0;
+    *err = receipts->trouble;
+    err->code = ERR_UNAVAILABLE;
+    return under(err, "records of the log of receipts are not on the disk yet");
 }
 
 bool receipts_are_held(const struct receipts *receipts)

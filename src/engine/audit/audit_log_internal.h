@@ -15,6 +15,7 @@ struct receipts {
     uv_work_t work; /* writes `in_flight` to disk */
     struct ledger_group in_flight;
     bool is_working;
+    uint64_t trim_to; /* set between groups: the next one deletes the segments before; 0: none */
     error work_failure;
     error trouble; /* why records are not on disk; ERR_NONE: they are, or soon will be */
     struct witness_output witness;

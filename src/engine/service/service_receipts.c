@@ -65,6 +65,11 @@ int service_receipt_opening(const struct service *service, const struct caller *
     return opening_write(service->receipts, caller->account, id, out, err);
 }
 
+int service_log_covers(const struct service *service, uint64_t *size, error *err)
+{
+    return receipts_cover(service->receipts, size, err);
+}
+
 int service_log_checkpoint(const struct service *service, struct bytes *out, uint64_t *ret_size,
                            error *err)
 {

@@ -1,0 +1,145 @@
+/* ledger_group_test.c - checkpoints over groups of records, and when a segment begins. */
+#include "ledger/ledger_test_folder.h"
+
+#include "base/auto_free.h"
+#include "base/read_at.h"
+#include "ledger/event.h"
+#include "ledger/segment.h"
+
+#include <sys/file.h>
+#include <sys/stat.h>
+
+/* Gives  the first record of the newest. */
+static size_t count_segments(int folder, uint64_t *ret_first)
+{
+    auto_free uint64_t *firsts = NULL;
+    size_t count = 0;
+    error err;
+    require(segments_list(folder, &firsts, &count, &err) == 0 && count > 0, "no segments");
+    *ret_first = firsts[count - 1];
+    return count;
+}
+
+/* Returns how many records the published checkpoint covers. */
+static uint64_t published(int folder, const struct ledger *ledger)
+{
+    char text[CHECKPOINT_SIZE] = "";
+    struct merkle_head head = { 0 };
+    error err;
+    auto_fd file = openat(folder, "checkpoint", O_RDONLY | O_CLOEXEC);
+    require(read_at(file, text, sizeof text - 1, 0) > 0, "no checkpoint");
+    require(checkpoint_read(text, ledger_key(ledger), &head, &err) == 0, "%s", err.text);
+    return head.size;
+}
+
+TEST(a_segment_begins_when_nothing_is_to_be_synced)
+{
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    struct stat status;
+    uint64_t first;
+    error err;
+    auto_fd file = openat(folder, "00000000000000000000.log", O_RDONLY | O_CLOEXEC);
+    do {
+        add(ledger, "a");
+        require(fstat(file, &status) == 0 && count_segments(folder, &first) == 1, "no wait");
+    } while (status.st_size < 2000);
+    add(ledger, "more than a segment");
+    expect(count_segments(folder, &first) == 1, "begun while records were not on the disk");
+    require(ledger_sync(ledger, &err) == 0, "%s", err.text);
+    uint64_t size = ledger_size(ledger);
+    add(ledger, "after a sync");
+    expect(count_segments(folder, &first) == 2 && first == size, "not begun after a sync");
+    /* At four times the size it does not wait any longer, and the end of the one before is synced.
+     */
+    while (count_segments(folder, &first) == 2 && ledger_size(ledger) < size + 100)
+        add(ledger, "b");
+    expect(count_segments(folder, &first) == 3 && first == ledger_size(ledger) - 1, "no limit");
+    expect(published(folder, ledger) == first, "the checkpoint covers other records");
+    ledger_close(ledger);
+    ledger = open_ledger(folder);
+    expect(ledger_size(ledger) == first + 1, "%llu records", (unsigned long long) first);
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
+TEST(a_checkpoint_that_was_slow_replaces_no_newer_one)
+{
+    int folder = make_folder();
+    struct ledger *one = open_ledger(folder), *other = open_ledger(folder);
+    struct ledger_group group, late;
+    struct merkle_head head;
+    char text[CHECKPOINT_SIZE];
+    error err;
+    add(one, "first");
+    require(ledger_group_begin(one, &group, &err) == 0 &&
+                ledger_group_begin(one, &late, &err) == 0 && ledger_group_sync(&group, &err) == 0,
+            "%s", err.text);
+    add(one, "while the disk was slow");
+    expect(ledger_group_end(one, &group, &err) == 0 && ledger_is_dirty(one), "%s", err.text);
+    add(other, "another");
+    require(ledger_sync(other, &err) == 0, "%s", err.text);
+    expect(ledger_group_sync(&late, &err) == 0 && late.is_on_disk && !late.is_named, "named again");
+    expect(ledger_group_end(one, &late, &err) == 0 && !ledger_is_dirty(one), "%s", err.text);
+    ledger_group_done(&group);
+    ledger_group_done(&late);
+    require(ledger_checkpoint(one, text, &head, &err) == 0, "%s", err.text);
+    expect(head.size == 3, "the checkpoint covers %llu", (unsigned long long) head.size);
+    ledger_close(one);
+    ledger_close(other);
+    remove_folder(folder);
+}
+
+/* The group's key is not that of the published checkpoint. */
+TEST(a_checkpoint_of_the_key_before_is_not_published)
+{
+    int state = make_folder();
+    require(mkdirat(state, "log", 0700) == 0, "no folder");
+    int folder = openat(state, "log", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct ledger *one = open_ledger(folder);
+    struct public_key before = *ledger_key(one);
+    struct ledger_group group;
+    struct merkle_head head;
+    char text[CHECKPOINT_SIZE];
+    error err;
+    add(one, "first");
+    require(ledger_group_begin(one, &group, &err) == 0, "%s", err.text);
+    require(event_rotate_key(state, &err) == 0, "%s", err.text);
+    expect(ledger_group_sync(&group, &err) == 0 && group.is_on_disk && !group.is_named, "named");
+    expect(ledger_group_end(one, &group, &err) == 0, "%s", err.text);
+    ledger_group_done(&group);
+    require(ledger_checkpoint(one, text, &head, &err) == 0, "%s", err.text);
+    expect(head.size == 2 && checkpoint_read(text, ledger_key(one), &head, &err) == 0 &&
+               checkpoint_read(text, &before, &head, &err) < 0,
+           "%s", text);
+    ledger_close(one);
+    remove_folder(folder);
+    remove_folder(state);
+}
+
+TEST(a_checkpoint_waits_for_another_that_is_being_named)
+{
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    struct ledger_group group;
+    error err;
+    add(ledger, "first");
+    auto_fd holder = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    require(flock(holder, LOCK_EX) == 0 && ledger_group_begin(ledger, &group, &err) == 0, "lock");
+    group.lock_max_ms = 20;
+    expect(ledger_group_sync(&group, &err) < 0 && err.code == ERR_UNAVAILABLE && group.is_on_disk,
+           "%s", err.text);
+    expect(strstr(err.text, "checkpoint for 20 ms; is it stopped?"), "%s", err.text);
+    add(ledger, "records do not wait");
+    require(flock(holder, LOCK_UN) == 0, "unlock");
+    expect(ledger_group_sync(&group, &err) == 0 && group.is_named, "%s", err.text);
+    expect(ledger_group_end(ledger, &group, &err) == 0, "%s", err.text);
+    ledger_group_done(&group);
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
+TESTS(CASE(a_segment_begins_when_nothing_is_to_be_synced),
+      CASE(a_checkpoint_that_was_slow_replaces_no_newer_one),
+      CASE(a_checkpoint_of_the_key_before_is_not_published),
+      CASE(a_checkpoint_waits_for_another_that_is_being_named))
