@@ -5,6 +5,7 @@
 #include "interpreter/enter.h"
 
 #include "base/cleanup.h"
+#include "base/read_at.h"
 #include "base/table.h"
 #include "contract/agent.h"
 #include "init/walls.h"
@@ -163,11 +164,8 @@ static int check_standing(struct entry *entry, error *err)
         { WALL_seccomp, "\nSeccomp:\t2\n" },
     };
     char status[4096];
-    auto_fd file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    ssize_t got = file < 0 ? -1 : read(file, status, sizeof status - 1);
-    if (got <= 0)
+    if (read_text_at(AT_FDCWD, "/proc/self/status", status, sizeof status) <= 0)
         return fail_os(err, "read own status");
-    status[got] = '\0';
     for_each(fact, facts)
         if (!is_disabled(entry->order, fact->wall) && !strstr(status, fact->line))
             return fail(err, ERR_UNAVAILABLE, "own status does not say '%.*s'",

@@ -1,7 +1,6 @@
 /* memory.c - prepares the zygote's memory for forks: huge pages, page tables, free heap. */
 #include "interpreter/memory.h"
 
-#include "base/cleanup.h"
 #include "base/read_at.h"
 
 #include <fcntl.h>
@@ -88,9 +87,7 @@ static void copy_tables_at_fork(const char *line)
 static void share_code(void)
 {
     static char text[256 << 10]; /* read as a whole, since mprotect(2) changes the list */
-    auto_fd maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    ssize_t got = maps < 0 ? -1 : read_at(maps, text, sizeof text - 1, 0);
-    text[got > 0 ? got : 0] = '\0';
+    (void) read_text_at(AT_FDCWD, "/proc/self/maps", text, sizeof text);
     for (char *rest = text, *line; (line = strtok_r(rest, "\n", &rest));)
         copy_tables_at_fork(line);
 }
@@ -145,9 +142,8 @@ void memory_fill_holes(void)
 
 uint64_t memory_resident(void)
 {
-    char text[128] = { 0 };
-    auto_fd file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    if (file < 0 || read(file, text, sizeof text - 1) <= 0)
+    char text[128];
+    if (read_text_at(AT_FDCWD, "/proc/self/statm", text, sizeof text) <= 0)
         return 0;
     char *rest;
     (void) strtoull(text, &rest, 10); /* of two numbers the second: proc(5) */

@@ -3,6 +3,7 @@
 
 #include "base/auto_free.h"
 #include "base/cleanup.h"
+#include "base/read_at.h"
 #include "ledger/chain.h"
 #include "ledger/sha256.h"
 
@@ -161,12 +162,11 @@ static int read_seed(int file, unsigned char seed[SEED_SIZE], error *err)
 /* The log's origin from key.pub; if that is lost, from key.chain. */
 static void find_name(int folder, const struct public_key *key, char ret_name[KEY_NAME_SIZE])
 {
-    char text[KEY_TEXT_SIZE + 1] = "";
+    char text[KEY_TEXT_SIZE + 1];
     struct public_key known;
     error unused;
-    auto_fd file = openat(folder, "key.pub", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     ret_name[0] = '\0';
-    if (file >= 0 && read(file, text, sizeof text - 1) > 0 &&
+    if (read_text_at(folder, "key.pub", text, sizeof text) > 0 &&
         public_key_read(text, &known, &unused) == 0) {
         memcpy(ret_name, known.name, KEY_NAME_SIZE);
         return;

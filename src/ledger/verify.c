@@ -3,6 +3,7 @@
 #include "ledger/verify_internal.h"
 
 #include "base/cleanup.h"
+#include "base/read_at.h"
 #include "ledger/witness.h"
 
 #include <fcntl.h>
@@ -136,13 +137,10 @@ static void compare_ends(struct checking *checking)
 
 static void read_heads(struct checking *checking)
 {
-    char text[CHECKPOINT_NOTE_MAX + 1] = "";
+    char text[CHECKPOINT_NOTE_MAX + 1];
     const struct verify_order *order = checking->order;
     error err;
-    auto_fd file = openat(order->folder, "checkpoint", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    ssize_t got = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    text[got > 0 ? got : 0] = '\0';
-    if (got < 0)
+    if (read_text_at(order->folder, "checkpoint", text, sizeof text) < 0)
         checking_problem(checking, "checkpoint", "is missing");
     else if (key_chain_checkpoint(checking->chain, order->key, text, &checking->head, &err) < 0)
         checking_problem(checking, "checkpoint", err.text);

@@ -7,6 +7,7 @@
 #include "supervisor/cgroup_setup.h"
 
 #include "base/cleanup.h"
+#include "base/read_at.h"
 #include "base/table.h"
 
 #include <errno.h>
@@ -85,11 +86,8 @@ static void read_group_file(const char *folder, const char *name, char *text, si
 {
     text[0] = '\0';
     char path[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int) sizeof path)
-        return;
-    auto_fd file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = file < 0 ? -1 : read(file, text, size - 1);
-    text[got > 0 ? got : 0] = '\0';
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) < (int) sizeof path)
+        (void) read_text_at(AT_FDCWD, path, text, size);
 }
 
 static bool can_write(const char *folder, const char *name)

@@ -2,6 +2,7 @@
 #include "supervisor/host_features.h"
 
 #include "base/cleanup.h"
+#include "base/read_at.h"
 #include "base/table.h"
 #include "model/ids.h"
 #include "supervisor/install_paths.h"
@@ -44,10 +45,8 @@ bool host_grants_privileges(void)
     for_each(capability, needed)
         if (!(sets[0].effective & 1U << *capability))
             return false;
-    auto_fd file = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
-    char map[256] = "";
-    ssize_t got = file < 0 ? -1 : read(file, map, sizeof map - 1);
-    map[got > 0 ? got : 0] = '\0';
+    char map[256];
+    (void) read_text_at(AT_FDCWD, "/proc/self/uid_map", map, sizeof map);
     unsigned long numbers[3]; /* first inside, first outside, how many: user_namespaces(7) */
     return read_numbers(map, numbers, COUNT_OF(numbers)) && numbers[0] == 0 &&
            numbers[2] > HOST_ID_LAST;
@@ -84,14 +83,12 @@ bool host_disk_of(const char *folder, unsigned *ret_major, unsigned *ret_minor)
         return false;
     *ret_major = major(status.st_dev);
     *ret_minor = minor(status.st_dev);
-    char path[96], text[32] = "";
+    char path[96], text[32];
     (void) snprintf(path, sizeof path, "/sys/dev/block/%u:%u/partition", *ret_major, *ret_minor);
     if (access(path, F_OK) < 0)
         return true;
     (void) snprintf(path, sizeof path, "/sys/dev/block/%u:%u/../dev", *ret_major, *ret_minor);
-    auto_fd file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    text[got > 0 ? got : 0] = '\0';
+    (void) read_text_at(AT_FDCWD, path, text, sizeof text);
     unsigned long numbers[2];
     if (!read_numbers(text, numbers, COUNT_OF(numbers)))
         return false;

@@ -3,6 +3,7 @@
 #include "cli/operate/doctor.h"
 
 #include "base/cleanup.h"
+#include "base/read_at.h"
 #include "base/table.h"
 #include "supervisor/cgroup_setup.h"
 #include "supervisor/install_paths.h"
@@ -37,9 +38,7 @@ static int write_file(int directory, const char *name, const char *text, error *
 
 static int read_file(int directory, const char *name, char *text, size_t size)
 {
-    auto_fd file = openat(directory, name, O_RDONLY | O_CLOEXEC);
-    ssize_t got = file < 0 ? -1 : read(file, text, size - 1);
-    text[got > 0 ? got : 0] = '\0';
+    ssize_t got = read_text_at(directory, name, text, size);
     text[strcspn(text, "\n")] = '\0';
     return got < 0 ? -1 : 0;
 }

@@ -3,6 +3,7 @@
 #include "cli/operate/doctor.h"
 
 #include "base/cleanup.h"
+#include "base/read_at.h"
 #include "base/table.h"
 #include "model/ids.h"
 #include "supervisor/install_paths.h"
@@ -140,10 +141,8 @@ void check_id_block(struct finding *finding)
  * that (core(5)), so the check is whether this limit works. */
 void check_core_pattern(struct finding *finding)
 {
-    char pattern[128] = "";
-    auto_fd file = open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC);
-    ssize_t got = file < 0 ? -1 : read(file, pattern, sizeof pattern - 1);
-    pattern[got > 0 ? got : 0] = '\0';
+    char pattern[128];
+    (void) read_text_at(AT_FDCWD, "/proc/sys/kernel/core_pattern", pattern, sizeof pattern);
     pattern[strcspn(pattern, "\n")] = '\0';
     struct rlimit now;
     bool can_limit = getrlimit(RLIMIT_CORE, &now) == 0 && now.rlim_max >= 1;

@@ -2,6 +2,7 @@
 #include "cli/operate/doctor.h"
 
 #include "base/cleanup.h"
+#include "base/read_at.h"
 #include "base/table.h"
 
 #include <errno.h>
@@ -27,12 +28,7 @@ enum { KERNEL_MAJOR = 5, KERNEL_MINOR = 15, LANDLOCK_ABI_FULL = 6 };
 /* Reads a small file of /proc as one line; gives "" if it does not exist. */
 static void read_line(const char *path, char *text, size_t size)
 {
-    text[0] = '\0';
-    auto_fd file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = file < 0 ? -1 : read(file, text, size - 1);
-    if (got < 0)
-        got = 0;
-    text[got] = '\0';
+    (void) read_text_at(AT_FDCWD, path, text, size);
     text[strcspn(text, "\n")] = '\0';
 }
 

@@ -216,11 +216,8 @@ static int read_entries(struct idempotency *idempotency, error *err)
 
 static uint32_t read_boot(void)
 {
-    char text[BOOT_ID_SIZE + 1] = "";
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? 0 : read(fd, text, BOOT_ID_SIZE);
-    if (fd >= 0)
-        (void) close(fd);
+    char text[BOOT_ID_SIZE + 1];
+    ssize_t got = read_text_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", text, sizeof text);
     return hash_of(text, got > 0 ? (size_t) got : 0);
 }
 

@@ -49,13 +49,11 @@ struct look {
 
 static int read_maps(struct space *space, error *err)
 {
-    auto_fd maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    ssize_t got = maps < 0 ? -1 : read_at(maps, space->maps, sizeof space->maps - 1, 0);
+    ssize_t got = read_text_at(AT_FDCWD, "/proc/self/maps", space->maps, sizeof space->maps);
     if (got < 0)
         return fail_os(err, "read /proc/self/maps");
     if (got == sizeof space->maps - 1)
         return fail(err, ERR_UNAVAILABLE, "/proc/self/maps is too long");
-    space->maps[got] = '\0';
     return 0;
 }
 

@@ -1,7 +1,7 @@
 /* state.c - saves and restores state of a process in the kernel and in the C library. */
 #include "interpreter/image/image_parts.h"
 
-#include "base/cleanup.h"
+#include "base/read_at.h"
 #include "interpreter/image/rseq.h"
 
 #include <dlfcn.h>
@@ -61,10 +61,9 @@ int state_look(struct state *state, error *err)
     if (!state->brk)
         return fail(err, ERR_UNAVAILABLE, "this C library stores its break elsewhere");
     state->rseq = rseq_find();
-    char text[4096] = { 0 };
-    auto_fd file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    const char *threads =
-        file >= 0 && read(file, text, sizeof text - 1) > 0 ? strstr(text, "\nThreads:\t") : NULL;
+    char text[4096];
+    (void) read_text_at(AT_FDCWD, "/proc/self/status", text, sizeof text);
+    const char *threads = strstr(text, "\nThreads:\t");
     state->threads = threads ? (unsigned) strtoul(threads + 10, NULL, 10) : 1;
     return 0;
 }
