@@ -136,8 +136,7 @@ int32_t glb_connect(const glb_connect_options *options, size_t options_size,
     error err = { 0 };
     glb_connect_options ours;
     if (take_options(&ours, sizeof ours, options, options_size) < 0) {
-        (void) fail(&err, ERR_BAD_REQUEST, "an option is newer than this libglovebox (%s)",
-                    GLOVEBOX_VERSION);
+        (void) too_new(&err);
         return report(&err);
     }
     struct glb_client *client = calloc(1, sizeof *client);
@@ -236,19 +235,13 @@ int client_lost(struct glb_client *client, error *err)
 int answer_failed(int status, const char *body, error *err)
 {
     auto_json root = json_tokener_parse(body);
-    json_object *inner = NULL, *code = NULL, *message = NULL;
-    int number = ERR_NONE;
-    if (root && json_object_object_get_ex(root, "error", &inner) &&
-        json_object_object_get_ex(inner, "message", &message)) {
-        if (json_object_object_get_ex(inner, "code", &code))
-            for (int each = ERR_NONE + 1; each < ERR_COUNT && number == ERR_NONE; each++)
-                if (strcmp(error_row_of(each)->json_code, json_object_get_string(code)) == 0)
-                    number = each;
-        if (number == ERR_NONE)
-            number = ERR_INTERNAL;
-        (void) fail(err, (enum error_code) number, "%s", json_object_get_string(message));
-    } else {
-        (void) fail(err, ERR_PROTOCOL, "gloveboxd answered with status %d and no reason", status);
-    }
-    return -1;
+    json_object *inner = json_member(root, "error");
+    const char *code = json_object_get_string(json_member(inner, "code"));
+    const char *message = json_object_get_string(json_member(inner, "message"));
+    if (!message)
+        return fail(err, ERR_PROTOCOL, "gloveboxd answered with status %d and no reason", status);
+    for (int each = ERR_NONE + 1; code && each < ERR_COUNT; each++)
+        if (strcmp(error_row_of(each)->json_code, code) == 0)
+            return fail(err, (enum error_code) each, "%s", message);
+    return fail(err, ERR_INTERNAL, "%s", message);
 }

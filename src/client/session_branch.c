@@ -73,33 +73,29 @@ int32_t glb_session_checkpoints(glb_client *client, const char *session, char **
     return session_ask(client, "GET", session, "/checkpoints", ret_json);
 }
 
-enum { MARK_MAX = 200 };
-
-static int mark_place(char place[MARK_MAX], const char *checkpoint, const char *rest, error *err)
+/* Sends a request for a checkpoint of the session, without a body. */
+static int32_t checkpoint_ask(struct glb_client *client, const char *method, const char *session,
+                              const char *checkpoint, const char *rest, char **ret_json)
 {
+    error err = { 0 };
+    char place[200];
     if (checkpoint && id_is_plain(checkpoint) &&
-        (size_t) snprintf(place, MARK_MAX, "/checkpoints/%s%s", checkpoint, rest) < MARK_MAX)
-        return 0;
-    return fail(err, ERR_BAD_REQUEST, "'%.60s' is no checkpoint; glovebox session checkpoints ID",
+        (size_t) snprintf(place, sizeof place, "/checkpoints/%s%s", checkpoint, rest) <
+            sizeof place)
+        return session_ask(client, method, session, place, ret_json);
+    (void) fail(&err, ERR_BAD_REQUEST, "'%.60s' is no checkpoint; glovebox session checkpoints ID",
                 checkpoint ? checkpoint : "");
+    return report(&err);
 }
 
 int32_t glb_session_checkpoint_remove(glb_client *client, const char *session,
                                       const char *checkpoint, char **ret_json)
 {
-    error err = { 0 };
-    char place[MARK_MAX];
-    if (mark_place(place, checkpoint, "", &err) < 0)
-        return report(&err);
-    return session_ask(client, "DELETE", session, place, ret_json);
+    return checkpoint_ask(client, "DELETE", session, checkpoint, "", ret_json);
 }
 
 int32_t glb_session_rollback(glb_client *client, const char *session, const char *checkpoint,
                              char **ret_json)
 {
-    error err = { 0 };
-    char place[MARK_MAX];
-    if (mark_place(place, checkpoint, "/rollback", &err) < 0)
-        return report(&err);
-    return session_ask(client, "POST", session, place, ret_json);
+    return checkpoint_ask(client, "POST", session, checkpoint, "/rollback", ret_json);
 }

@@ -127,10 +127,9 @@ static int look_at_size(void *context, error *err)
 static int remember(struct execution *execution, const char *json, error *err)
 {
     auto_json root = json_tokener_parse(json);
-    json_object *id = NULL;
-    if (root && json_object_object_get_ex(root, "id", &id))
-        (void) snprintf(execution->process, sizeof execution->process, "%s",
-                        json_object_get_string(id));
+    const char *id = member_text(root, "id");
+    if (id)
+        (void) snprintf(execution->process, sizeof execution->process, "%s", id);
     if (!id_is_plain(execution->process))
         return fail(err, ERR_PROTOCOL, "gloveboxd told of a process without an id");
     free(execution->last);
@@ -256,8 +255,7 @@ static int check(struct execution *execution, const glb_process_options *options
 {
     glb_process_options *ours = &execution->options;
     if (take_options(ours, sizeof *ours, options, options_size) < 0)
-        return fail(err, ERR_BAD_REQUEST, "an option is newer than this libglovebox (%s)",
-                    GLOVEBOX_VERSION);
+        return too_new(err);
     if (!ours->command + !ours->shell + !ours->process != 2)
         return fail(err, ERR_BAD_REQUEST, "give a command, a line for the shell, or a process");
     if (ours->process && !id_is_plain(ours->process))

@@ -70,11 +70,9 @@ static void write_object(struct json_object *object, struct bytes *out)
     qsort((void *) names, count, sizeof *names, compare);
     json_open(out, '{');
     for (size_t i = 0; i < count; i++) {
-        struct json_object *member = NULL;
-        (void) json_object_object_get_ex(object, names[i], &member);
         json_canonical_text(out, names[i], strlen(names[i]));
         bytes_add_text(out, ":");
-        canonical_write(member, out);
+        canonical_write(json_object_object_get(object, names[i]), out);
     }
     json_close(out, '}');
 }

@@ -103,7 +103,6 @@ uint64_t ledger_rotates_at(const struct ledger *ledger)
     return ledger->settings.segment_max ? ledger->settings.segment_max : segment_max;
 }
 
-/* Reads what other writers have added. `known`: the number of records in our tree. */
 int ledger_catch_up(struct ledger *ledger, uint64_t known, error *err)
 {
     for (;;) {

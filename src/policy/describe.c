@@ -50,14 +50,12 @@ static void write_packages(struct json_object *manifest, bool has_network, struc
     size_t count = json_object_array_length(packages);
     bytes_add_text(out, "Python packages:");
     for (size_t i = 0; i < count && i < PACKAGES_MAX; i++) {
-        struct json_object *package = json_object_array_get_idx(packages, i), *name = NULL;
-        struct json_object *version = NULL;
-        (void) json_object_object_get_ex(package, "name", &name);
-        (void) json_object_object_get_ex(package, "version", &version);
-        const char *number = json_object_get_string(version);
+        struct json_object *package = json_object_array_get_idx(packages, i);
+        const char *name = json_object_get_string(json_object_object_get(package, "name"));
+        const char *number = json_object_get_string(json_object_object_get(package, "version"));
         bool is_known = number && strcmp(number, "0.0.0") != 0;
-        bytes_print(out, "%s %s%s%s", i > 0 ? "," : "", json_object_get_string(name),
-                    is_known ? " " : "", is_known ? number : "");
+        bytes_print(out, "%s %s%s%s", i > 0 ? "," : "", name, is_known ? " " : "",
+                    is_known ? number : "");
     }
     bytes_print(out, "%s%s\n", count > PACKAGES_MAX ? " and more." : ".",
                 has_network ? "" : " Nothing else can be installed.");

@@ -152,7 +152,6 @@ static bool needs_own_description(const struct policy_file *file, const struct p
     return has_network || has_template || has_languages;
 }
 
-/* Merges one file over the result of those that it extends. */
 int policy_merge(const struct policy_link *link, struct policy *policy, error *err)
 {
     const struct policy_file *file = &link->file;

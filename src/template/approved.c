@@ -95,9 +95,8 @@ static const struct {
 
 const char *approved_text(struct json_object *row, const char *name)
 {
-    struct json_object *value = NULL;
-    return json_object_object_get_ex(row, name, &value) && value ? json_object_get_string(value)
-                                                                 : "";
+    struct json_object *value = json_member(row, name);
+    return value ? json_object_get_string(value) : "";
 }
 
 static int take_pair(const struct yaml *yaml, const struct yaml_node *key,

@@ -92,11 +92,9 @@ static bool has_name(json_object *packages, const char *name)
 static void print_part(struct listing *listing, json_object *manifest, const char *part,
                        const char *manager, const char *note)
 {
-    json_object *packages = NULL, *approved = NULL;
-    (void) json_object_object_get_ex(manifest, "approved", &approved);
-    if (!json_object_object_get_ex(manifest, part, &packages))
-        return;
-    for (size_t index = 0; index < json_object_array_length(packages); index++) {
+    json_object *packages = json_member(manifest, part);
+    json_object *approved = json_member(manifest, "approved");
+    for (size_t index = 0; packages && index < json_object_array_length(packages); index++) {
         json_object *package = json_object_array_get_idx(packages, index);
         if (approved && has_name(approved, approved_text(package, "name")))
             continue;
@@ -127,18 +125,16 @@ static int list_template(const struct libs_arguments *arguments, const char *nam
 {
     struct listing listing = { .word = word, .as_json = arguments->json };
     auto_json manifest = NULL;
-    json_object *inside = NULL;
     auto_json approved = NULL;
     auto_text state = NULL;
     if (path_of_state(arguments->state, &state, err) < 0 ||
         read_template_manifest(arguments->state, name, &manifest, err) < 0)
         return -1;
     int result = approved_read(state, name, &approved, err);
-    (void) json_object_object_get_ex(manifest, "approved", &inside);
     if (result == 0) {
         print_part(&listing, manifest, "python", "pip", "");
         print_part(&listing, manifest, "npm", "npm", "  (npm)");
-        print_approved(&listing, approved, inside);
+        print_approved(&listing, approved, json_member(manifest, "approved"));
         print_part(&listing, manifest, "packages", "apt", "  (Debian)");
     }
     if (result == 0 && arguments->json)

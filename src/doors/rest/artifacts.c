@@ -103,17 +103,15 @@ struct packing {
 
 static const char *text_of(const struct packing *packing, size_t index, const char *field)
 {
-    struct json_object *value = NULL, *row = json_object_array_get_idx(packing->list, index);
-    (void) json_object_object_get_ex(row, field, &value);
-    const char *text = value ? json_object_get_string(value) : NULL;
+    struct json_object *row = json_object_array_get_idx(packing->list, index);
+    const char *text = json_object_get_string(json_object_object_get(row, field));
     return text ? text : "";
 }
 
 static uint64_t size_of(const struct packing *packing, size_t index)
 {
-    struct json_object *value = NULL, *row = json_object_array_get_idx(packing->list, index);
-    (void) json_object_object_get_ex(row, "bytes", &value);
-    return value ? json_object_get_uint64(value) : 0;
+    struct json_object *row = json_object_array_get_idx(packing->list, index);
+    return json_object_get_uint64(json_object_object_get(row, "bytes"));
 }
 
 static void packing_free(struct exchange *exchange)

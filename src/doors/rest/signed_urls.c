@@ -98,7 +98,6 @@ static const char *query_or_nothing(const struct exchange *exchange, const char 
     return value ? value : "";
 }
 
-/* Gives the same error for everything that is wrong with a signature. */
 int file_check_permit(struct exchange *exchange, error *err)
 {
     uint64_t expires = exchange_query_count(exchange, "expires", 0);

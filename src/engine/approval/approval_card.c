@@ -261,8 +261,7 @@ static int add_request(crypto_generichash_state *state, struct json_object *obje
     }
     qsort((void *) names, count, sizeof *names, by_name);
     for (size_t i = 0; i < count; i++) {
-        struct json_object *value = NULL;
-        (void) json_object_object_get_ex(object, names[i], &value);
+        struct json_object *value = json_object_object_get(object, names[i]);
         add_text(state, names[i]);
         add_text(state, json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN));
     }

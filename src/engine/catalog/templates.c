@@ -50,11 +50,8 @@ static int read_json(int directory, const char *name, struct json_object **ret_v
 
 static const char *text_of(struct json_object *object, const char *key, const char *otherwise)
 {
-    struct json_object *value;
-    if (!json_object_object_get_ex(object, key, &value) ||
-        !json_object_is_type(value, json_type_string))
-        return otherwise;
-    return json_object_get_string(value);
+    struct json_object *value = json_object_object_get(object, key);
+    return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : otherwise;
 }
 
 static int read_words(struct json_object *object, const char *key, const char **words,

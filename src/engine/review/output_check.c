@@ -120,11 +120,9 @@ int output_check_prepare(struct run *run, const struct run_request *request, err
 static struct json_object *wish_at(const struct output_check *output_check, uint32_t index)
 {
     for (size_t i = 0; i < json_object_array_length(output_check->expects); i++) {
-        struct json_object *list = NULL;
-        if (!json_object_object_get_ex(json_object_array_get_idx(output_check->expects, i),
-                                       "artifacts", &list))
-            continue;
-        size_t count = json_object_array_length(list);
+        struct json_object *list = json_object_object_get(
+            json_object_array_get_idx(output_check->expects, i), "artifacts");
+        size_t count = list ? json_object_array_length(list) : 0;
         if (index < count)
             return json_object_array_get_idx(list, index);
         index -= (uint32_t) count;

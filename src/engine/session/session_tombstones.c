@@ -160,18 +160,8 @@ void tombstones_note_end(struct tombstones *tombstones, const struct session *se
 
 static void read_word(struct json_object *line, const char *key, char *text, size_t size)
 {
-    struct json_object *value = NULL;
-    (void) json_object_object_get_ex(line, key, &value);
-    const char *found =
-        json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
-    (void) snprintf(text, size, "%s", found);
-}
-
-static int64_t read_count(struct json_object *line, const char *key)
-{
-    struct json_object *value = NULL;
-    (void) json_object_object_get_ex(line, key, &value);
-    return json_object_get_int64(value);
+    const char *found = member_text(line, key);
+    (void) snprintf(text, size, "%s", found ? found : "");
 }
 
 /* A line that cannot be read, such as the last one of a daemon that was killed, is skipped. */
@@ -184,8 +174,8 @@ static bool read_tombstone(const char *text, struct tombstone *tombstone)
         read_word(line, "owner", tombstone->owner, sizeof tombstone->owner);
         read_word(line, "end", tombstone->end, sizeof tombstone->end);
         read_word(line, "why", tombstone->why.text, sizeof tombstone->why.text);
-        tombstone->created_ms = read_count(line, "created_ms");
-        tombstone->ended_ms = read_count(line, "ended_ms");
+        tombstone->created_ms = member_number(line, "created_ms");
+        tombstone->ended_ms = member_number(line, "ended_ms");
     }
     return tombstone->id[0] != '\0';
 }

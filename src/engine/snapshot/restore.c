@@ -86,12 +86,9 @@ static int interpreter_is_gone(struct restore *fill, const unsigned char *payloa
 
 static uint32_t count_of(struct json_object *json, const char *name)
 {
-    struct json_object *value = NULL;
     enum { COUNT_MAX = 100000 };
-    if (!json_object_object_get_ex(json, name, &value) ||
-        !json_object_is_type(value, json_type_int))
-        return 0;
-    int64_t count = json_object_get_int64(value);
+    struct json_object *value = json_member(json, name);
+    int64_t count = json_object_is_type(value, json_type_int) ? json_object_get_int64(value) : 0;
     return count < 0 ? 0 : count > COUNT_MAX ? COUNT_MAX : (uint32_t) count;
 }
 
