@@ -5,7 +5,6 @@
 #include "base/table.h"
 #include "base/text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { EXPIRES_MIN_MS = 1000, EXPIRES_MAX_MS = 7 * 24 * 3600 * 1000, EXPIRES_MS = 15 * 60 * 1000 };
@@ -59,12 +58,10 @@ const char *approval_scope_name(uint32_t bit)
 
 static void list_words(const struct word words[4], uint32_t bits, char *text, size_t size)
 {
-    size_t used = 0;
     text[0] = '\0';
-    for (size_t i = 0; i < 4 && used < size; i++)
+    for (size_t i = 0; i < 4; i++)
         if (bits & words[i].bit)
-            used += (size_t) snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "",
-                                      words[i].name);
+            (void) text_list(text, size, words[i].name);
 }
 
 void approval_print_asks(uint32_t bits, char *text, size_t size)

@@ -2,6 +2,7 @@
 #include "policy/explain.h"
 
 #include "base/table.h"
+#include "base/text.h"
 #include "json/member.h"
 
 #include <stdio.h>
@@ -130,11 +131,9 @@ static void explain_expect(const struct explainer *explainer)
 
 static void list_languages(const struct policy *policy, char *text, size_t size)
 {
-    size_t used = 0;
     text[0] = '\0';
-    for (size_t i = 0; i < policy->language_count && used < size; i++)
-        used += (size_t) snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "",
-                                  policy->languages[i]);
+    for (size_t i = 0; i < policy->language_count; i++)
+        (void) text_list(text, size, policy->languages[i]);
 }
 
 void policy_each_statement(const struct policy *policy, const struct policy_origins *origins,
@@ -142,7 +141,7 @@ void policy_each_statement(const struct policy *policy, const struct policy_orig
                            void *context)
 {
     const struct explainer explainer = { policy, origins, each, context };
-    char languages[POLICY_LANGUAGES_MAX * POLICY_LANGUAGE_SIZE];
+    char languages[POLICY_LANGUAGES_MAX * POLICY_LANGUAGE_SIZE + 8];
     list_languages(policy, languages, sizeof languages);
     explain_one(&explainer, "template", policy->template, origins->keys[POLICY_KEY_TEMPLATE]);
     explain_one(&explainer, "languages", languages, origins->keys[POLICY_KEY_LANGUAGES]);

@@ -128,11 +128,9 @@ static enum limit_id find_limit(const char *name)
 
 static int fail_unknown_limit(const struct yaml *yaml, const struct yaml_node *key, error *err)
 {
-    char names[160] = "";
-    size_t used = 0;
+    char names[200] = "";
     for_each(row, limit_rows)
-        used += (size_t) snprintf(names + used, used < sizeof names ? sizeof names - used : 0,
-                                  "%s%s", used ? ", " : "", row->name);
+        (void) text_list(names, sizeof names, row->name);
     return yaml_fail(yaml, key, err, "no limit is named '%.*s'; limits are %s",
                      text_head(key->text, 24), key->text, names);
 }
@@ -338,11 +336,9 @@ static const struct key *find_key(const struct yaml_node *name)
 
 static int fail_unknown_key(const struct yaml *yaml, const struct yaml_node *name, error *err)
 {
-    char names[128] = "";
-    size_t used = 0;
+    char names[160] = "";
     for_each(key, keys)
-        used += (size_t) snprintf(names + used, used < sizeof names ? sizeof names - used : 0,
-                                  "%s%s", used ? ", " : "", key->name);
+        (void) text_list(names, sizeof names, key->name);
     return yaml_fail(yaml, name, err, "unknown key '%.*s'; keys are %s", text_head(name->text, 24),
                      name->text, names);
 }

@@ -8,7 +8,6 @@
 #include "base/table.h"
 #include "base/text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 struct reading {
@@ -106,11 +105,10 @@ static int read_modules(struct reading *reading, const struct yaml_node *value, 
 
 static int fail_unknown(const struct yaml *yaml, const struct yaml_node *key, error *err)
 {
-    char names[160] = "modules";
-    size_t used = strlen(names);
+    char names[200] = "modules";
     for_each(row, check_rows)
-        if (row != &check_rows[CHECK_module] && used < sizeof names)
-            used += (size_t) snprintf(names + used, sizeof names - used, ", %s", row->name);
+        if (row != &check_rows[CHECK_module])
+            (void) text_list(names, sizeof names, row->name);
     return yaml_fail(yaml, key, err, "precheck has no '%.*s'; it has %s", text_head(key->text, 24),
                      key->text, names);
 }

@@ -65,9 +65,7 @@ static int read_word(const struct setting_row *row, const char *value, uint64_t 
             *ret_number = i;
             return 0;
         }
-        size_t used = strlen(all);
-        (void) snprintf(all + used, sizeof all - used, "%s%s", i > 0 ? ", " : "",
-                        words[row->type][i]);
+        (void) text_list(all, sizeof all, words[row->type][i]);
     }
     return fail(err, ERR_BAD_REQUEST, "%s must be one of %s, not '%.40s'", row->key, all, value);
 }
