@@ -167,9 +167,11 @@ static int rotate(struct ledger *ledger, error *err)
     uint64_t full = ledger_rotates_at(ledger);
     if (ledger->end < full || (ledger_is_dirty(ledger) && ledger->end < full * 4))
         return 0;
-    return ledger_sync_locked(ledger, err) < 0
-               ? -1
-               : ledger_open_segment(ledger, ledger->edge.size, O_CREAT, err);
+    if (ledger_sync_records(ledger, err) < 0)
+        return -1;
+    if (ledger_is_dirty(ledger)) /* on the disk, but no checkpoint covers it yet */
+        return 0;
+    return ledger_open_segment(ledger, ledger->edge.size, O_CREAT, err);
 }
 
 int ledger_begin(struct ledger *ledger, struct merkle_head *ret_head, error *err)
@@ -266,7 +268,7 @@ static int append(struct ledger *ledger, const struct signed_record *given, erro
     }
     ledger->last_size = FRAME_SIZE + given->record.size;
     ledger->end += ledger->last_size;
-    return ledger->settings.sync_each ? ledger_sync_locked(ledger, err) : 0;
+    return ledger->settings.sync_each ? ledger_sync_records(ledger, err) : 0;
 }
 
 int ledger_commit_locked(struct ledger *ledger, const char *type, const struct bytes *payload,

@@ -97,19 +97,22 @@ int ledger_group_sync(struct ledger_group *group, error *err)
 
 static void tell_witness(struct ledger *ledger, const struct ledger_group *group)
 {
-    if (ledger->covered.size < group->head.size)
-        ledger->covered = group->head;
+    if (ledger->covered.size > group->head.size)
+        return; /* it has got a later one */
+    ledger->covered = group->head;
     if (ledger->settings.witness)
         ledger->settings.witness(ledger->settings.witness_context, group->text,
                                  strlen(group->text));
 }
 
-/* If it has no name: another writer's checkpoint has come meanwhile and covers more, or it is of
- * another key. */
+/* If it has no name: another writer's checkpoint has come meanwhile and covers more, which can be
+ * seen without the lock, or it is of another key. */
 int ledger_group_end(struct ledger *ledger, struct ledger_group *group, error *err)
 {
     char text[CHECKPOINT_SIZE];
-    if (!group->is_named) {
+    if (!group->is_named && ledger_read_checkpoint(ledger, text, err) < 0)
+        return -1;
+    if (!group->is_named && ledger->covered.size < group->head.size) {
         if (ledger_lock(ledger, err) < 0)
             return -1;
         int result = ledger_read_checkpoint(ledger, text, err);
@@ -180,6 +183,8 @@ int ledger_sign_checkpoint(struct ledger *ledger, error *err)
         return -1;
     int result = ledger_group_sync(&group, err);
     ledger->is_suspect = !group.is_on_disk;
+    if (group.is_on_disk)
+        ledger->on_disk = group.head.size;
     if (result == 0 && !group.is_named)
         result = publish(&group, true, err);
     if (result == 0)
@@ -191,6 +196,14 @@ int ledger_sign_checkpoint(struct ledger *ledger, error *err)
 int ledger_sync_locked(struct ledger *ledger, error *err)
 {
     return ledger->edge.size == ledger->covered.size ? 0 : ledger_sign_checkpoint(ledger, err);
+}
+
+/* Records that are on the disk do not fail because their checkpoint has no name yet, as while a
+ * thread or another writer names its own: the next group covers them. */
+int ledger_sync_records(struct ledger *ledger, error *err)
+{
+    int result = ledger_sync_locked(ledger, err);
+    return ledger->on_disk == ledger->edge.size ? 0 : result;
 }
 
 /* Waits for the disk without the lock, so that other writers can go on. */

@@ -139,7 +139,86 @@ TEST(a_checkpoint_waits_for_another_that_is_being_named)
     remove_folder(folder);
 }
 
+/* With the lock of the folder another writer, or the thread, has only the checkpoint. */
+TEST(records_do_not_wait_for_a_checkpoint_that_is_being_named)
+{
+    for (int each = 0; each < 2; each++) {
+        const struct ledger_settings settings = {
+            .sync_each = each == 1, .segment_max = 300, .reserve = 4096, .lock_max_ms = 1
+        };
+        int folder = make_folder();
+        struct ledger *ledger = NULL;
+        uint64_t first;
+        error err;
+        require(ledger_open(folder, &settings, &ledger, &err) == 0, "%s", err.text);
+        auto_fd holder = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        require(flock(holder, LOCK_EX) == 0, "lock");
+        for (int i = 0; i < 10; i++)
+            add(ledger, "more than four segments");
+        expect(ledger_is_dirty(ledger) && count_segments(folder, &first) == 1, "a checkpoint");
+        expect(ledger_sync(ledger, &err) < 0 && err.code == ERR_UNAVAILABLE, "%s", err.text);
+        require(flock(holder, LOCK_UN) == 0, "unlock");
+        add(ledger, "and then");
+        expect(published(folder, ledger) == 10U + (unsigned) each, "not covered");
+        expect(count_segments(folder, &first) == 2 && first == 10, "begun at %llu",
+               (unsigned long long) first);
+        ledger_close(ledger);
+        remove_folder(folder);
+    }
+}
+
+/* A writer that is stopped with the log's lock keeps nobody from knowing what is covered. */
+TEST(a_group_ends_without_the_log_s_lock)
+{
+    int folder = make_folder();
+    struct ledger *one = open_ledger(folder), *other = open_ledger(folder);
+    struct ledger_group group;
+    struct merkle_head head;
+    error err;
+    add(one, "first");
+    add(other, "second");
+    require(ledger_group_begin(one, &group, &err) == 0 && ledger_sync(other, &err) == 0, "%s",
+            err.text);
+    require(ledger_group_sync(&group, &err) == 0 && !group.is_named, "%s", err.text);
+    require(ledger_begin(other, &head, &err) == 0, "%s", err.text);
+    expect(ledger_group_end(one, &group, &err) == 0 && ledger_covered(one) == 2, "%s", err.text);
+    ledger_abandon(other);
+    ledger_group_done(&group);
+    ledger_close(one);
+    ledger_close(other);
+    remove_folder(folder);
+}
+
+static void count_told(void *context, const char *text, size_t size)
+{
+    (void) text;
+    *(int *) context += size > 0;
+}
+
+TEST(the_witness_gets_no_checkpoint_after_a_later_one)
+{
+    int folder = make_folder(), told = 0;
+    const struct ledger_settings settings = { .witness = count_told, .witness_context = &told };
+    struct ledger *ledger = NULL;
+    struct ledger_group group;
+    error err;
+    require(ledger_open(folder, &settings, &ledger, &err) == 0, "%s", err.text);
+    add(ledger, "first");
+    require(ledger_group_begin(ledger, &group, &err) == 0 && ledger_group_sync(&group, &err) == 0,
+            "%s", err.text);
+    add(ledger, "second");
+    require(ledger_sync(ledger, &err) == 0 && told == 1, "%s", err.text);
+    expect(ledger_group_end(ledger, &group, &err) == 0 && told == 1 && ledger_covered(ledger) == 2,
+           "told %d times", told);
+    ledger_group_done(&group);
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
 TESTS(CASE(a_segment_begins_when_nothing_is_to_be_synced),
       CASE(a_checkpoint_that_was_slow_replaces_no_newer_one),
       CASE(a_checkpoint_of_the_key_before_is_not_published),
-      CASE(a_checkpoint_waits_for_another_that_is_being_named))
+      CASE(a_checkpoint_waits_for_another_that_is_being_named),
+      CASE(records_do_not_wait_for_a_checkpoint_that_is_being_named),
+      CASE(a_group_ends_without_the_log_s_lock),
+      CASE(the_witness_gets_no_checkpoint_after_a_later_one))

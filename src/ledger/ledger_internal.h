@@ -32,6 +32,7 @@ struct ledger {
     struct merkle_tree tree;
     struct merkle_head covered; /* by the last known checkpoint */
     struct signed_record ahead; /* ledger_presign() */
+    uint64_t on_disk;           /* records of the last sync here, also without a checkpoint */
     bool is_suspect;            /* a sync has failed: its data may not be on disk */
     bool is_compared;           /* records that are read again must fit their check */
     uint64_t torn;
@@ -77,6 +78,7 @@ int ledger_find_end(struct ledger *ledger, error *err);
 
 int ledger_sign_checkpoint(struct ledger *ledger, error *err);
 int ledger_sync_locked(struct ledger *ledger, error *err); /* if there is anything new */
+int ledger_sync_records(struct ledger *ledger, error *err);
 
 /* --- ledger_key.c ---- */
 

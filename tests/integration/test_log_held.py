@@ -67,6 +67,17 @@ def test_a_run_with_a_network_waits_for_the_log_before_it_begins(service):
     assert (answer["status"], answer["stdout"]) == ("ok", "x\n"), answer
 
 
+def test_the_log_is_covered_while_another_writer_is_stopped(service):
+    """A checkpoint and a proof need no lock of the log: they are answered while another process has it."""
+    receipt = service.run("print('x')").json["receipt"]
+    with open(service.glovebox.state / "daemon" / "log" / "lock", "r+b") as lock, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        asked = [pool.submit(service.call, "GET", path) for path in ("/v1/log/checkpoint", f"/v1/receipts/{receipt}?proof=1")]
+        done = concurrent.futures.wait(asked, timeout=20).done
+        fcntl.flock(lock, fcntl.LOCK_UN)
+    assert len(done) == 2 and [ask.result().status for ask in asked] == [200, 200]
+
+
 def test_a_writer_stopped_at_its_checkpoint_is_named(service):
     """It holds the lock of the folder: records do not wait, and after five seconds without a checkpoint nothing new runs."""
     folder = os.open(service.glovebox.state / "daemon" / "log", os.O_RDONLY | os.O_DIRECTORY)

@@ -148,10 +148,6 @@ static void on_group(uv_timer_t *timer)
 {
     struct receipts *receipts = timer->data;
     error err;
-    if (ledger_is_held(receipts->ledger)) {
-        (void) uv_timer_start(timer, on_group, RECEIPTS_GROUP_MS, 0);
-        return;
-    }
     if (ledger_mend(receipts->ledger, &err) < 0 ||
         ledger_group_begin(receipts->ledger, &receipts->in_flight, &err) < 0) {
         if (err.code != ERR_BUSY) /* another writer has the lock: a little later */
