@@ -333,12 +333,13 @@ int receipts_have_room(struct receipts *receipts, error *err)
                 "bound the log (log_keep)");
 }
 
-int receipts_cover(const struct receipts *receipts, uint64_t *size, error *err)
+int receipts_cover(struct receipts *receipts, uint64_t *size, error *err)
 {
     if (*size == 0)
         *size = ledger_size(receipts->ledger);
     if (ledger_covered(receipts->ledger) >= *size)
         return 1;
+    receipts_sync_soon(receipts); /* a record whose own sync has failed began no group */
     if (receipts->trouble.code == ERR_NONE)
         return 0;
     *err = receipts->trouble;

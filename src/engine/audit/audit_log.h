@@ -42,10 +42,10 @@ void receipts_close(struct receipts *receipts); /* writes the last checkpoint; a
 int receipts_recover(struct receipts *receipts, error *err);
 bool receipts_sync_each(const struct receipts *receipts);
 
-/* Does the published checkpoint cover *size records (0: all that are there now, which is stored in
- * it)? Returns 1, 0: not yet, within RECEIPTS_GROUP_MS and a sync; -1 (ERR_UNAVAILABLE): the disk
- * fails. */
-int receipts_cover(const struct receipts *receipts, uint64_t *size, error *err);
+/* Does the published checkpoint cover *size records? If *size is 0, it is set to those that are
+ * there now. Returns  1: yes; 0: not yet, but after RECEIPTS_GROUP_MS and a sync; -1: the disk
+ * fails, or another writer is stopped (ERR_UNAVAILABLE). */
+int receipts_cover(struct receipts *receipts, uint64_t *size, error *err);
 
 /* Fails  ERR_UNAVAILABLE  the disk is full, read-only or broken: no execution may begin */
 int receipts_have_room(struct receipts *receipts, error *err);

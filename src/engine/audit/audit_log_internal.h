@@ -12,10 +12,10 @@ struct receipts {
     int folder;
     bool is_durable;
     uv_timer_t group;
-    uv_work_t work; /* writes `in_flight` to disk */
+    uv_work_t work; /* syncs and publishes `in_flight`, deletes old segments */
     struct ledger_group in_flight;
     bool is_working;
-    uint64_t trim_to; /* set between groups: the next one deletes the segments before; 0: none */
+    uint64_t trim_to; /* set between groups: the next deletes segments before it; 0: none */
     error work_failure;
     error trouble; /* why records are not on disk; ERR_NONE: they are, or soon will be */
     struct witness_output witness;
