@@ -98,15 +98,15 @@ int ledger_group_sync(struct ledger_group *group, error *err)
 static void tell_witness(struct ledger *ledger, const struct ledger_group *group)
 {
     if (ledger->covered.size > group->head.size)
-        return; /* it has got a later one */
+        return; /* a later one is published */
     ledger->covered = group->head;
     if (ledger->settings.witness)
         ledger->settings.witness(ledger->settings.witness_context, group->text,
                                  strlen(group->text));
 }
 
-/* If it has no name: another writer's checkpoint has come meanwhile and covers more, which can be
- * seen without the lock, or it is of another key. */
+/* The second step gives a group no name if the published checkpoint covers as much, which can be
+ * seen without the lock, or is of another key. */
 int ledger_group_end(struct ledger *ledger, struct ledger_group *group, error *err)
 {
     char text[CHECKPOINT_SIZE];
@@ -116,6 +116,7 @@ int ledger_group_end(struct ledger *ledger, struct ledger_group *group, error *e
         if (ledger_lock(ledger, err) < 0)
             return -1;
         int result = ledger_read_checkpoint(ledger, text, err);
+        group->lock_max_ms = ledger_lock_max_ms(ledger); /* that of a thread is too long here */
         if (result == 0 && ledger->covered.size < group->head.size)
             result = publish(group, true, err);
         ledger_unlock(ledger);
