@@ -94,7 +94,7 @@ int ledger_group_end(struct ledger *ledger, struct ledger_group *group, error *e
  * then no group is signed. Fails  ERR_UNAVAILABLE  it has changed, or cannot be written. */
 void ledger_distrust(struct ledger *ledger);
 int ledger_mend(struct ledger *ledger, error *err);
-void ledger_group_done(struct ledger_group *group); /* always called after ledger_group_begin() */
+void ledger_group_done(struct ledger_group *group); /* once after each begin that succeeded */
 
 /* Does another writer hold the lock now? One that is stopped may hold it for long. */
 bool ledger_is_held(const struct ledger *ledger);

@@ -58,7 +58,8 @@ TEST(a_segment_begins_when_nothing_is_to_be_synced)
     expect(published(folder, ledger) == first, "the checkpoint covers other records");
     ledger_close(ledger);
     ledger = open_ledger(folder);
-    expect(ledger_size(ledger) == first + 1, "%llu records", (unsigned long long) first);
+    expect(ledger_size(ledger) == first + 1, "%llu records",
+           (unsigned long long) ledger_size(ledger));
     ledger_close(ledger);
     remove_folder(folder);
 }

@@ -46,7 +46,7 @@ struct ledger {
 bool ledger_flock(int file, int64_t max_ms);
 int64_t ledger_lock_max_ms(const struct ledger *ledger);
 
-/* All functions below need the lock. Fails ERR_BUSY. */
+/* The functions below need the lock, except ledger_read_checkpoint(). Fails ERR_BUSY. */
 int ledger_lock(struct ledger *ledger, error *err);
 void ledger_unlock(struct ledger *ledger);
 
