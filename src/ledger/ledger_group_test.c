@@ -118,6 +118,40 @@ TEST(a_checkpoint_of_the_key_before_is_not_published)
     remove_folder(state);
 }
 
+/* A process died after it had changed the key, before its checkpoint: the one before is there. */
+TEST(a_checkpoint_of_the_key_before_is_replaced_on_the_loop)
+{
+    const struct ledger_settings settings = { .lock_max_ms = 1 };
+    int state = make_folder();
+    require(mkdirat(state, "log", 0700) == 0, "no folder");
+    int folder = openat(state, "log", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct ledger *ledger = NULL;
+    struct ledger_group group;
+    error err;
+    require(ledger_open(folder, &settings, &ledger, &err) == 0, "%s", err.text);
+    add(ledger, "first");
+    require(ledger_sync(ledger, &err) == 0 &&
+                linkat(folder, "checkpoint", folder, "before", 0) == 0 &&
+                event_rotate_key(state, &err) == 0 &&
+                renameat(folder, "before", folder, "checkpoint") == 0,
+            "%s", err.text);
+    add(ledger, "by the new key");
+    require(ledger_group_begin(ledger, &group, &err) == 0, "%s", err.text);
+    expect(ledger_group_sync(&group, &err) == 0 && !group.is_named, "the thread has replaced it");
+    auto_fd holder = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    require(flock(holder, LOCK_EX) == 0, "lock");
+    group.lock_max_ms = 5000; /* as for the thread */
+    expect(ledger_group_end(ledger, &group, &err) < 0 && strstr(err.text, "checkpoint for 1 ms"),
+           "%s", err.text);
+    require(flock(holder, LOCK_UN) == 0, "unlock");
+    expect(ledger_group_end(ledger, &group, &err) == 0 && published(folder, ledger) == 3, "%s",
+           err.text);
+    ledger_group_done(&group);
+    ledger_close(ledger);
+    remove_folder(folder);
+    remove_folder(state);
+}
+
 TEST(a_checkpoint_waits_for_another_that_is_being_named)
 {
     int folder = make_folder();
@@ -219,6 +253,7 @@ TEST(the_witness_gets_no_checkpoint_after_a_later_one)
 TESTS(CASE(a_segment_begins_when_nothing_is_to_be_synced),
       CASE(a_checkpoint_that_was_slow_replaces_no_newer_one),
       CASE(a_checkpoint_of_the_key_before_is_not_published),
+      CASE(a_checkpoint_of_the_key_before_is_replaced_on_the_loop),
       CASE(a_checkpoint_waits_for_another_that_is_being_named),
       CASE(records_do_not_wait_for_a_checkpoint_that_is_being_named),
       CASE(a_group_ends_without_the_log_s_lock),
