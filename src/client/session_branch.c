@@ -73,16 +73,17 @@ int32_t glb_session_checkpoints(glb_client *client, const char *session, char **
     return session_ask(client, "GET", session, "/checkpoints", ret_json);
 }
 
-/* Sends a request for a checkpoint of the session, without a body. */
-static int32_t checkpoint_ask(struct glb_client *client, const char *method, const char *session,
-                              const char *checkpoint, const char *rest, char **ret_json)
+/* Sends a request for a checkpoint of the session, without a body: DELETE of it, or POST of what
+ * is below it, such as "/rollback". */
+static int32_t checkpoint_ask(struct glb_client *client, const char *session,
+                              const char *checkpoint, const char *below, char **ret_json)
 {
     error err = { 0 };
     char place[200];
     if (checkpoint && id_is_plain(checkpoint) &&
-        (size_t) snprintf(place, sizeof place, "/checkpoints/%s%s", checkpoint, rest) <
+        (size_t) snprintf(place, sizeof place, "/checkpoints/%s%s", checkpoint, below) <
             sizeof place)
-        return session_ask(client, method, session, place, ret_json);
+        return session_ask(client, *below ? "POST" : "DELETE", session, place, ret_json);
     (void) fail(&err, ERR_BAD_REQUEST, "'%.60s' is no checkpoint; glovebox session checkpoints ID",
                 checkpoint ? checkpoint : "");
     return report(&err);
@@ -91,11 +92,11 @@ static int32_t checkpoint_ask(struct glb_client *client, const char *method, con
 int32_t glb_session_checkpoint_remove(glb_client *client, const char *session,
                                       const char *checkpoint, char **ret_json)
 {
-    return checkpoint_ask(client, "DELETE", session, checkpoint, "", ret_json);
+    return checkpoint_ask(client, session, checkpoint, "", ret_json);
 }
 
 int32_t glb_session_rollback(glb_client *client, const char *session, const char *checkpoint,
                              char **ret_json)
 {
-    return checkpoint_ask(client, "POST", session, checkpoint, "/rollback", ret_json);
+    return checkpoint_ask(client, session, checkpoint, "/rollback", ret_json);
 }

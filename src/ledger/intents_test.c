@@ -116,10 +116,11 @@ TEST(an_execution_is_lost_once_in_a_log_that_a_power_cut_has_shortened)
     auto_fd tree = openat(folder, "tree", O_RDWR | O_CLOEXEC);
     require(ftruncate(segment, 0) == 0 && ftruncate(tree, 0) == 0, "cannot cut");
     auto_fd open_folder = openat(folder, "open", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *entries = fdopendir(dup(open_folder));
+    DIR *entries = fdopendir(fcntl(open_folder, F_DUPFD_CLOEXEC, 0));
     const struct dirent *entry = NULL;
-    while (entries && (entry = readdir(entries)) && entry->d_name[0] == '.')
-        ;
+    do {
+        entry = entries ? readdir(entries) : NULL; /* NOLINT(concurrency-mt-unsafe): ours */
+    } while (entry && entry->d_name[0] == '.');
     require(entry && linkat(open_folder, entry->d_name, folder, "again", 0) == 0, "no list");
     char name[NAME_MAX + 1];
     (void) snprintf(name, sizeof name, "%s", entry->d_name);
