@@ -146,19 +146,19 @@ struct exchange {
     bool is_answered;
     bool is_retryable; /* a short retry can help, whatever its error code is */
     bool is_streaming;
-    bool is_resting;  /* exchange_rest() */
-    bool needs_host;  /* HTTP/1.1 */
-    bool is_remote;   /* on TCP, not on a Unix socket */
-    bool is_owner;    /* on a Unix socket, from root or http_settings.owner */
+    bool is_resting; /* exchange_rest() */
+    bool needs_host; /* HTTP/1.1 */
+    bool is_remote;  /* on TCP, not on a Unix socket */
+    bool is_owner;   /* on a Unix socket, from root or http_settings.owner */
+    bool is_queued, has_turn;
+    unsigned status;  /* of the answer */
     deadline wake_at; /* at_ms 0: never */
     deadline look_at; /* when to call an idle stream's reader again; at_ms 0: never */
     uint64_t covers;  /* records of the log that a checkpoint must cover before the answer */
     uv_poll_t *watch; /* notices that the peer hangs up */
     int64_t began_ms;
     struct exchange *next_queued; /* request_turns.c */
-    bool is_queued, has_turn;
     int64_t charged_us;
-    unsigned status;        /* of the answer */
     deadline lingers_until; /* exchange_fail_early(); at_ms 0: never */
 
     const struct upgrade *upgrade; /* after it has left HTTP */
