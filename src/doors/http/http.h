@@ -128,24 +128,24 @@ struct exchange {
     enum right right;         /* of the route */
     char id[REQUEST_ID_SIZE]; /* the client's X-Request-Id if that is valid, else our own */
     char method[12];
-    char *path; /* percent-decoded, and split at the parameters */
-    const char *parameters[ROUTE_PARAMETERS_MAX];
-
-    struct json_reader body;
-    uint64_t body_bytes;
-    error refusal; /* before the handler: answered after the body */
     bool body_is_open;
-    bool has_begun;       /* route->begin was called */
-    struct bytes headers; /* of the answer: name, NUL, value, NUL … */
-
-    void *user;
-    void (*closed)(struct exchange *exchange); /* the answer was sent, or the peer hung up */
-
+    bool has_begun;  /* route->begin was called */
     bool is_waiting; /* suspended */
     bool is_gone;    /* the peer hung up while we waited */
     bool is_answered;
     bool is_retryable; /* a short retry can help, whatever its error code is */
     bool is_streaming;
+    char *path; /* percent-decoded, and split at the parameters */
+    const char *parameters[ROUTE_PARAMETERS_MAX];
+
+    struct json_reader body;
+    uint64_t body_bytes;
+    error refusal;        /* before the handler: answered after the body */
+    struct bytes headers; /* of the answer: name, NUL, value, NUL … */
+
+    void *user;
+    void (*closed)(struct exchange *exchange); /* the answer was sent, or the peer hung up */
+
     bool is_resting; /* exchange_rest() */
     bool needs_host; /* HTTP/1.1 */
     bool is_remote;  /* on TCP, not on a Unix socket */
