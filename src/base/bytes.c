@@ -99,6 +99,16 @@ void bytes_drop(struct bytes *bytes, size_t size)
     bytes->size -= size;
 }
 
+void bytes_fit(struct bytes *bytes)
+{
+    size_t room = bytes->size + bytes->size / 8 + 1;
+    char *data = room < bytes->room ? realloc(bytes->data, room) : NULL;
+    if (!data)
+        return;
+    bytes->data = data;
+    bytes->room = room;
+}
+
 const char *bytes_text(struct bytes *bytes)
 {
     char *end = bytes_reserve(bytes, 1);

@@ -29,6 +29,9 @@ void bytes_join(struct bytes *bytes, struct bytes *more);
 /* Removes the first `size` bytes. */
 void bytes_drop(struct bytes *bytes, size_t size);
 
+/* Frees most of the room that is not used: for bytes that are complete and kept. */
+void bytes_fit(struct bytes *bytes);
+
 /* The bytes as text that ends with NUL (not counted in `size`); "" if out of memory. */
 const char *bytes_text(struct bytes *bytes);
 

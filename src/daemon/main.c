@@ -33,7 +33,6 @@
 #include "engine/session/session_registry.h"
 #include "engine/store/idempotency.h"
 
-#include <malloc.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdlib.h>
@@ -42,10 +41,6 @@
 
 enum { EXIT_USAGE = 125 };
 enum { DRAIN_MAX_MS = 50000, CANCEL_MAX_MS = 5000, DRAIN_LOOK_MS = 20 };
-
-/* Blocks of this size are mapped, so that free() returns their memory to the kernel at once. (By
- * default glibc raises the threshold after the first such block.) */
-enum { LARGE_BYTES = 1024 * 1024 };
 
 static const uint64_t body_max = UINT64_C(64) << 20;
 static const uint64_t body_max_private = UINT64_C(1) << 30;
@@ -339,10 +334,7 @@ static int prepare_process(error *err)
         log_until(LOG_DEBUG);
     (void) open_files_raise();
     log_writer_open();
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has begun yet */
-    (void) mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): the threads beside the loop rarely allocate */
-    (void) mallopt(M_ARENA_MAX, 1);
+    heap_prepare();
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return fail_os(err, "clear the dumpable flag of gloveboxd");
     return sodium_init() < 0 ? fail(err, ERR_SYSTEM, "libsodium cannot start") : 0;

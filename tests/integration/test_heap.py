@@ -34,3 +34,20 @@ def test_memory_of_many_sessions_is_given_back(glovebox):
                 time.sleep(0.5)
             assert peak - before > 4 * KIB, f"{peak - before} KiB: the test needs a higher peak"
             assert resident(service) - before <= (peak - before) / 2, f"{before} KiB before, {peak} at the peak, {resident(service)}"
+
+
+def test_memory_of_large_results_is_given_back(glovebox):
+    state_of_its_own(glovebox)
+    size, count = 8 << 20, 3
+    least = count * size // KIB + 6 * KIB  # results that are kept, and what heap_trim.c leaves
+    with Serving(glovebox) as service:
+        assert service.run("print(1)").json["stdout"] == "1\n"
+        before = resident(service)
+        for _ in range(count):
+            result = service.run(f"import sys; sys.stdout.write('x' * {size})", policy="data", limits={"output_bytes": size}).json
+            assert len(result["stdout"]) == size
+        peak = resident(service)
+        end = time.monotonic() + 30
+        while resident(service) - before > least and time.monotonic() < end:
+            time.sleep(0.5)
+        assert resident(service) - before <= least, f"{before} KiB before, {peak} at the peak, {resident(service)}"

@@ -127,6 +127,7 @@ static void conclude(struct run *run)
     run_set_state(run, RUN_DONE);
     prove(run);
     result_write(run, &run->result);
+    bytes_fit(&run->result);
     finalize_free(run);
 }
 
