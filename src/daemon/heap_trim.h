@@ -10,7 +10,7 @@
 /* Before there are threads. */
 void heap_prepare(void);
 
-/* Looks every five seconds what is resident and not in use, and trims if three looks in a row find a
- * peak: large results that follow each other find memory that is cleared. */
+/* Looks every five seconds what is resident and not in use, and trims if three looks in a row find
+ * a peak: large results that follow each other find memory that is cleared. */
 void heap_trim_open(uv_loop_t *loop);
 void heap_trim_close(void);
