@@ -40,9 +40,9 @@ def group_of(path):
 
 
 # Groups that take longest begin first, so that no process waits for another at the end.
-LONG = ("packages", "escape", "test_spawner_faults", "test_branches", "test_gate_policy", "test_session_receipts", "test_keys",
-        "test_withheld", "test_parked", "test_usage_watch", "test_receipt_bounds", "test_template_archive",
-        "test_every_execution", "test_watchdog")
+LONG = ("packages", "test_template_soak", "escape", "test_wheels", "test_spawner_faults", "test_branches", "test_gate_policy",
+        "test_session_receipts", "test_keys", "test_withheld", "test_parked", "test_usage_watch", "test_receipt_bounds",
+        "test_template_archive", "test_every_execution", "test_watchdog")
 
 
 def order_of(item):
