@@ -230,31 +230,6 @@ static int sign(const struct ledger *ledger, const char *type, const struct byte
     return 0;
 }
 
-void ledger_presign(struct ledger *ledger, const char *type, const struct bytes *payload)
-{
-    struct signed_record *ahead = &ledger->ahead;
-    error unused;
-    ledger_unlock(ledger);
-    ahead->is_there = false;
-    ahead->payload.size = 0;
-    bytes_add(&ahead->payload, payload->data, payload->size);
-    if (ahead->payload.failed || sign(ledger, type, payload, ahead, &unused) < 0)
-        return;
-    ahead->type = type;
-    memcpy(ahead->key_id, ledger->key.public.id, sizeof ahead->key_id);
-    ahead->is_there = true;
-}
-
-/* Is this the record that ledger_presign() has signed, with the same key? */
-static bool is_foreseen(const struct ledger *ledger, const char *type, const struct bytes *payload)
-{
-    const struct signed_record *ahead = &ledger->ahead;
-    return ahead->is_there && strcmp(ahead->type, type) == 0 &&
-           strcmp(ahead->key_id, ledger->key.public.id) == 0 &&
-           ahead->payload.size == payload->size &&
-           memcmp(ahead->payload.data, payload->data, payload->size) == 0;
-}
-
 static int append(struct ledger *ledger, const struct signed_record *given, error *err)
 {
     unsigned char frame[FRAME_SIZE];
@@ -274,10 +249,6 @@ static int append(struct ledger *ledger, const struct signed_record *given, erro
 int ledger_commit_locked(struct ledger *ledger, const char *type, const struct bytes *payload,
                          error *err)
 {
-    bool is_ready = is_foreseen(ledger, type, payload);
-    ledger->ahead.is_there = false;
-    if (is_ready)
-        return append(ledger, &ledger->ahead, err);
     struct signed_record fresh = { 0 };
     int result = sign(ledger, type, payload, &fresh, err) < 0 ? -1 : append(ledger, &fresh, err);
     bytes_done(&fresh.record);
@@ -324,8 +295,6 @@ static void release(struct ledger *ledger)
     for_each(file, files)
         close_fd(file);
     key_forget(&ledger->key);
-    bytes_done(&ledger->ahead.record);
-    bytes_done(&ledger->ahead.payload);
     free(ledger);
 }
 

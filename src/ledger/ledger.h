@@ -52,10 +52,6 @@ int ledger_begin(struct ledger *ledger, struct merkle_head *ret_head, error *err
 int ledger_commit(struct ledger *ledger, const char *type, const struct bytes *payload, error *err);
 void ledger_abandon(struct ledger *ledger);
 
-/* In place of ledger_commit(): signs a payload that is likely to be committed, and releases the
- * lock. ledger_commit() of the same bytes then need not sign it. */
-void ledger_presign(struct ledger *ledger, const char *type, const struct bytes *payload);
-
 /* Makes a new signing key. The old key signs a last record that names the new one; `tell` writes
  * its payload. If the process dies meanwhile, one of the two keys is valid. Other writers use the
  * new key from their next record on. */

@@ -9,14 +9,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* A signed record; of one that was signed ahead, also its payload, type and key. */
 struct signed_record {
     struct bytes record;
     struct merkle_hash leaf;
-    bool is_there;
-    struct bytes payload;
-    const char *type;
-    char key_id[KEY_ID_SIZE];
 };
 
 struct ledger {
@@ -31,7 +26,6 @@ struct ledger {
     struct merkle_edge edge;
     struct merkle_tree tree;
     struct merkle_head covered; /* by the last known checkpoint */
-    struct signed_record ahead; /* ledger_presign() */
     uint64_t on_disk;           /* records of the last sync here, also without a checkpoint */
     bool is_suspect;            /* a sync has failed: its data may not be on disk */
     bool is_compared;           /* records that are read again must fit their check */

@@ -227,57 +227,6 @@ TEST(a_next_key_that_cannot_be_read_stays)
     remove_folder(folder);
 }
 
-/* Builds a record; it is committed, or signed in advance. */
-static void write_word(struct ledger *ledger, const char *word, bool is_foreseen)
-{
-    struct statement_place place = { .origin = ledger_key(ledger)->name, .id = "ahead" };
-    struct event_field fields[] = { { "word", word, 0 }, { NULL, NULL, 0 } };
-    auto_bytes payload = { 0 };
-    error err;
-    require(ledger_begin(ledger, &place.before, &err) == 0 &&
-                statement_write_event("test.word", fields, &place, &payload, &err) == 0,
-            "%s", err.text);
-    if (is_foreseen)
-        ledger_presign(ledger, TYPE_EVENT, &payload);
-    else
-        require(ledger_commit(ledger, TYPE_EVENT, &payload, &err) == 0, "%s", err.text);
-}
-
-/* Whatever was signed in advance, the log gets the record that is committed, signed, at its
- * place. */
-TEST(what_was_foreseen_is_written_only_if_it_came_true)
-{
-    static const char *const words[][2] = { /* signed in advance, written */
-                                            { "same", "same" },
-                                            { "same", "other" },
-                                            { "short", "longer than that" },
-                                            { "twice", "twice" }
-    };
-    int folder = make_folder();
-    struct ledger *ledger = open_ledger(folder), *other = open_ledger(folder);
-    for (size_t i = 0; i < 4; i++) {
-        auto_bytes record = { 0 };
-        struct envelope envelope;
-        error err;
-        write_word(ledger, words[i][0], true);
-        write_word(ledger, words[i][1], false);
-        require(ledger_read(ledger, i, &record, &err) == 0 &&
-                    envelope_read(record.data, record.size, &envelope, &err) == 0,
-                "%s", err.text);
-        expect(strstr(bytes_text(&envelope.payload), words[i][1]), "%s is not written: %s",
-               words[i][1], bytes_text(&envelope.payload));
-        envelope_done(&envelope);
-    }
-    write_word(ledger, "overtaken", true);
-    add(other, "between"); /* lets another writer add a record, which changes the index */
-    write_word(ledger, "overtaken", false);
-    write_word(ledger, "overtaken", false); /* not signed in advance again */
-    expect_whole(ledger, 7);
-    ledger_close(other);
-    ledger_close(ledger);
-    remove_folder(folder);
-}
-
 static off_t size_of(int folder, const char *name)
 {
     struct stat status;
@@ -342,5 +291,4 @@ TESTS(CASE(records_are_found_again_across_segments), CASE(several_writers_make_o
       CASE(a_key_that_others_may_read_is_refused), CASE(a_next_key_that_cannot_be_read_stays),
       CASE(a_chain_that_cannot_grow_says_why),
       CASE(what_a_sync_has_refused_is_read_and_written_again),
-      CASE(what_a_sync_has_refused_and_is_gone_is_never_signed),
-      CASE(what_was_foreseen_is_written_only_if_it_came_true), CASE(ids_carry_their_index))
+      CASE(what_a_sync_has_refused_and_is_gone_is_never_signed), CASE(ids_carry_their_index))

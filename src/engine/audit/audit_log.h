@@ -72,10 +72,6 @@ enum { NOTE_NONE = ~0U };
 int receipt_write(struct receipts *receipts, const struct receipt_facts *facts, unsigned note,
                   char ret_id[RECEIPT_ID_SIZE], error *err);
 
-/* Prepares and signs a receipt in advance, and writes nothing. receipt_write() uses it if its facts
- * are the same and no other record was written in between. */
-void receipt_presign(struct receipts *receipts, const struct receipt_facts *facts);
-
 /* Writes an event: audit_write(receipts, "key.created", (struct event_field[]){ { "key", id, 0 },
  * { NULL, NULL, 0 } }, &err). Never a secret, never code. */
 int audit_write(struct receipts *receipts, const char *kind, const struct event_field *fields,

@@ -22,7 +22,6 @@ struct receipts {
     struct fact_place machine;
     struct opening_key secret;
     struct statement_memory memory;
-    struct statement_place foreseen; /* of receipt_presign(); id "": none */
     char kernel[160];
     char self_test[SHA256_TEXT_SIZE];
     char digests[FILTERS_MAX][SHA256_TEXT_SIZE + 8];

@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORESEEN_MAX_MS = 1 };
-
 void receipts_nonce(const struct receipts *receipts, const char *execution,
                     struct opening_key *ret_nonce)
 {
@@ -70,21 +68,11 @@ struct matter {
 static int begin_record(struct receipts *receipts, const struct matter *matter,
                         struct statement_place *place, struct bytes *payload, error *err)
 {
-    const struct statement_place *foreseen = &receipts->foreseen;
     place->at_ms = wall_clock_ms();
     if (ledger_begin(receipts->ledger, &place->before, err) < 0)
         return -1;
     place->origin = ledger_key(receipts->ledger)->name;
-    bool is_its = foreseen->id[0] != '\0' && foreseen->before.size == place->before.size &&
-                  place->at_ms >= foreseen->at_ms &&
-                  place->at_ms - foreseen->at_ms <= FORESEEN_MAX_MS;
-    if (is_its) {
-        memcpy(place->id, foreseen->id, sizeof place->id);
-        place->at_ms = foreseen->at_ms;
-    } else {
-        receipt_make_id(place->before.size, place->id);
-    }
-    receipts->foreseen.id[0] = '\0'; /* each id is used only once */
+    receipt_make_id(place->before.size, place->id);
     if (matter->write(matter->what, receipts, place, payload, err) == 0)
         return 0;
     ledger_abandon(receipts->ledger);
@@ -150,19 +138,6 @@ int receipt_write(struct receipts *receipts, const struct receipt_facts *facts, 
     metric_add(METRIC_RECEIPTS_FAILED, 0, 1);
     log_event(RECEIPTS_NOT_WRITTEN, TEXT("execution", facts->id), TEXT("cause", err->text));
     return under(err, "write the receipt of %s", facts->id);
-}
-
-void receipt_presign(struct receipts *receipts, const struct receipt_facts *facts)
-{
-    auto_bytes payload = { 0 };
-    struct statement_place place;
-    const struct matter matter = { TYPE_STATEMENT, write_facts, facts };
-    error unused;
-    receipts->foreseen.id[0] = '\0';
-    if (begin_record(receipts, &matter, &place, &payload, &unused) < 0)
-        return;
-    ledger_presign(receipts->ledger, matter.type, &payload);
-    receipts->foreseen = place;
 }
 
 /* A receipt that does not fit is replaced by a minimal one. */

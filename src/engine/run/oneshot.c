@@ -127,8 +127,6 @@ static void send_collect(struct run *run)
     if (run->state == RUN_DONE)
         return;
     read_counters(run); /* while init ends the processes */
-    if (run->is_concluding)
-        run_presign_end(run);
 }
 
 static void collect(struct run *run)

@@ -51,8 +51,7 @@ struct runs {
     struct run *newest, *oldest; /* list of all runs, by age */
     size_t kept_bytes;           /* of results of runs that have ended */
     unsigned kept;
-    uint64_t numbers;                       /* how many runs there were */
-    struct agent_measured usually_measured; /* of the last run */
+    uint64_t numbers; /* how many runs there were */
 };
 
 /* To be set before, all borrowed: `loop`, `pool`, `policies`, `templates`, `blobs`, `accounts`, and

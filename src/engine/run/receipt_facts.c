@@ -368,15 +368,6 @@ static void gathered_done(const struct gathered *gathered)
 
 #define auto_gathered __attribute__((cleanup(gathered_done))) struct gathered
 
-void run_presign_receipt(const struct run *run)
-{
-    auto_gathered gathered = { 0 };
-    if (!run->record)
-        return;
-    gather(run, &gathered);
-    receipt_presign(run->runs->receipts, &gathered.facts);
-}
-
 int run_tell_began(struct run *run, error *err)
 {
     struct run_record *record = run->record;

@@ -130,7 +130,6 @@ void run_write_files(struct run *run);
 /* verdict.c: its code has ended, or never begins. Computes the verdict, writes receipt and result.
  * The run is done at once, or after its output was compared or finalized. */
 void run_finish(struct run *run);
-void run_presign_end(const struct run *run); /* its code has ended, and its sandbox has not */
 
 /* runs.c: adds the run to the list; a run has ended. */
 void runs_list(struct runs *runs, struct run *run);
@@ -153,7 +152,6 @@ int run_tell_began(struct run *run, error *err);
 /* For a run whose output is withheld: seals what is true now into its receipt, and keeps it out of
  * the open part. */
 int run_seal(struct run *run, error *err);
-void run_presign_receipt(const struct run *run);    /* for the end that it would have now */
 const char *run_traceparent(const struct run *run); /* of its caller; "": none */
 void run_record_free(struct run *run); /* removes the note, if no receipt was written */
 

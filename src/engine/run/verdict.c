@@ -101,8 +101,6 @@ void run_settle(struct run *run)
     gather_hits(run);
     gather_connections(run);
     take_exit(run);
-    if (run->collector.has_measured)
-        run->runs->usually_measured = run->collector.measured;
     run->verdict = judge(run);
     if (!output_check_has_withheld(run))
         return;
@@ -223,21 +221,4 @@ void run_finish(struct run *run)
         pool_return(run->runs->pool, sandbox);
     if (!run->kind->is_cell)
         log_end(run);
-}
-
-/* While init ends processes and collects files, gloveboxd is idle for this run. Meanwhile it signs
- * the receipt of an ordinary end, which is used if all of it turns out to be true
- * (receipt_presign()). Not while other work needs the processor. */
-void run_presign_end(const struct run *run)
-{
-    if (run->runs->active + run->runs->queued > 1 || run->output_check || finalize_is_due(run) ||
-        run->plan.network == POLICY_NETWORK_RULES)
-        return;
-    struct run likely = *run; /* a shallow copy: what it points to is only read */
-    likely.collector.has_stopped = likely.collector.has_measured = true;
-    likely.collector.measured = run->runs->usually_measured;
-    gather_hits(&likely);
-    take_exit(&likely);
-    likely.verdict = judge(&likely);
-    run_presign_receipt(&likely);
 }
