@@ -92,7 +92,8 @@ int execute_code(struct sandbox *sandbox, uint32_t id, const unsigned char *payl
         return fail_os(err, "hand the code to the interpreter");
     interpreter->is_busy = true;
     interpreter->is_left_alone = deadline_in(ALONE_MS);
-    (void) sched_yield(); /* it mostly wakes on this processor; the other orders can wait */
+    if (sandbox->is_kept) /* a cell mostly wakes on this processor, and no other order waits */
+        (void) sched_yield();
     return 0;
 }
 
