@@ -95,27 +95,16 @@ int key_chain_read(int folder, struct key_chain *ret_chain, error *err)
     return result;
 }
 
-static int read_old(int folder, char *text, size_t room, size_t *ret_size, error *err)
-{
-    auto_fd file = openat(folder, file_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    *ret_size = 0;
-    if (file < 0)
-        return errno == ENOENT ? 0 : fail_os(err, "open the log's '%s'", file_name);
-    ssize_t got = read_at(file, text, room, 0);
-    if (got < 0)
-        return fail_os(err, "read the log's '%s'", file_name);
-    *ret_size = (size_t) got;
-    return 0;
-}
-
 /* Replaces the file by rename(2), so that a writer that is killed leaves the old or the new one. */
 int key_chain_add(int folder, const struct bytes *record, error *err)
 {
     static const char new_name[] = ".key.chain.new";
     static char text[CHAIN_FILE_MAX];
-    size_t size = 0;
-    if (read_old(folder, text, sizeof text, &size, err) < 0)
-        return -1;
+    auto_fd old = openat(folder, file_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t got = old < 0 ? -(errno != ENOENT) : read_at(old, text, sizeof text, 0);
+    if (got < 0)
+        return fail_os(err, "read the log's '%s'", file_name);
+    size_t size = (size_t) got;
     if (record->size + 1 > sizeof text - size)
         return fail(err, ERR_LIMIT, "the log's '%s' has no room for another key: it has %zu bytes",
                     file_name, size);

@@ -272,7 +272,8 @@ static int open_files(struct ledger *ledger, int folder, error *err)
     ledger->lock = openat(ledger->folder, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     ledger->tree_file =
         openat(ledger->folder, "tree", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (ledger->lock < 0 || ledger->tree_file < 0)
+    ledger->group_tree = openat(ledger->folder, "tree", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (ledger->lock < 0 || ledger->tree_file < 0 || ledger->group_tree < 0)
         return fail_os(err, "open the files of the log");
     return 0;
 }
@@ -290,8 +291,9 @@ static int open_locked(struct ledger *ledger, error *err)
 
 static void release(struct ledger *ledger)
 {
-    const int files[] = { ledger->folder, ledger->lock, ledger->tree_file, ledger->reserve,
-                          ledger->segment };
+    const int files[] = { ledger->folder,    ledger->lock,    ledger->tree_file,
+                          ledger->reserve,   ledger->segment, ledger->group_segment,
+                          ledger->group_tree };
     for_each(file, files)
         close_fd(file);
     key_forget(&ledger->key);
@@ -307,7 +309,7 @@ int ledger_open(int folder, const struct ledger_settings *settings, struct ledge
     ledger->settings = *settings;
     ledger->settings.lock_max_ms = 0; /* opening waits for the default time */
     ledger->folder = ledger->lock = ledger->tree_file = -1;
-    ledger->reserve = ledger->segment = -1;
+    ledger->reserve = ledger->segment = ledger->group_segment = ledger->group_tree = -1;
     ledger->tree = (struct merkle_tree){ .read = read_hash, .context = ledger };
     int result = open_files(ledger, folder, err);
     if (result == 0)

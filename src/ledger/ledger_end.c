@@ -20,10 +20,13 @@ int ledger_open_segment(struct ledger *ledger, uint64_t first, int flags, error 
     char name[SEGMENT_NAME_SIZE];
     segment_name(first, name);
     auto_fd file = openat(ledger->folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
-    if (file < 0)
+    auto_fd group = file < 0 ? -1 : openat(ledger->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (group < 0)
         return fail_os(err, "open segment %s of the log", name);
     close_fd(&ledger->segment);
+    close_fd(&ledger->group_segment);
     ledger->segment = take_fd(&file);
+    ledger->group_segment = take_fd(&group);
     ledger->first = first;
     ledger->end = 0;
     return 0;

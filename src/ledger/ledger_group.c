@@ -3,6 +3,7 @@
 #include "ledger/ledger_internal.h"
 
 #include "base/cleanup.h"
+#include "base/write_whole.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,21 +12,27 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-int ledger_group_begin(const struct ledger *ledger, struct ledger_group *group, error *err)
+/* A group of the loop uses the files that it writes: see group_segment. */
+static int begin(const struct ledger *ledger, bool is_here, struct ledger_group *group, error *err)
 {
     *group = (struct ledger_group){ .head.size = ledger->edge.size,
                                     .key = ledger->key.public,
                                     .lock_max_ms = ledger_lock_max_ms(ledger) };
     merkle_edge_root(&ledger->edge, &group->head.root);
     checkpoint_print(&ledger->key, &group->head, group->text);
-    group->segment = fcntl(ledger->segment, F_DUPFD_CLOEXEC, 0);
-    group->tree = fcntl(ledger->tree_file, F_DUPFD_CLOEXEC, 0);
+    group->segment = fcntl(is_here ? ledger->segment : ledger->group_segment, F_DUPFD_CLOEXEC, 0);
+    group->tree = fcntl(is_here ? ledger->tree_file : ledger->group_tree, F_DUPFD_CLOEXEC, 0);
     group->folder = openat(ledger->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (group->segment >= 0 && group->tree >= 0 && group->folder >= 0)
         return 0;
     (void) fail_os(err, "begin a checkpoint of the log");
     ledger_group_done(group);
     return -1;
+}
+
+int ledger_group_begin(const struct ledger *ledger, struct ledger_group *group, error *err)
+{
+    return begin(ledger, false, group, err);
 }
 
 void ledger_group_done(struct ledger_group *group)
@@ -36,18 +43,19 @@ void ledger_group_done(struct ledger_group *group)
 }
 
 /* Gives the checkpoint its name, by rename(2). */
-static int give_name(const struct ledger_group *group, error *err)
+static int give_name(struct ledger_group *group, error *err)
 {
     char path[64];
     size_t size = strlen(group->text);
     auto_fd note = openat(group->folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644);
-    if (note < 0 || write(note, group->text, size) != (ssize_t) size || fdatasync(note) < 0)
+    if (note < 0 || write_whole(note, group->text, size) < 0 || fdatasync(note) < 0)
         return fail_os(err, "write the log's checkpoint");
     (void) snprintf(path, sizeof path, "/proc/self/fd/%d", note);
     (void) unlinkat(group->folder, "checkpoint.new", 0); /* of a writer that was killed here */
     if (linkat(AT_FDCWD, path, group->folder, "checkpoint.new", AT_SYMLINK_FOLLOW) < 0 ||
         renameat(group->folder, "checkpoint.new", group->folder, "checkpoint") < 0)
         return fail_os(err, "name the log's checkpoint");
+    group->is_named = true;
     return 0;
 }
 
@@ -69,20 +77,22 @@ static bool is_next(const struct ledger_group *group)
 
 /* The folder has a lock of its own for this, since rename(2) can wait for a commit of the file
  * system's journal, and other writers should not wait with it. */
+static int lock_folder(const struct ledger_group *group, error *err)
+{
+    if (ledger_flock(group->folder, group->lock_max_ms))
+        return 0;
+    return errno != EWOULDBLOCK
+               ? fail_os(err, "lock the folder of the log")
+               : fail(err, ERR_UNAVAILABLE,
+                      "another glovebox has held the log's checkpoint for %d ms; is it stopped?",
+                      (int) group->lock_max_ms);
+}
+
 static int publish(struct ledger_group *group, bool is_checked, error *err)
 {
-    if (!ledger_flock(group->folder, group->lock_max_ms))
-        return errno != EWOULDBLOCK
-                   ? fail_os(err, "lock the folder of the log")
-                   : fail(
-                         err, ERR_UNAVAILABLE,
-                         "another glovebox has held the log's checkpoint for %d ms; is it stopped?",
-                         (int) group->lock_max_ms);
-    int result = 0;
-    if (is_checked || is_next(group)) {
-        result = give_name(group, err);
-        group->is_named = result == 0;
-    }
+    if (lock_folder(group, err) < 0)
+        return -1;
+    int result = is_checked || is_next(group) ? give_name(group, err) : 0;
     (void) flock(group->folder, LOCK_UN);
     return result;
 }
@@ -105,27 +115,33 @@ static void tell_witness(struct ledger *ledger, const struct ledger_group *group
                                  strlen(group->text));
 }
 
+/* With both locks: another writer may have published a later one while this waited. */
+static int publish_late(struct ledger *ledger, struct ledger_group *group, error *err)
+{
+    char text[CHECKPOINT_SIZE];
+    if (lock_folder(group, err) < 0)
+        return -1;
+    int result = ledger_read_checkpoint(ledger, text, err);
+    if (result == 0 && ledger->covered.size < group->head.size)
+        result = give_name(group, err);
+    (void) flock(group->folder, LOCK_UN);
+    return result;
+}
+
 /* The second step gives a group no name if the published checkpoint covers as much, which can be
- * seen without the lock, or is of another key. */
+ * seen without the lock, is of another key, or could not be read. */
 int ledger_group_end(struct ledger *ledger, struct ledger_group *group, error *err)
 {
     char text[CHECKPOINT_SIZE];
-    if (!group->is_named && ledger_read_checkpoint(ledger, text, err) < 0)
-        return -1;
-    if (!group->is_named && ledger->covered.size < group->head.size) {
-        if (ledger_lock(ledger, err) < 0)
-            return -1;
-        int result = ledger_read_checkpoint(ledger, text, err);
+    int result = group->is_named ? 0 : ledger_read_checkpoint(ledger, text, err);
+    if (result == 0 && !group->is_named && ledger->covered.size < group->head.size) {
         group->lock_max_ms = ledger_lock_max_ms(ledger); /* that of a thread is too long here */
-        if (result == 0 && ledger->covered.size < group->head.size)
-            result = publish(group, true, err);
+        result = ledger_lock(ledger, err) < 0 ? -1 : publish_late(ledger, group, err);
         ledger_unlock(ledger);
-        if (result < 0)
-            return -1;
     }
     if (group->is_named)
         tell_witness(ledger, group);
-    return 0;
+    return result;
 }
 
 /* After a failed sync: reads everything after the last checkpoint, compares its root with that in
@@ -136,6 +152,8 @@ static int ledger_write_again(struct ledger *ledger, error *err)
     struct merkle_hash before, after;
     if (!ledger->is_suspect)
         return 0;
+    /* Errors of writes until now are no news to a sync here; a thread's are left to it. */
+    (void) !(fdatasync(ledger->segment) + fdatasync(ledger->tree_file));
     if (ledger_catch_up(ledger, ledger->edge.size, err) < 0)
         return -1;
     struct merkle_edge edge = ledger->edge;
@@ -180,7 +198,7 @@ void ledger_distrust(struct ledger *ledger)
 int ledger_sign_checkpoint(struct ledger *ledger, error *err)
 {
     struct ledger_group group;
-    if (ledger_write_again(ledger, err) < 0 || ledger_group_begin(ledger, &group, err) < 0)
+    if (ledger_write_again(ledger, err) < 0 || begin(ledger, true, &group, err) < 0)
         return -1;
     int result = ledger_group_sync(&group, err);
     ledger->is_suspect = !group.is_on_disk;
@@ -220,7 +238,7 @@ int ledger_sync(struct ledger *ledger, error *err)
         result = ledger_write_again(ledger, err);
     bool is_covered = ledger->edge.size == ledger->covered.size;
     if (result == 0 && !is_covered)
-        result = ledger_group_begin(ledger, &group, err);
+        result = begin(ledger, true, &group, err);
     ledger_unlock(ledger);
     if (result < 0 || is_covered)
         return result;

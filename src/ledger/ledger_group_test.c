@@ -6,8 +6,39 @@
 #include "ledger/event.h"
 #include "ledger/segment.h"
 
+#include <errno.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+
+static ino_t broken; /* the file whose data the disk has refused */
+
+/* As Linux: each open of a file reports the failure once, and dup(2) shares the open. The offset,
+ * which the ledger does not use, marks those that have reported it. */
+int fdatasync(int fildes)
+{
+    struct stat status;
+    if (broken == 0 || fstat(fildes, &status) < 0 || status.st_ino != broken ||
+        lseek(fildes, 0, SEEK_CUR) != 0)
+        return fsync(fildes);
+    (void) lseek(fildes, 1, SEEK_SET);
+    errno = EIO;
+    return -1;
+}
+
+static struct ledger_group *named_meanwhile; /* by another writer, while one waits for the folder */
+
+int flock(int fd, int operation)
+{
+    struct stat status;
+    struct ledger_group *group = named_meanwhile;
+    error err;
+    if (group && fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
+        named_meanwhile = NULL;
+        require(ledger_group_sync(group, &err) == 0 && group->is_named, "%s", err.text);
+    }
+    return (int) syscall(SYS_flock, fd, operation);
+}
 
 /* Gives  the first record of the newest. */
 static size_t count_segments(int folder, uint64_t *ret_first)
@@ -86,6 +117,35 @@ TEST(a_checkpoint_that_was_slow_replaces_no_newer_one)
     ledger_group_done(&late);
     require(ledger_checkpoint(one, text, &head, &err) == 0, "%s", err.text);
     expect(head.size == 3, "the checkpoint covers %llu", (unsigned long long) head.size);
+    ledger_close(one);
+    ledger_close(other);
+    remove_folder(folder);
+}
+
+/* The thread could not read the published one; the loop could, and waited for the folder. */
+TEST(a_checkpoint_that_was_late_replaces_no_newer_one)
+{
+    int folder = make_folder();
+    struct ledger *one = open_ledger(folder), *other = open_ledger(folder);
+    struct ledger_group late, newer;
+    error err;
+    add(one, "first");
+    require(ledger_sync(one, &err) == 0, "%s", err.text);
+    add(one, "second");
+    require(ledger_group_begin(one, &late, &err) == 0, "%s", err.text);
+    require(renameat(folder, "checkpoint", folder, "before") == 0 &&
+                symlinkat("before", folder, "checkpoint") == 0,
+            "no link");
+    expect(ledger_group_sync(&late, &err) == 0 && !late.is_named, "named");
+    require(renameat(folder, "before", folder, "checkpoint") == 0, "not renamed");
+    add(other, "third");
+    require(ledger_group_begin(other, &newer, &err) == 0, "%s", err.text);
+    named_meanwhile = &newer;
+    expect(ledger_group_end(one, &late, &err) == 0 && !late.is_named, "%s", err.text);
+    expect(!named_meanwhile && published(folder, one) == 3 && ledger_covered(one) == 3,
+           "an older one is published");
+    ledger_group_done(&late);
+    ledger_group_done(&newer);
     ledger_close(one);
     ledger_close(other);
     remove_folder(folder);
@@ -224,6 +284,69 @@ TEST(a_group_ends_without_the_log_s_lock)
     remove_folder(folder);
 }
 
+/* The thread and the loop wait for the disk at the same moment; the thread's ends first. */
+TEST(each_of_two_syncs_reports_what_the_disk_has_refused)
+{
+    for (int which = 0; which < 4; which++) {
+        bool each = which % 2 == 1;
+        const struct ledger_settings settings = { .sync_each = each, .reserve = 4096 };
+        const struct bytes payload = { .data = (char[]){ "{}" }, .size = 2 };
+        int folder = make_folder();
+        struct ledger *ledger = NULL;
+        struct ledger_group group;
+        struct merkle_head head;
+        struct stat status;
+        error err;
+        require(ledger_open(folder, &settings, &ledger, &err) == 0, "%s", err.text);
+        add(ledger, "on the disk");
+        require(ledger_sync(ledger, &err) == 0, "%s", err.text);
+        require(fstatat(folder, which < 2 ? "00000000000000000000.log" : "tree", &status, 0) == 0,
+                "no file");
+        broken = status.st_ino;
+        require(ledger_group_begin(ledger, &group, &err) == 0, "%s", err.text);
+        expect(ledger_group_sync(&group, &err) < 0 && !group.is_on_disk && err.os == EIO, "%s",
+               err.text);
+        require(ledger_begin(ledger, &head, &err) == 0, "%s", err.text);
+        int result = ledger_commit(ledger, "application/x-test", &payload, &err);
+        if (!each)
+            result = ledger_sync(ledger, &err);
+        expect(result < 0 && err.os == EIO && published(folder, ledger) == 1,
+               "%d: a checkpoint over records that are not on the disk", which);
+        ledger_distrust(ledger);
+        ledger_group_done(&group);
+        expect(ledger_mend(ledger, &err) == 0 && ledger_sync(ledger, &err) == 0 &&
+                   published(folder, ledger) == 2,
+               "%d: %s", which, err.text);
+        broken = 0;
+        ledger_close(ledger);
+        remove_folder(folder);
+    }
+}
+
+/* A failure of before the mend is not reported again: the records are written anew. */
+TEST(a_failure_that_is_mended_fails_no_later_sync)
+{
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    struct ledger_group group;
+    struct stat status;
+    error err;
+    add(ledger, "first");
+    for (int tree = 0; tree < 2; tree++) {
+        require(fstatat(folder, tree ? "tree" : "00000000000000000000.log", &status, 0) == 0, "no");
+        broken = status.st_ino;
+        require(ledger_group_begin(ledger, &group, &err) == 0, "%s", err.text);
+        expect(ledger_group_sync(&group, &err) < 0 && err.os == EIO, "%s", err.text);
+        ledger_group_done(&group);
+        ledger_distrust(ledger);
+        expect(ledger_mend(ledger, &err) == 0 && ledger_sync(ledger, &err) == 0, "%s", err.text);
+        add(ledger, "and then");
+    }
+    broken = 0;
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
 static void count_told(void *context, const char *text, size_t size)
 {
     (void) text;
@@ -252,9 +375,12 @@ TEST(the_witness_gets_no_checkpoint_after_a_later_one)
 
 TESTS(CASE(a_segment_begins_when_nothing_is_to_be_synced),
       CASE(a_checkpoint_that_was_slow_replaces_no_newer_one),
+      CASE(a_checkpoint_that_was_late_replaces_no_newer_one),
       CASE(a_checkpoint_of_the_key_before_is_not_published),
       CASE(a_checkpoint_of_the_key_before_is_replaced_on_the_loop),
       CASE(a_checkpoint_waits_for_another_that_is_being_named),
       CASE(records_do_not_wait_for_a_checkpoint_that_is_being_named),
       CASE(a_group_ends_without_the_log_s_lock),
+      CASE(each_of_two_syncs_reports_what_the_disk_has_refused),
+      CASE(a_failure_that_is_mended_fails_no_later_sync),
       CASE(the_witness_gets_no_checkpoint_after_a_later_one))

@@ -18,7 +18,10 @@ struct ledger {
     uint64_t last_size; /* of the last written record, with its frame */
     struct ledger_settings settings;
     int folder, lock, tree_file, reserve;
-    int segment;         /* the newest */
+    int segment; /* the newest */
+    /* For groups, whose sync may be on a thread: the kernel reports an error of the disk once for
+     * each open of a file, and the thread must not take it from a sync here, nor that from it. */
+    int group_segment, group_tree;
     uint64_t first, end; /* of the newest: its first record, and the end of its last one */
     struct signing_key key;
     ino_t key_inode; /* and time of its file, since another process may rotate the key */

@@ -1,14 +1,17 @@
 """Another writer of the log of receipts is stopped while it holds the log's lock: only executions whose records need
 the lock wait, and they get their receipts when the writer goes on."""
 
+import base64
 import concurrent.futures
 import fcntl
+import json
 import os
 import re
+import subprocess
 import time
 
 import pytest
-from conftest import Glovebox
+from conftest import BUILD, Glovebox
 from serving import Serving, state_of_its_own, with_policies
 
 pytestmark = pytest.mark.usefixtures("python_template")
@@ -76,6 +79,23 @@ def test_the_log_is_covered_while_another_writer_is_stopped(service):
         done = concurrent.futures.wait(asked, timeout=20).done
         fcntl.flock(lock, fcntl.LOCK_UN)
     assert len(done) == 2 and [ask.result().status for ask in asked] == [200, 200]
+
+
+def test_a_proof_of_a_record_of_another_writer_waits_for_its_checkpoint(service):
+    """The other has died before its checkpoint, and gloveboxd has not read the record yet."""
+    assert service.run("print('x')").json["status"] == "ok"
+    assert service.call("GET", "/v1/log/checkpoint").status == 200
+    log = service.glovebox.state / "daemon" / "log"
+    key = (log / "key").stat()
+    with subprocess.Popen([BUILD / "receipt_writer", ".", "100000", "0"], cwd=log, user=key.st_uid, group=key.st_gid, extra_groups=[],
+                          stdout=subprocess.PIPE) as other:
+        said = [other.stdout.readline() for _ in range(3)]
+        other.kill()
+    assert [line.split()[:1] for line in said] == [[b"open"], [b"noted"], [b"answered"]]
+    last = service.call("GET", "/v1/receipts").json["receipts"][-1]
+    receipt = json.loads(base64.b64decode(last["envelope"]["payload"]))["predicate"]["id"]
+    proof = service.call("GET", f"/v1/receipts/{receipt}?proof=1")
+    assert proof.status == 200 and proof.json["index"] == last["index"], proof
 
 
 def test_a_writer_stopped_at_its_checkpoint_is_named(service):

@@ -19,12 +19,12 @@ static void write_hashes(struct bytes *out, const char *key, const struct log_pr
 
 enum { COVER_LOOK_MS = 5 };
 
-/* False: the request waits, or has failed. What is in the log at its beginning is to be in the
- * checkpoint; the loop must not wait for the disk. */
-static bool is_covered(struct exchange *exchange)
+/* False: the request waits, or has failed. The receipt, or if it is NULL what is in the log at its
+ * beginning, is to be in the checkpoint; the loop must not wait for the disk. */
+static bool is_covered(struct exchange *exchange, const char *receipt)
 {
     error err;
-    int result = service_log_covers(exchange->service, &exchange->covers, &err);
+    int result = service_log_covers(exchange->service, receipt, &exchange->covers, &err);
     if (result < 0)
         exchange_fail(exchange, &err);
     if (result == 0)
@@ -62,7 +62,7 @@ static void get_receipt(struct exchange *exchange)
         exchange_answer_or_fail(exchange, result, &envelope, &err);
         return;
     }
-    if (!is_covered(exchange)) {
+    if (!is_covered(exchange, exchange->parameters[0])) {
         bytes_done(&envelope);
         return;
     }
@@ -107,7 +107,7 @@ static void get_checkpoint(struct exchange *exchange)
     struct bytes text = { 0 };
     uint64_t size;
     error err;
-    if (!is_covered(exchange))
+    if (!is_covered(exchange, NULL))
         return;
     if (service_log_checkpoint(exchange->service, &text, &size, &err) < 0)
         exchange_fail(exchange, &err);
@@ -141,7 +141,7 @@ static void prove(struct exchange *exchange, const struct proof_words *words,
     auto_bytes checkpoint = { 0 };
     error err;
     uint64_t size;
-    if (!is_covered(exchange))
+    if (!is_covered(exchange, NULL))
         return;
     int result = service_log_checkpoint(exchange->service, &checkpoint, &size, &err);
     if (result == 0)

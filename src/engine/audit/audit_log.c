@@ -316,8 +316,8 @@ int receipts_have_room(struct receipts *receipts, error *err)
     if (receipts->trouble.code != ERR_NONE) {
         *err = receipts->trouble;
         err->code = ERR_UNAVAILABLE;
-        return under(err, "records of the log of receipts are not on the disk yet, and nothing "
-                          "new is run until it is");
+        return under(err, "no checkpoint covers the last records of the log of receipts yet, and "
+                          "nothing new is run until one does");
     }
     if (ledger_probe(receipts->ledger, err) < 0)
         return under(err, "nothing new is run");
@@ -335,16 +335,22 @@ int receipts_have_room(struct receipts *receipts, error *err)
 
 int receipts_cover(struct receipts *receipts, uint64_t *size, error *err)
 {
+    struct merkle_head head;
     if (*size == 0)
         *size = ledger_size(receipts->ledger);
     if (ledger_covered(receipts->ledger) >= *size)
         return 1;
+    if (ledger_size(receipts->ledger) < *size) { /* another writer has added it */
+        if (ledger_begin(receipts->ledger, &head, err) < 0)
+            return under(err, "read the newest records of the log of receipts");
+        ledger_abandon(receipts->ledger);
+    }
     receipts_sync_soon(receipts); /* a record whose own sync has failed began no group */
     if (receipts->trouble.code == ERR_NONE)
         return 0;
     *err = receipts->trouble;
     err->code = ERR_UNAVAILABLE;
-    return under(err, "records of the log of receipts are not on the disk yet");
+    return under(err, "no checkpoint covers the last records of the log of receipts yet");
 }
 
 bool receipts_are_held(const struct receipts *receipts)

@@ -43,8 +43,9 @@ int receipts_recover(struct receipts *receipts, error *err);
 bool receipts_sync_each(const struct receipts *receipts);
 
 /* Does the published checkpoint cover *size records? If *size is 0, it is set to those that are
- * there now. Returns  1: yes; 0: not yet, but after RECEIPTS_GROUP_MS and a sync; -1: the disk
- * fails, or another writer is stopped (ERR_UNAVAILABLE). */
+ * there now; else records of other writers that it counts are read.
+ * Returns  1: yes; 0: not yet, but after RECEIPTS_GROUP_MS and a sync; -1: the disk fails, or
+ * another writer is stopped (ERR_UNAVAILABLE, ERR_BUSY). */
 int receipts_cover(struct receipts *receipts, uint64_t *size, error *err);
 
 /* Fails  ERR_UNAVAILABLE  the disk is full, read-only or broken: no execution may begin */

@@ -65,8 +65,14 @@ int service_receipt_opening(const struct service *service, const struct caller *
     return opening_write(service->receipts, caller->account, id, out, err);
 }
 
-int service_log_covers(const struct service *service, uint64_t *size, error *err)
+int service_log_covers(const struct service *service, const char *receipt, uint64_t *size,
+                       error *err)
 {
+    if (receipt && *size == 0) {
+        if (receipt_read_id(receipt, size, err) < 0)
+            return -1;
+        ++*size;
+    }
     return receipts_cover(service->receipts, size, err);
 }
 

@@ -39,8 +39,10 @@ int service_receipt_proof(const struct service *service, const char *id, struct 
 int service_receipt_opening(const struct service *service, const struct caller *caller,
                             const char *id, struct bytes *out, error *err);
 
-/* Does the log's checkpoint cover *size records? As receipts_cover(). */
-int service_log_covers(const struct service *service, uint64_t *size, error *err);
+/* Does the log's checkpoint cover *size records? As receipts_cover(); `receipt` (or NULL) is the
+ * last of them if *size is 0. */
+int service_log_covers(const struct service *service, const char *receipt, uint64_t *size,
+                       error *err);
 /* Adds the signed size and root of the log. Gives  *ret_size, its records. */
 int service_log_checkpoint(const struct service *service, struct bytes *out, uint64_t *ret_size,
                            error *err);
