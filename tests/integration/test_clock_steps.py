@@ -66,14 +66,19 @@ def test_a_task_keeps_its_time(clock, step):
 
 
 def test_a_day_begins_once(clock, step):
+    def burn():
+        answer = clock.run(BURN, key=key)
+        assert answer.status == 429 or (answer.json["status"] == "ok" and answer.json["usage"]["cpu_ms"] > 1000), answer.json
+        return answer.status
+
     key = clock.key("--cpu-seconds-per-day", "1")
-    assert clock.run(BURN, key=key).status == 200
+    assert burn() == 200
     assert clock.run("1", key=key).status == 429
     clock.set(step)
     if step < 0:
         assert clock.run("1", key=key).status == 429, "what was used is used"
         return
-    if clock.run(BURN, key=key).status == 200:  # another day
+    if burn() == 200:  # another day
         clock.set(0)
     assert clock.run("1", key=key).status == 429, "what was used is used"
 
