@@ -228,8 +228,12 @@ class Story:
 
     def approved(self):
         request = RUN | {"policy": "asked", "code": f"print('{self.name}')"}
-        asked = self.ask("POST", "/v1/runs", request, wants=(202,))
+        asked = self.ask("POST", "/v1/runs", request, wants=(202, 200))
         if not asked:
+            return
+        if asked.status == 200:  # its receipt could not be written
+            if (asked.json["status"], asked.json["error"]["name"]) != ("lost", "GloveboxError"):
+                self.wrong.append(f"a run that needs an approval: {asked.body[:300]!r}")
             return
         place = f"/v1/approvals/{asked.json['approval']}:decide"
         decided = self.service.ask("POST", place, {"decision": "approve"}, key=self.service.approver)

@@ -79,9 +79,10 @@ void result_write_error(const char *name, const char *value, struct bytes *out)
 static void write_error(const struct run *run, struct bytes *out)
 {
     if (run->fault.code != ERR_NONE) {
-        result_write_error(run->evidence.pending  ? "ApprovalNeeded"
-                           : run->evidence.denied ? "Denied"
-                                                  : "GloveboxError",
+        result_write_error(run->evidence.lost      ? "GloveboxError"
+                           : run->evidence.pending ? "ApprovalNeeded"
+                           : run->evidence.denied  ? "Denied"
+                                                   : "GloveboxError",
                            run->fault.text, out);
     } else if (output_check_has_withheld(run)) {
         char text[400];

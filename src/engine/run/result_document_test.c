@@ -174,5 +174,33 @@ TEST(a_limit_says_what_to_ask_for)
     collector_done(&run.collector);
 }
 
+/* A run that needs an approval has no answer but `lost` if its receipt cannot be written. */
+TEST(an_error_is_named_by_what_ended_the_run)
+{
+    static const struct {
+        bool pending, denied, lost;
+        const char *name;
+    } facts[] = {
+        { false, false, false, "GloveboxError" }, { true, false, false, "ApprovalNeeded" },
+        { false, true, false, "Denied" },         { false, false, true, "GloveboxError" },
+        { true, false, true, "GloveboxError" },   { false, true, true, "GloveboxError" }
+    };
+    static struct run run;
+    static struct policy policy;
+    static struct template template;
+    for_each(fact, facts) {
+        auto_bytes json = { 0 }, name = { 0 };
+        fill(&run, &policy, &template);
+        run.evidence.pending = fact->pending;
+        run.evidence.denied = fact->denied;
+        run.evidence.lost = fact->lost;
+        result_write(&run, &json);
+        bytes_print(&name, "\"error\":{\"name\":\"%s\"", fact->name);
+        expect(strstr(bytes_text(&json), bytes_text(&name)), "%s: %s", fact->name,
+               bytes_text(&json));
+        collector_done(&run.collector);
+    }
+}
+
 TESTS(CASE(every_field_has_its_name_and_place), CASE(a_lost_run_has_the_same_fields),
-      CASE(a_limit_says_what_to_ask_for))
+      CASE(a_limit_says_what_to_ask_for), CASE(an_error_is_named_by_what_ended_the_run))
