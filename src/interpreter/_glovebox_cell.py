@@ -15,6 +15,7 @@ import _glovebox_errors
 import _glovebox_figures
 import _glovebox_ipython
 import _glovebox_magics
+import _glovebox_mime
 
 _glovebox_script = None  # loaded later, into pages that every program touches: _glovebox_kernel puts it here
 VALUES_KEPT = 16  # in Out; each may be large, and a context lives long
@@ -44,6 +45,7 @@ class Context:
 
     def begin(self, request, count):
         _glovebox_display.request = request
+        _glovebox_mime.begin_cell()
         self.count = count
         if self.main is None:
             self.main = _glovebox_script.make_main("")

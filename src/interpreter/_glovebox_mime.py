@@ -8,6 +8,8 @@ import sys
 import _glovebox_text
 
 TEXT_MOST = 1 << 20  # characters of one text form
+LEVELS_MOST = 25  # of one form; gloveboxd drops all of a result that is nested deeper
+VALUES_MOST = 80_000  # in all JSON of a cell; gloveboxd drops results beyond 100,000
 BYTES_MOST = 16 << 20  # of one image
 TABLE = "application/vnd.glovebox.table+json"
 TABLE_ROWS, TABLE_COLUMNS, TABLE_CHARACTERS = 500, 100, 256 << 10
@@ -41,10 +43,10 @@ class Bundle:
         self.id, self.update = None, False
 
     def to_json(self):
-        whole = {"data": self.data}
-        if self.metadata:
+        whole = {"data": {kind: form for kind, form in self.data.items() if fits(form)}}
+        if self.metadata and fits(self.metadata):
             whole["metadata"] = self.metadata
-        if self.chart is not None:
+        if self.chart is not None and fits(self.chart):
             whole["chart"] = self.chart
         if self.id is not None:
             whole["id"], whole["update"] = self.id, self.update
@@ -86,6 +88,37 @@ class Bundle:
         for kind in list(self.data):
             if include and kind not in include or exclude and kind in exclude:
                 del self.data[kind]
+
+
+room = VALUES_MOST
+
+
+def begin_cell():
+    global room
+    room = VALUES_MOST
+
+
+def fits(form):
+    """Takes the room that a form needs, if there is as much. Texts and pictures always fit."""
+    global room
+    if isinstance(form, str):
+        return True
+    try:
+        left = room - values_of(form, LEVELS_MOST)
+    except RecursionError:
+        return False
+    if left >= 0:
+        room = left
+    return left >= 0
+
+
+def values_of(form, levels):
+    if not isinstance(form, (dict, list, tuple)):
+        return 1
+    if levels == 0:
+        raise RecursionError
+    parts = form.values() if isinstance(form, dict) else form
+    return 1 + sum(values_of(part, levels - 1) if isinstance(part, (dict, list, tuple)) else 1 for part in parts)
 
 
 def named(members):

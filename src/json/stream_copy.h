@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { JSON_COPY_DEPTH_MAX = 64, JSON_COPY_VALUES_MAX = 100000, JSON_COPY_TOKEN_MAX = 320 };
+/* The depth leaves room for the documents around it: many readers take 32 levels. */
+enum { JSON_COPY_DEPTH_MAX = 27, JSON_COPY_VALUES_MAX = 100000, JSON_COPY_TOKEN_MAX = 320 };
 
 /* Is a member of the object (depth 1), or of one of its members (depth 2), wanted? Deeper members
  * are copied with theirs. The name is as written, without quotes; `at` is where its value will

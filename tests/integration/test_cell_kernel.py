@@ -354,6 +354,19 @@ def test_values_are_bounded(cell):
     assert outcome["results"][0]["data"] == {"text/plain": "c"}
 
 
+def test_json_that_gloveboxd_would_refuse_is_left_out_and_the_text_is_shown(cell):
+    nested = "x = 1\nfor _ in range({}): x = [x]\nx"
+    for code, has_json in ((nested.format(25), True), (nested.format(26), False), ("list(range(79990))", True),
+                           ("list(range(80000))", False), ("{'a': [[0] * 300] * 300}", False)):
+        data = cell(code)["results"][0]["data"]
+        assert ("application/json" in data, "text/plain" in data) == (has_json, True), code
+    first, second, third = cell("display([0] * 60000)\ndisplay([0] * 60000)\ndisplay([0] * 10000)")["results"]
+    assert ["application/json" in one["data"] for one in (first, second, third)] == [True, False, True]
+    assert "application/json" in cell("[0] * 60000")["results"][0]["data"], "each cell has room of its own"
+    outcome = cell("display({'text/plain': 'x'}, metadata={'text/plain': [[0] * 300] * 300}, raw=True)")
+    assert outcome["results"][0] == {"data": {"text/plain": "x"}, "main": False}
+
+
 def test_plotly_figures_are_reported_as_json(cell):
     outcome = cell("class Figure:\n  def to_json(self): return '{\"data\": [1], \"layout\": {}}'\n"
                    "  def __repr__(self): return 'Figure()'\nFigure.__module__ = 'plotly.graph_objs._figure'\nFigure()")
@@ -378,6 +391,11 @@ def test_pillow_shows(data_cell):
 # --- figures --------------------------------------------------------------------------------------------
 
 PLOT = "import matplotlib.pyplot as plt\nimport numpy as np\nf, a = plt.subplots()\n"
+
+
+def test_a_picture_is_shown_without_its_numbers_if_they_are_too_many(data_cell):
+    result = data_cell(PLOT + "for i in range(12): a.plot(np.arange(5000), np.arange(5000) * i)")["results"][-1]
+    assert png_size(result["data"]["image/png"])[0] > 0 and not result.get("chart")
 
 
 def png_size(text):

@@ -14,6 +14,10 @@ FRAME = """
 import array, os, resource, signal, socket, struct, time
 def frame(kind, payload): return struct.pack("<IHHII", len(payload), kind, 0, 1, 0) + payload
 def result(size): return frame(76, struct.pack("<HHI", 2, 0, 0) + b"x" * size)
+def show(json):
+    body = b'{"data":{"application/json":' + json + b'}}'
+    for at in range(0, len(body), 60000):
+        talk.send(frame(76, struct.pack("<HHI", 2, at + 60000 >= len(body), 0) + body[at:at + 60000]))
 def executed(code): return frame(77, struct.pack("<iiII", code, 0, 1, 1))
 talk = socket.socket(fileno=os.dup(63))
 null = os.open("/dev/null", os.O_RDONLY)
@@ -80,6 +84,16 @@ def test_messages_of_code_on_its_interpreters_socket(run, word):
     assert (result["status"], result["exit_code"]) == (status, exit_code), result
     if word == "descriptors in pairs":
         assert [artifact["path"] for artifact in result["artifacts"]] == ["kept"]
+
+
+def test_results_never_have_more_json_than_a_reader_takes(run):
+    """Many readers take 32 levels, and a tree of the results needs much more memory than their text."""
+    nested = FRAME + "for levels in (25, 26, 60): show(b'[' * levels + b'1' + b']' * levels)"
+    many = FRAME + "for _ in range(40): show(b'[' + b'1,' * 33000 + b'1]')"
+    for code, shown, left_out in ((nested, 1, 2), (many, 3, 37)):
+        result = run(code)
+        assert (result["status"], len(result["results"])) == ("ok", shown)
+        assert [(row["layer"], row["count"]) for row in result["denials"]] == [("output", left_out)]
 
 
 @pytest.mark.parametrize("go", range(8))

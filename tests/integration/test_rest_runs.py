@@ -248,6 +248,13 @@ class TestFiles:
         run = serving.run("1").json["id"]
         assert zipfile.ZipFile(io.BytesIO(serving.call("GET", f"/v1/runs/{run}/artifacts.zip").body)).namelist() == []
 
+    def test_an_archive_of_a_run_with_nested_values(self, serving):
+        code = "open('a.txt', 'w').write('a')\nx = 1\nfor _ in range(25): x = [x]\nx"
+        run = serving.call("POST", "/v1/runs", {"code": code, "mode": "cell"}).json
+        assert "application/json" in run["results"][0]["data"]
+        answer = serving.call("GET", f"/v1/runs/{run['id']}/artifacts.zip")
+        assert zipfile.ZipFile(io.BytesIO(answer.body)).namelist() == ["a.txt"]
+
     def test_an_archive_of_a_run_that_goes_on(self, serving):
         run = begin(serving, "import time; time.sleep(9)")
         assert serving.call("GET", f"/v1/runs/{run}/artifacts.zip").status == 409

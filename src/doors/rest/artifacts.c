@@ -7,9 +7,9 @@
 #include "doors/rest/zip.h"
 #include "engine/service/service_artifacts.h"
 #include "engine/service/service_observe.h"
+#include "json/member.h"
 
 #include <inttypes.h>
-#include <json.h>
 #include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +91,7 @@ static void get_artifact(struct exchange *exchange)
 
 /* An archive that is being sent. The list is that of the result. */
 struct packing {
-    struct json_object *result, *list;
+    struct json_object *list;
     size_t count, next; /* files; `next` is the current one */
     int fd;             /* the open file */
     uint64_t left;      /* of its bytes */
@@ -118,7 +118,7 @@ static void packing_free(struct exchange *exchange)
 {
     struct packing *packing = exchange->user;
     close_fd(&packing->fd);
-    (void) json_object_put(packing->result);
+    (void) json_object_put(packing->list);
     zip_done(&packing->zip);
     bytes_done(&packing->pending);
     free(packing);
@@ -205,14 +205,13 @@ static ssize_t read_archive(struct exchange *exchange, char *bytes, size_t size)
 
 static int read_list(struct packing *packing, const struct watch *watch, error *err)
 {
-    const struct bytes *result = watch_result(watch);
+    const struct bytes *text = watch_result(watch);
     struct json_tokener *reader = json_tokener_new();
-    if (reader) {
-        packing->result = json_tokener_parse_ex(reader, result->data, (int) result->size);
+    auto_json result = reader ? json_tokener_parse_ex(reader, text->data, (int) text->size) : NULL;
+    if (reader)
         json_tokener_free(reader);
-    }
-    if (!packing->result ||
-        !json_object_object_get_ex(packing->result, "artifacts", &packing->list))
+    packing->list = json_object_get(json_member(result, "artifacts")); /* without the rest */
+    if (!packing->list)
         return fail(err, ERR_SYSTEM, "no memory to list the artifacts of %s", watch_id(watch));
     packing->count = json_object_array_length(packing->list);
     return 0;

@@ -208,7 +208,24 @@ static void drop_result(struct collector *collector)
     collector->display_data_bytes = 0;
 }
 
-/* The object is complete. An invalid one is dropped: the program itself may have sent it. */
+/* A result that is too large or invalid is dropped with a notice; output and files of the code are
+ * kept. */
+static int leave_result_out(struct collector *collector, bool is_last)
+{
+    drop_result(collector);
+    collector->piece_is_cut = !is_last;
+    if (!is_last)
+        return COLLECTOR_NOTHING;
+    denials_add(
+        &collector->denials, DENIAL_RESULTS, "results",
+        "values and figures of a run have 8 MiB and 100,000 numbers and texts together, "
+        "nested 25 levels deep, and this did not fit or was no JSON; save large ones as files "
+        "in /workspace",
+        1);
+    return COLLECTOR_PRINTED;
+}
+
+/* The object is complete. The program itself may have sent it. */
 static int keep_result(struct collector *collector)
 {
     struct bytes *results = &collector->results;
@@ -223,10 +240,13 @@ static int keep_result(struct collector *collector)
     } else {
         bytes_add_text(results, before > 0 ? ",\t" : "");
         bool is_main = collector->display_data_as == AGENT_RESULT_VALUE;
-        if (!display_data_write(&collector->display_data, results, is_main))
+        if (!display_data_write(&collector->display_data, results, is_main)) {
             results->size = before;
-        else if (is_main)
+            return leave_result_out(collector, true);
+        }
+        if (is_main)
             collector->text = collector->display_data.plain;
+        collector->result_values = collector->display_data.copy.values;
     }
     drop_result(collector);
     return COLLECTOR_PRINTED;
@@ -235,20 +255,6 @@ static int keep_result(struct collector *collector)
 bool collector_is_flood(const struct collector *collector)
 {
     return collector->results_told > (uint64_t) RESULT_BYTES_MAX * RESULTS_FLOOD;
-}
-
-/* A result that is too large is dropped with a notice; output and files of the code are kept. */
-static int leave_result_out(struct collector *collector, bool is_last)
-{
-    drop_result(collector);
-    collector->piece_is_cut = !is_last;
-    if (!is_last)
-        return COLLECTOR_NOTHING;
-    denials_add(&collector->denials, DENIAL_RESULTS, "results",
-                "values and figures of a run have 8 MiB together, and this did not fit; save large "
-                "ones as files in /workspace",
-                1);
-    return COLLECTOR_PRINTED;
 }
 
 static int take_result(struct collector *collector, const struct agent_frame *frame,
@@ -272,6 +278,8 @@ static int take_result(struct collector *collector, const struct agent_frame *fr
     if (collector->display_data_bytes == 0) {
         collector->display_data_as = (enum agent_result_what) result.what;
         display_data_begin(&collector->display_data, result.what == AGENT_RESULT_ERROR);
+        if (result.what != AGENT_RESULT_ERROR)
+            collector->display_data.copy.values = collector->result_values;
     }
     collector->display_data_bytes += size;
     collector->results_looked += size;

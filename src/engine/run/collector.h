@@ -80,6 +80,7 @@ struct collector {
     struct display_data display_data; /* the result that is arriving */
     enum agent_result_what display_data_as;
     size_t display_data_bytes; /* its size so far; 0: none is arriving */
+    uint64_t result_values;    /* JSON values in `results`: a door may make a tree of them */
     bool piece_is_cut;         /* too large to show: the rest of it is ignored */
     uint64_t results_looked;   /* bytes that were parsed, with or without a result */
     uint64_t results_told;     /* bytes on the control socket, parsed or not */

@@ -5,6 +5,9 @@
 (() => {
   const fs = require("fs"), repl = require("repl"), stream = require("stream"), util = require("util");
   const PIECE = 30000;
+  // Of the JSON of a cell: gloveboxd drops all of a result that is nested deeper or has more values.
+  const LEVELS = 25, VALUES = 80000;
+  let left = 0; // values
 
   function say(line) {
     for (let bytes = Buffer.from(line + "\n"); bytes.length > 0;)
@@ -22,12 +25,21 @@
     }
   }
 
+  function fits(value, levels) {
+    return --left >= 0 && (value === null || typeof value !== "object" ||
+      (levels > 0 && Object.values(value).every((part) => fits(part, levels - 1))));
+  }
+
   function shown(value) {
     const data = { "text/plain": typeof value === "string" ? value : util.inspect(value, { depth: 6 }) };
     if (value !== null && typeof value === "object" && [Object.prototype, Array.prototype].includes(
       Object.getPrototypeOf(value))) {
       try {
-        data["application/json"] = JSON.parse(JSON.stringify(value));
+        const plain = JSON.parse(JSON.stringify(value)), before = left;
+        if (fits(plain, LEVELS))
+          data["application/json"] = plain;
+        else
+          left = before;
       } catch (error) {} // circular: only the text is shown
     }
     return { data };
@@ -94,6 +106,7 @@
   function run(path) {
     const cell = { name: `<cell ${++count}>` };
     running = cell;
+    left = VALUES;
     process.off("SIGINT", interrupt);
     server.eval(fs.readFileSync(path, "utf8"), server.context, cell.name,
       (error, value) => end(cell, error, value));
