@@ -22,9 +22,9 @@ static size_t show_character(const char *text, size_t left, char ret_shown[SHOWN
     const unsigned char *byte = (const unsigned char *) text;
     int length = utf8_character(byte, left);
     uint32_t point = length > 0 ? utf8_code_point(byte, length) : 0;
-    bool begins_control = byte[0] == 0xc2 && left > 1 && byte[1] >= 0x80 && byte[1] < 0xa0;
     size_t taken = length > 0 ? (size_t) length : 1;
-    if (*byte < 0x20 || *byte == 0x7f || begins_control) {
+    /* To a terminal of 8 bits a byte that is no character can be a control, such as CSI. */
+    if (point < 0x20 || (point >= 0x7f && point < 0xa0)) {
         *ret_size = (size_t) snprintf(ret_shown, SHOWN_MAX, "\\x%02x", *byte);
         return 1;
     }

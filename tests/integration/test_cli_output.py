@@ -94,9 +94,11 @@ def test_limit_and_denials_are_printed_in_a_line_each(served):
 
 
 def test_messages_cannot_forge_lines_or_escape_sequences(served):
-    done = served(stream(denials=[{"layer": "x", "target": "a\nglovebox: all is well\x1b[2J\u009b1m",
+    done = served(stream(denials=[{"layer": "x", "target": "a\nglovebox: all is well\x1b[2J\u009b1m é",
                                    "count": 1, "message": "m"}]))
-    assert done.stderr.count(b"\n") == 1 and b"\x1b" not in done.stderr and b"\xc2\x9b" not in done.stderr
+    assert done.stderr.count(b"\n") == 1 and b"\x1b" not in done.stderr
+    # Alone, the second byte is CSI to a terminal of 8 bits.
+    assert rb"\xc2\x9b1m " in done.stderr and "1m é".encode() in done.stderr and b"\x9b" not in done.stderr
 
 
 def at_terminal(glovebox, socket, code="1"):

@@ -120,11 +120,15 @@ void denials_add_skipped(struct denials *denials, const struct agent_skipped *sk
     char target[DENIAL_TARGET_SIZE] = "/workspace/";
     size_t used = strlen(target);
     for (size_t i = 0; i < path_size && used + 5 < sizeof target; i++) {
-        unsigned char byte = (unsigned char) path[i];
-        if (byte >= 0x20 && byte != 0x7F)
-            target[used++] = (char) byte;
+        unsigned byte = (unsigned char) path[i];
+        unsigned next = i + 1 < path_size ? (unsigned char) path[i + 1] : 0;
+        bool is_c1 = byte == 0xC2 && next >= 0x80 && next < 0xA0; /* U+0080 to U+009F */
+        i += is_c1;
+        if (byte >= 0x20 && byte != 0x7F && !is_c1)
+            target[used++] = path[i];
         else
-            used += (size_t) snprintf(target + used, sizeof target - used, "\\x%02x", byte);
+            used += (size_t) snprintf(target + used, sizeof target - used, "\\x%02x",
+                                      is_c1 ? next : byte);
     }
     target[used] = '\0';
     uint64_t count = skipped->reason == AGENT_SKIP_COUNT && skipped->size > 0 ? skipped->size : 1;

@@ -38,4 +38,28 @@ TEST(denials_of_one_target_for_two_reasons_are_two_rows)
     denials_done(&denials);
 }
 
-TESTS(CASE(denials_of_one_target_for_two_reasons_are_two_rows))
+TEST(control_characters_of_a_name_are_escaped)
+{
+    static const struct {
+        const char *path, *target;
+    } facts[] = {
+        { "a b", "/workspace/a b" },
+        { "\x1b[1m\x7f\n", "/workspace/\\x1b[1m\\x7f\\x0a" },
+        { "\xc2\x7f", "/workspace/\xc2\\x7f" },
+        { "\xc2\x80\xc2\x9b!", "/workspace/\\x80\\x9b!" },
+        { "\xc2\x9f\xc2\xa0", "/workspace/\\x9f\xc2\xa0" },
+        { "\xc5\x9b\x9b", "/workspace/\xc5\x9b\x9b" }, /* JSON shows the last byte as U+FFFD */
+        { "a\xc2", "/workspace/a\xc2" },
+    };
+    for_each(fact, facts) {
+        struct denials denials = { 0 };
+        struct agent_skipped skipped = { .reason = AGENT_SKIP_NAME };
+        denials_add_skipped(&denials, &skipped, fact->path, strlen(fact->path));
+        require(denials.count == 1, "%zu rows", denials.count);
+        expect(strcmp(denials.rows[0].target, fact->target) == 0, "%s", denials.rows[0].target);
+        denials_done(&denials);
+    }
+}
+
+TESTS(CASE(denials_of_one_target_for_two_reasons_are_two_rows),
+      CASE(control_characters_of_a_name_are_escaped))
