@@ -197,7 +197,9 @@ bool slots_tend(struct spawner *spawner)
         struct slot *slot = &spawner->slots[i];
         if (slot->state == SLOT_BUILDING && now >= slot->until_ms) {
             error late;
-            (void) fail(&late, ERR_TIMEOUT, "the sandbox was not ready in time");
+            bool warms = slot->zygote && !slot->zygote->ready;
+            (void) fail(&late, ERR_TIMEOUT, "%s was not ready in time; try again",
+                        warms ? "the zygote, which imports modules," : "the sandbox");
             build_failed(spawner, slot, &late);
         }
         bool rests = slot->lost || (slot->stuck && !slot->asked_to_leave);

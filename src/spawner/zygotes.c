@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { FORKS_MAX = 2000, AGE_MAX_MS = 10 * 60 * 1000, WARM_MS = 60000 };
+enum { FORKS_MAX = 2000, AGE_MAX_MS = 10 * 60 * 1000 };
 
 static void zygote_end(struct zygote *zygote)
 {
@@ -113,7 +113,7 @@ int fork_interpreter(struct spawner *spawner, struct slot *slot, error *err)
     slot_close_ends(slot); /* the message holds them now */
     slot->zygote = zygote;
     if (!zygote->ready) /* a machine without a processor to spare takes long to warm one */
-        slot->until_ms = now_ms() + WARM_MS;
+        slot->until_ms = now_ms() + SPAWN_WARM_MS;
     zygote->forks++;
     zygote->unanswered++;
     return 0;

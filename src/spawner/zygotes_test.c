@@ -147,6 +147,7 @@ TEST(a_caller_waits_while_a_zygote_warms_up)
     root.slots[0].until_ms = root.slots[1].until_ms = soon;
     require(fork_for(0, 1, &err) == 0, "%s", err.text);
     expect(root.slots[0].until_ms > soon + 30000, "%ld ms", (long) (root.slots[0].until_ms - soon));
+    expect(root.slots[0].until_ms <= now_ms() + SPAWN_WARM_MS, "no longer than is said");
     root.zygotes[0].ready = true;
     require(fork_for(1, 1, &err) == 0, "%s", err.text);
     expect(root.slots[1].until_ms == soon, "a warm one answers at once, or never");

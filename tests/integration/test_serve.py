@@ -92,6 +92,34 @@ def test_killed_parts_are_restarted(service, name):
     assert service.children()[name] != before[name]
 
 
+def zygotes_below(pid):
+    """The ids of the processes below this one that import modules, or have."""
+    below = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
+    try:
+        children = [int(child) for child in below.read_text().split()]
+        named = b"zygote.py" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return set()  # it has just ended
+    return set().union({pid} if named else (), *map(zygotes_below, children))
+
+
+def test_a_first_run_waits_while_the_disk_reads_its_modules(service):
+    """Stopped by a signal for longer than every other build may take."""
+    spawner = service.children()["glovebox-spawner"]
+    before = zygotes_below(spawner)
+    run = service.glovebox.start("run", "--daemon", service.socket, "--policy", "data", "-c", "import pandas; print(1)",
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_until(lambda: zygotes_below(spawner) - before)
+    zygote, = zygotes_below(spawner) - before
+    os.kill(zygote, signal.SIGSTOP)
+    try:
+        time.sleep(17)
+        assert run.poll() is None, run.communicate()
+    finally:
+        os.kill(zygote, signal.SIGCONT)
+    assert run.communicate(timeout=60)[0] == b"1\n" and run.returncode == 0
+
+
 def test_a_run_whose_daemon_ends_is_reported(service):
     process = service.glovebox.start("run", "--daemon", service.socket, "-c",
                                      "print('up', flush=True)\nwhile True: pass",
