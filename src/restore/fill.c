@@ -10,22 +10,6 @@
 
 enum { HUGE = 2 << 20, PIECE = 2 * HUGE, SLOW_US_PER_MIB = 1500 };
 
-void image_read(void *into, size_t bytes)
-{
-    char *at = into;
-    while (bytes > 0) {
-        long got = kernel(SYS_read, IMAGE_FD_IMAGE, (long) at, (long) bytes);
-        if (got == -EINTR)
-            continue;
-        if (kernel_failed(got))
-            give_up("cannot read the image", NULL, -got);
-        if (got == 0)
-            give_up("the image ends early", NULL, 0);
-        at += got;
-        bytes -= (size_t) got;
-    }
-}
-
 static void read_parts(struct iovec *part, struct iovec *end)
 {
     while (part < end) {
@@ -45,6 +29,13 @@ static void read_parts(struct iovec *part, struct iovec *end)
                 part++;
         }
     }
+}
+
+void image_read(void *into, size_t bytes)
+{
+    struct iovec part = { .iov_base = into, .iov_len = bytes };
+    if (bytes > 0) /* a read of nothing looks like the end */
+        read_parts(&part, &part + 1);
 }
 
 static uint64_t now_us(void)
