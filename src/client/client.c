@@ -181,6 +181,18 @@ void glb_cancel(glb_client *client)
     errno = before;
 }
 
+/* Ends the connection, and makes a new one to the daemon. */
+static int redial(struct glb_client *client, struct http *http, int interrupt, error *err)
+{
+    int fd = -1;
+    http_done(http);
+    if (dial(client->socket, &fd, err) < 0)
+        return -1;
+    http_init(http, fd, interrupt);
+    http->key = client->key;
+    return 0;
+}
+
 int client_connection(struct glb_client *client, struct http **ret_http, error *err)
 {
     struct http *http = &client->main;
@@ -190,14 +202,8 @@ int client_connection(struct glb_client *client, struct http **ret_http, error *
     }
     if (client->private)
         return client_spare(client, ret_http, err);
-    http_done(http);
-    int fd = -1;
-    if (dial(client->socket, &fd, err) < 0)
-        return -1;
-    http_init(http, fd, client->interrupt);
-    http->key = client->key;
     *ret_http = http;
-    return 0;
+    return redial(client, http, client->interrupt, err);
 }
 
 int client_spare(struct glb_client *client, struct http **ret_http, error *err)
@@ -206,12 +212,8 @@ int client_spare(struct glb_client *client, struct http **ret_http, error *err)
     if (http->fd < 0 || !http->keep) {
         if (client->private)
             return fail(err, ERR_INTERNAL, "the private daemon has closed its connections");
-        http_done(http);
-        int fd = -1;
-        if (dial(client->socket, &fd, err) < 0)
+        if (redial(client, http, -1, err) < 0)
             return -1;
-        http_init(http, fd, -1);
-        http->key = client->key;
     }
     *ret_http = http;
     return 0;
