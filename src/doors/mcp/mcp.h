@@ -201,6 +201,8 @@ const char *mcp_header_of(const char *argument); /* its x-mcp-header; NULL: none
 
 /* Opens an object that the caller fills. */
 struct bytes *mcp_result_open(struct mcp_call *call, const char *type);
+/* The same, for a tool: with its content, one text. In tools.c. */
+struct bytes *mcp_result_open_text(struct mcp_call *call, const char *text);
 void mcp_result_close(struct mcp_call *call);
 void mcp_acknowledge(struct mcp_call *call); /* with an empty result */
 void mcp_fail(struct mcp_call *call, int code, const char *format, ...) PRINTF(3, 4);

@@ -286,10 +286,7 @@ static void tell_state(struct mcp_call *call)
     (void) snprintf(text, sizeof text,
                     "%s is %s. Ask again with run_status, or end it with run_cancel.",
                     watch_id(watch), watch_state(watch));
-    struct bytes *out = mcp_result_open(call, NULL);
-    json_open_field(out, "content", '[');
-    mcp_content_text(out, text, strlen(text));
-    json_close(out, ']');
+    struct bytes *out = mcp_result_open_text(call, text);
     json_open_field(out, "structuredContent", '{');
     json_string_field(out, "id", watch_id(watch));
     json_string_field(out, "status", watch_state(watch));

@@ -172,10 +172,7 @@ static void tell(struct mcp_call *call, const char *state)
         return;
     }
     (void) snprintf(text, sizeof text, "Session %s %s.", call->work.session, state);
-    struct bytes *out = mcp_result_open(call, NULL);
-    json_open_field(out, "content", '[');
-    mcp_content_text(out, text, strlen(text));
-    json_close(out, ']');
+    struct bytes *out = mcp_result_open_text(call, text);
     json_key(out, "structuredContent");
     service_session_write(session, out);
     json_flag_field(out, "isError", false);

@@ -33,12 +33,18 @@ void mcp_add_name(struct bytes *text, const char *name, size_t size)
     }
 }
 
-void mcp_tool_text(struct mcp_call *call, const char *text, bool is_error)
+struct bytes *mcp_result_open_text(struct mcp_call *call, const char *text)
 {
     struct bytes *out = mcp_result_open(call, NULL);
     json_open_field(out, "content", '[');
     mcp_content_text(out, text, strlen(text));
     json_close(out, ']');
+    return out;
+}
+
+void mcp_tool_text(struct mcp_call *call, const char *text, bool is_error)
+{
+    struct bytes *out = mcp_result_open_text(call, text);
     json_flag_field(out, "isError", is_error);
     mcp_result_close(call);
 }
