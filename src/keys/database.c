@@ -91,3 +91,14 @@ int database_finish(const struct database *database, sqlite3_stmt *statement, co
     return result == SQLITE_DONE ? sqlite3_changes(database->file)
                                  : database_failed(database, what, err);
 }
+
+void database_bind_text(sqlite3_stmt *statement, int at, const char *text)
+{
+    (void) sqlite3_bind_text(statement, at, text, -1, SQLITE_TRANSIENT);
+}
+
+void database_take_text(sqlite3_stmt *statement, int column, char *text, size_t size)
+{
+    const unsigned char *value = sqlite3_column_text(statement, column);
+    (void) snprintf(text, size, "%s", value ? (const char *) value : "");
+}

@@ -4,6 +4,7 @@
 #include "base/error.h"
 
 #include <sqlite3.h>
+#include <stddef.h>
 
 struct database_plan {
     const char *folder; /* NULL: in memory */
@@ -34,3 +35,8 @@ int database_failed(const struct database *database, const char *what, error *er
 /* Runs a statement without result rows. Returns how many rows it changed. */
 int database_finish(const struct database *database, sqlite3_stmt *statement, const char *what,
                     error *err);
+
+/* The text is copied. */
+void database_bind_text(sqlite3_stmt *statement, int at, const char *text);
+/* Copies a text of the current row; "" for NULL. */
+void database_take_text(sqlite3_stmt *statement, int column, char *text, size_t size);

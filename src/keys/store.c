@@ -127,11 +127,6 @@ void key_store_close(struct key_store *store)
 
 /* --- statements ------------------------------------------------------------------------------- */
 
-static void bind_text(sqlite3_stmt *statement, int at, const char *text)
-{
-    (void) sqlite3_bind_text(statement, at, text, -1, SQLITE_TRANSIENT);
-}
-
 static void bind_blob(sqlite3_stmt *statement, int at, const unsigned char *hash)
 {
     (void) sqlite3_bind_blob(statement, at, hash, API_KEY_HASH_SIZE, SQLITE_TRANSIENT);
@@ -174,11 +169,11 @@ int key_store_create(struct key_store *store, struct api_key *key, char ret_text
     make_secret(store, key->id, text, hash);
 
     sqlite3_stmt *statement = database_begin(&store->database, ADD);
-    bind_text(statement, 1, key->id);
-    bind_text(statement, 2, key->name);
-    bind_text(statement, 3, key->tenant);
+    database_bind_text(statement, 1, key->id);
+    database_bind_text(statement, 2, key->name);
+    database_bind_text(statement, 3, key->tenant);
     (void) sqlite3_bind_int64(statement, 4, key->scopes);
-    bind_text(statement, 5, key->policies);
+    database_bind_text(statement, 5, key->policies);
     (void) sqlite3_bind_int64(statement, 6, key->created_s);
     (void) sqlite3_bind_int64(statement, 7, key->expires_s);
     (void) sqlite3_bind_int64(statement, 8, key->concurrency);
@@ -189,12 +184,6 @@ int key_store_create(struct key_store *store, struct api_key *key, char ret_text
         return -1;
     memcpy(ret_text, text, sizeof text);
     return 0;
-}
-
-static void read_text(sqlite3_stmt *statement, int column, char *text, size_t size)
-{
-    const unsigned char *value = sqlite3_column_text(statement, column);
-    (void) snprintf(text, size, "%s", value ? (const char *) value : "");
 }
 
 static void read_key(sqlite3_stmt *statement, struct api_key *key)
@@ -208,10 +197,10 @@ static void read_key(sqlite3_stmt *statement, struct api_key *key)
         .runs_per_minute = (uint32_t) sqlite3_column_int64(statement, 9),
         .cpu_seconds_per_day = (uint32_t) sqlite3_column_int64(statement, 10),
     };
-    read_text(statement, 0, key->id, sizeof key->id);
-    read_text(statement, 1, key->name, sizeof key->name);
-    read_text(statement, 2, key->tenant, sizeof key->tenant);
-    read_text(statement, 4, key->policies, sizeof key->policies);
+    database_take_text(statement, 0, key->id, sizeof key->id);
+    database_take_text(statement, 1, key->name, sizeof key->name);
+    database_take_text(statement, 2, key->tenant, sizeof key->tenant);
+    database_take_text(statement, 4, key->policies, sizeof key->policies);
 }
 
 int key_store_list(struct key_store *store, int (*each)(void *context, const struct api_key *key),
@@ -235,7 +224,7 @@ int key_store_list(struct key_store *store, int (*each)(void *context, const str
 static int explain_nothing(struct key_store *store, const char *id, error *err)
 {
     sqlite3_stmt *statement = database_begin(&store->database, FIND);
-    bind_text(statement, 1, id);
+    database_bind_text(statement, 1, id);
     bool exists = sqlite3_step(statement) == SQLITE_ROW;
     (void) sqlite3_reset(statement);
     if (exists)
@@ -252,7 +241,7 @@ int key_store_rotate(struct key_store *store, const char *id, int64_t old_until_
     (void) snprintf(own_id, sizeof own_id, "%s", id);
     make_secret(store, own_id, text, hash);
     sqlite3_stmt *statement = database_begin(&store->database, CHANGE_SECRET);
-    bind_text(statement, 1, id);
+    database_bind_text(statement, 1, id);
     (void) sqlite3_bind_int64(statement, 2, old_until_s);
     bind_blob(statement, 3, hash);
     int changed = database_finish(&store->database, statement, "change the key", err);
@@ -265,7 +254,7 @@ int key_store_rotate(struct key_store *store, const char *id, int64_t old_until_
 int key_store_revoke(struct key_store *store, const char *id, error *err)
 {
     sqlite3_stmt *statement = database_begin(&store->database, REVOKE);
-    bind_text(statement, 1, id);
+    database_bind_text(statement, 1, id);
     (void) sqlite3_bind_int64(statement, 2, wall_clock_ms() / 1000);
     int changed = database_finish(&store->database, statement, "revoke the key", err);
     return changed > 0 ? 0 : changed < 0 ? -1 : explain_nothing(store, id, err);
@@ -300,7 +289,7 @@ int key_store_check(struct key_store *store, const char *text, struct api_key *r
     hash_secret(store, id, secret, hash);
     sodium_memzero(secret, sizeof secret);
     sqlite3_stmt *statement = database_begin(&store->database, FIND);
-    bind_text(statement, 1, id);
+    database_bind_text(statement, 1, id);
     bool exists = sqlite3_step(statement) == SQLITE_ROW;
     bool is_new = is_same(exists ? statement : NULL, 11, hash);
     bool is_old = is_same(exists ? statement : NULL, 12, hash);
@@ -321,7 +310,7 @@ int key_store_check(struct key_store *store, const char *text, struct api_key *r
 int key_store_find(struct key_store *store, const char *id, struct api_key *ret_key, error *err)
 {
     sqlite3_stmt *statement = database_begin(&store->database, FIND);
-    bind_text(statement, 1, id);
+    database_bind_text(statement, 1, id);
     bool exists = sqlite3_step(statement) == SQLITE_ROW;
     if (exists)
         read_key(statement, ret_key);
@@ -336,7 +325,7 @@ int key_store_load_use(struct key_store *store, const char *id, int64_t day, uin
                        error *err)
 {
     sqlite3_stmt *statement = database_begin(&store->database, LOAD_USE);
-    bind_text(statement, 1, id);
+    database_bind_text(statement, 1, id);
     (void) sqlite3_bind_int64(statement, 2, day);
     int result = sqlite3_step(statement);
     int64_t cpu_ms = result == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
@@ -351,7 +340,7 @@ int key_store_save_use(struct key_store *store, const char *id, int64_t day, uin
                        error *err)
 {
     sqlite3_stmt *statement = database_begin(&store->database, SAVE_USE);
-    bind_text(statement, 1, id);
+    database_bind_text(statement, 1, id);
     (void) sqlite3_bind_int64(statement, 2, day);
     (void) sqlite3_bind_int64(statement, 3, (int64_t) cpu_ms);
     return database_finish(&store->database, statement, "keep what a key has used", err) < 0 ? -1

@@ -127,11 +127,6 @@ void approval_store_close(struct approval_store *store)
     free(store);
 }
 
-static void bind_text(sqlite3_stmt *statement, int at, const char *text)
-{
-    (void) sqlite3_bind_text(statement, at, text, -1, SQLITE_TRANSIENT);
-}
-
 /* In the order of COLUMNS; parameters that a statement does not have are left out. */
 static void bind_row(sqlite3_stmt *statement, const struct approval *row)
 {
@@ -180,15 +175,9 @@ static void bind_row(sqlite3_stmt *statement, const struct approval *row)
             (void) sqlite3_bind_blob(statement, at, row->binding, sizeof row->binding,
                                      SQLITE_TRANSIENT);
         else if (words[at])
-            bind_text(statement, at, words[at]);
+            database_bind_text(statement, at, words[at]);
         else
             (void) sqlite3_bind_int64(statement, at, numbers[at]);
-}
-
-static void take_text(sqlite3_stmt *statement, int at, char *text, size_t size)
-{
-    const unsigned char *value = sqlite3_column_text(statement, at);
-    (void) snprintf(text, size, "%s", value ? (const char *) value : "");
 }
 
 static void take_row(sqlite3_stmt *statement, struct approval *row)
@@ -204,16 +193,16 @@ static void take_row(sqlite3_stmt *statement, struct approval *row)
         .decided_ms = sqlite3_column_int64(statement, 14),
         .until_ms = sqlite3_column_int64(statement, 15),
     };
-    take_text(statement, 0, row->id, sizeof row->id);
-    take_text(statement, 2, row->asker, sizeof row->asker);
-    take_text(statement, 3, row->tenant, sizeof row->tenant);
-    take_text(statement, 4, row->policy, sizeof row->policy);
-    take_text(statement, 5, row->policy_digest, sizeof row->policy_digest);
-    take_text(statement, 6, row->session, sizeof row->session);
-    take_text(statement, 8, row->sha256, sizeof row->sha256);
-    take_text(statement, 16, row->approver, sizeof row->approver);
-    take_text(statement, 17, row->reason, sizeof row->reason);
-    take_text(statement, 18, row->run, sizeof row->run);
+    database_take_text(statement, 0, row->id, sizeof row->id);
+    database_take_text(statement, 2, row->asker, sizeof row->asker);
+    database_take_text(statement, 3, row->tenant, sizeof row->tenant);
+    database_take_text(statement, 4, row->policy, sizeof row->policy);
+    database_take_text(statement, 5, row->policy_digest, sizeof row->policy_digest);
+    database_take_text(statement, 6, row->session, sizeof row->session);
+    database_take_text(statement, 8, row->sha256, sizeof row->sha256);
+    database_take_text(statement, 16, row->approver, sizeof row->approver);
+    database_take_text(statement, 17, row->reason, sizeof row->reason);
+    database_take_text(statement, 18, row->run, sizeof row->run);
     if (sqlite3_column_bytes(statement, 7) == APPROVAL_BINDING_SIZE)
         memcpy(row->binding, sqlite3_column_blob(statement, 7), APPROVAL_BINDING_SIZE);
 }
@@ -257,8 +246,8 @@ int approval_store_count(struct approval_store *store, const struct approval *li
                          uint64_t *ret_tenants, uint64_t *ret_askers, error *err)
 {
     sqlite3_stmt *statement = database_begin(&store->database, COUNT);
-    bind_text(statement, 1, like->tenant);
-    bind_text(statement, 2, like->asker);
+    database_bind_text(statement, 1, like->tenant);
+    database_bind_text(statement, 2, like->asker);
     if (sqlite3_step(statement) != SQLITE_ROW)
         return database_failed(&store->database, "count approvals", err);
     *ret_tenants = (uint64_t) sqlite3_column_int64(statement, 0);
@@ -283,11 +272,11 @@ int approval_store_list(struct approval_store *store, const struct approval_page
 {
     sqlite3_stmt *statement = database_begin(&store->database, (int) statement_of(page));
     (void) sqlite3_bind_int64(statement, 1, page->after ? page->after->asked_ms : -1);
-    bind_text(statement, 2, page->after ? page->after->id : "");
+    database_bind_text(statement, 2, page->after ? page->after->id : "");
     (void) sqlite3_bind_int64(statement, 3, (sqlite3_int64) page->max);
     (void) sqlite3_bind_int(statement, 4, (int) page->state);
-    bind_text(statement, 5, page->tenant ? page->tenant : "");
-    bind_text(statement, 6, page->asker ? page->asker : "");
+    database_bind_text(statement, 5, page->tenant ? page->tenant : "");
+    database_bind_text(statement, 6, page->asker ? page->asker : "");
     int result;
     while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
         struct approval approval;
@@ -301,7 +290,7 @@ int approval_store_list(struct approval_store *store, const struct approval_page
 int approval_store_card(struct approval_store *store, const char *id, struct bytes *out, error *err)
 {
     sqlite3_stmt *statement = database_begin(&store->database, CARD);
-    bind_text(statement, 1, id);
+    database_bind_text(statement, 1, id);
     int result = sqlite3_step(statement);
     if (result == SQLITE_ROW && sqlite3_column_bytes(statement, 0) > 0)
         bytes_add(out, sqlite3_column_blob(statement, 0),
