@@ -56,22 +56,14 @@ const char *glb_outcome_json(const glb_outcome *outcome)
 static const char *text_of(json_object *object, const char *key)
 {
     json_object *value = json_member(object, key);
-    return value && json_object_is_type(value, json_type_string) ? json_object_get_string(value)
-                                                                 : "";
+    return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
 }
 
-static uint64_t count_of(json_object *object, const char *key)
+static json_object *row_of(json_object *object, const char *list, size_t index)
 {
-    json_object *value = json_member(object, key);
-    return value ? json_object_get_uint64(value) : 0;
-}
-
-static json_object *row_of(const glb_outcome *outcome, const char *list, size_t index)
-{
-    json_object *rows = json_member(outcome->root, list);
-    return rows && json_object_is_type(rows, json_type_array)
-               ? json_object_array_get_idx(rows, index)
-               : NULL;
+    json_object *rows = json_member(object, list);
+    return json_object_is_type(rows, json_type_array) ? json_object_array_get_idx(rows, index)
+                                                      : NULL;
 }
 
 static int32_t no_such_row(const char *what)
@@ -161,8 +153,8 @@ int32_t glb_outcome_limit(const glb_outcome *outcome, glb_limit_reached *ret_lim
         .name = text_of(limit, "name"),
         .unit = text_of(limit, "unit"),
         .message = text_of(limit, "message"),
-        .granted = count_of(limit, "granted"),
-        .used = count_of(limit, "used"),
+        .granted = member_count(limit, "granted"),
+        .used = member_count(limit, "used"),
     };
     give_struct(ret_limit, size, &reached, sizeof reached);
     return GLB_OK;
@@ -185,10 +177,10 @@ int32_t glb_outcome_error(const glb_outcome *outcome, glb_program_error *ret_err
 int32_t glb_outcome_limit_hit(const glb_outcome *outcome, size_t index, glb_limit_hit *ret_hit,
                               size_t size)
 {
-    json_object *row = row_of(outcome, "limit_hits", index);
+    json_object *row = row_of(outcome->root, "limit_hits", index);
     if (!row)
         return no_such_row("limit");
-    glb_limit_hit hit = { .name = text_of(row, "name"), .count = count_of(row, "count") };
+    glb_limit_hit hit = { .name = text_of(row, "name"), .count = member_count(row, "count") };
     give_struct(ret_hit, size, &hit, sizeof hit);
     return GLB_OK;
 }
@@ -196,14 +188,14 @@ int32_t glb_outcome_limit_hit(const glb_outcome *outcome, size_t index, glb_limi
 int32_t glb_outcome_denial(const glb_outcome *outcome, size_t index, glb_denial *ret_denial,
                            size_t size)
 {
-    json_object *row = row_of(outcome, "denials", index);
+    json_object *row = row_of(outcome->root, "denials", index);
     if (!row)
         return no_such_row("denial");
     glb_denial denial = {
         .layer = text_of(row, "layer"),
         .target = text_of(row, "target"),
         .message = text_of(row, "message"),
-        .count = count_of(row, "count"),
+        .count = member_count(row, "count"),
     };
     give_struct(ret_denial, size, &denial, sizeof denial);
     return GLB_OK;
@@ -211,10 +203,7 @@ int32_t glb_outcome_denial(const glb_outcome *outcome, size_t index, glb_denial 
 
 int32_t glb_outcome_degraded(const glb_outcome *outcome, size_t index, const char **ret_wall)
 {
-    json_object *walls = json_member(json_member(outcome->root, "isolation"), "degraded");
-    json_object *wall = walls && json_object_is_type(walls, json_type_array)
-                            ? json_object_array_get_idx(walls, index)
-                            : NULL;
+    json_object *wall = row_of(json_member(outcome->root, "isolation"), "degraded", index);
     if (!wall)
         return no_such_row("wall");
     *ret_wall = json_object_get_string(wall);
@@ -224,14 +213,14 @@ int32_t glb_outcome_degraded(const glb_outcome *outcome, size_t index, const cha
 int32_t glb_outcome_artifact(const glb_outcome *outcome, size_t index, glb_artifact *ret_artifact,
                              size_t size)
 {
-    json_object *row = row_of(outcome, "artifacts", index);
+    json_object *row = row_of(outcome->root, "artifacts", index);
     if (!row)
         return no_such_row("artifact");
     glb_artifact artifact = {
         .path = text_of(row, "path"),
         .sha256 = text_of(row, "sha256"),
         .mime = text_of(row, "mime"),
-        .bytes = count_of(row, "bytes"),
+        .bytes = member_count(row, "bytes"),
     };
     give_struct(ret_artifact, size, &artifact, sizeof artifact);
     return GLB_OK;
@@ -287,7 +276,7 @@ int client_fetch(struct glb_client *client, const char *path, int fd, error *err
 
 int32_t glb_artifact_write(glb_client *client, const glb_outcome *outcome, size_t index, int fd)
 {
-    json_object *row = row_of(outcome, "artifacts", index);
+    json_object *row = row_of(outcome->root, "artifacts", index);
     if (!row)
         return no_such_row("artifact");
     error err = { 0 };

@@ -32,6 +32,11 @@ static inline int64_t member_number(struct json_object *object, const char *name
     return json_object_get_int64(json_member(object, name));
 }
 
+static inline uint64_t member_count(struct json_object *object, const char *name)
+{
+    return json_object_get_uint64(json_member(object, name));
+}
+
 static inline const char *member_text(struct json_object *object, const char *name)
 {
     struct json_object *value = json_member(object, name);

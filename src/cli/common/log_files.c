@@ -333,8 +333,7 @@ json_object *member_at(json_object *object, const char *path)
 const char *text_at(json_object *object, const char *path)
 {
     json_object *value = member_at(object, path);
-    return value && json_object_is_type(value, json_type_string) ? json_object_get_string(value)
-                                                                 : "";
+    return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
 }
 
 int64_t number_at(json_object *object, const char *path)

@@ -80,9 +80,8 @@ static int check_bundle(const struct found_receipt *found, const struct receipt_
     const char *checkpoint = text_at(found->bundle, "checkpoint");
     if (key_chain_checkpoint(&keys->chain, &keys->key, checkpoint, &head, err) < 0)
         return under(err, "checkpoint");
-    size_t count = hashes && json_object_is_type(hashes, json_type_array)
-                       ? json_object_array_length(hashes)
-                       : MERKLE_PROOF_MAX + 1;
+    size_t count = json_object_is_type(hashes, json_type_array) ? json_object_array_length(hashes)
+                                                                : MERKLE_PROOF_MAX + 1;
     if (count > MERKLE_PROOF_MAX || !payload_place(&found->envelope.payload, &place) ||
         !json_object_is_type(index, json_type_int) ||
         json_object_get_int64(index) != (int64_t) place.index)

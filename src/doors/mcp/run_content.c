@@ -13,12 +13,6 @@
 
 enum { IMAGES_MAX = 16, LINKS_MAX = 64, DENIALS_MAX = 4, DEPTH_MAX = 256 };
 
-static uint64_t count_of(struct json_object *object, const char *name)
-{
-    struct json_object *value = json_member(object, name);
-    return value ? json_object_get_uint64(value) : 0;
-}
-
 static void add_line(struct bytes *text, const char *line)
 {
     if (text->size > 0 && text->data[text->size - 1] != '\n')
@@ -32,7 +26,7 @@ static void add_output(struct bytes *text, struct json_object *result, const cha
     char line[160];
     struct json_object *output = json_member(result, stream);
     (void) snprintf(line, sizeof line, "%s_total_bytes", stream);
-    uint64_t total = count_of(json_member(result, "truncated"), line);
+    uint64_t total = member_count(json_member(result, "truncated"), line);
     size_t size = output ? (size_t) json_object_get_string_len(output) : 0;
     if (size == 0)
         return;
@@ -135,7 +129,7 @@ static void add_files(struct bytes *text, struct json_object *result)
         struct json_object *file = json_object_array_get_idx(list, i);
         bytes_add_text(text, i > 0 ? ", " : " ");
         add_file(text, file);
-        bytes_print(text, " (%" PRIu64 " bytes)", count_of(file, "bytes"));
+        bytes_print(text, " (%" PRIu64 " bytes)", member_count(file, "bytes"));
     }
     bytes_add_text(text, count > LINKS_MAX ? " and more]" : "]");
 }
@@ -243,7 +237,7 @@ static void write_links(struct json_object *result, struct bytes *out)
         json_string_field(out, "uri", bytes_text(&uri));
         json_string_field(out, "name", bytes_text(&name));
         json_string_field(out, "mimeType", member_text(file, "mime"));
-        json_count_field(out, "size", count_of(file, "bytes"));
+        json_count_field(out, "size", member_count(file, "bytes"));
         json_close(out, '}');
     }
 }
