@@ -119,8 +119,7 @@ static void add_to_variable(struct json_object *recipe, const char *name, const 
     error unheard;
     if (strstr(before, text + 1) || format_text(&whole, &unheard, "%s%s", before, text) < 0)
         return;
-    (void) json_object_object_add(variables, name,
-                                  json_object_new_string(whole + (*before ? 0 : 1)));
+    member_set_text(variables, name, whole + (*before ? 0 : 1));
 }
 
 /* Adds the folder of npm's packages to the paths of `require` and `import`. */

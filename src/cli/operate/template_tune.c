@@ -156,8 +156,7 @@ static void print_json(const char *name, const struct counts *counts, struct jso
         struct json_object *row = json_object_new_object();
         member_set_text(row, "module", module->name);
         (void) json_object_object_add(row, "programs", json_object_new_uint64(module->programs));
-        (void) json_object_object_add(row, "set",
-                                      module->set ? json_object_new_string(module->set) : NULL);
+        member_set_text(row, "set", module->set);
         (void) json_object_array_add(rows, row);
     }
     member_set_text(answer, "template", name);

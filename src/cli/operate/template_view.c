@@ -29,8 +29,7 @@ static void name_moments(json_object *object)
         if (at_ms == 0)
             continue; /* "approved" is a list as well */
         (void) snprintf(answer, sizeof answer, "%s_at", *name);
-        (void) json_object_object_add(object, answer,
-                                      json_object_new_string(timestamp_write(at_ms, moment)));
+        member_set_text(object, answer, timestamp_write(at_ms, moment));
         json_object_object_del(object, *name);
     }
 }

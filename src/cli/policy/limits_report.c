@@ -286,8 +286,7 @@ static json_object *policy_json(const struct policy_use *policy)
         add(row, "used_most_percent", share_of(use, 100));
         add(row, "hits", use->hits);
         add(row, "ends", use->ends);
-        (void) json_object_object_add(row, "verdict",
-                                      json_object_new_string(verdict_names[judge(policy, id)]));
+        member_set_text(row, "verdict", verdict_names[judge(policy, id)]);
         (void) json_object_object_add(limits, limit_rows[id].name, row);
     }
     (void) json_object_object_add(object, "limits", limits);

@@ -219,8 +219,7 @@ static json_object *json_of_set(const struct network_set *set)
         (void) json_object_array_add(rules, json_object_new_string(text));
     }
     for (size_t i = 0; i < set->variable_count; i++)
-        (void) json_object_object_add(variables, set->variables[i].name,
-                                      json_object_new_string(set->variables[i].value));
+        member_set_text(variables, set->variables[i].name, set->variables[i].value);
     (void) json_object_object_add(object, "name", json_object_new_string(set->name));
     (void) json_object_object_add(object, "description", json_object_new_string(set->description));
     (void) json_object_object_add(object, "allow", rules);

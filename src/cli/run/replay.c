@@ -312,8 +312,7 @@ static int tell(struct replay *replay)
                                       json_object_new_boolean(replay->key_is_own));
         (void) json_object_object_add(whole, "same", json_object_new_boolean(different == 0));
         (void) json_object_object_add(whole, "receipt", json_object_new_string(id));
-        (void) json_object_object_add(whole, "verdict",
-                                      verdict ? json_object_new_string(verdict) : NULL);
+        member_set_text(whole, "verdict", verdict);
         (void) json_object_object_add(whole, "differences", json_object_get(replay->differences));
         (void) puts(json_object_to_json_string_ext(whole, JSON_C_TO_STRING_PLAIN));
         return different > 0 ? EXIT_DIFFERENT : 0;

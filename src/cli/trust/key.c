@@ -129,8 +129,7 @@ static int copy_word(char *to, size_t size, const char *option, const char *text
 
 static void add_text(json_object *object, const char *name, const char *text)
 {
-    (void) json_object_object_add(object, name,
-                                  text && *text ? json_object_new_string(text) : NULL);
+    member_set_text(object, name, text && *text ? text : NULL);
 }
 
 static void add_moment(json_object *object, const char *name, int64_t seconds)
