@@ -107,7 +107,6 @@ static void get_metadata(struct exchange *exchange)
 {
     const char *issuer, *audience;
     char scopes[160];
-    struct bytes json = { 0 };
     error err;
     if (!service_takes_tokens(exchange->service, &issuer, &audience) ||
         !is_path_of(audience, exchange->parameters[0])) {
@@ -116,7 +115,7 @@ static void get_metadata(struct exchange *exchange)
         return;
     }
     service_token_scopes_print(RIGHT_ANY, scopes, sizeof scopes);
-    json_open(&json, '{');
+    struct bytes json = json_begin('{');
     json_string_field(&json, "resource", audience);
     json_open_field(&json, "authorization_servers", '[');
     json_string(&json, issuer);
@@ -129,8 +128,7 @@ static void get_metadata(struct exchange *exchange)
     json_string(&json, "header");
     json_close(&json, ']');
     json_string_field(&json, "resource_name", "glovebox");
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    exchange_end_json(exchange, &json, "}");
 }
 
 static const struct route rows[] = {

@@ -49,9 +49,8 @@ static void get_approvals(struct exchange *exchange)
     struct approval_list list = { .state = exchange_query(exchange, "state"),
                                   .max = exchange_query_count(exchange, "limit", PAGE),
                                   .cursor = exchange_query(exchange, "cursor") };
-    struct bytes json = { 0 };
+    struct bytes json = json_begin('{');
     error err;
-    json_open(&json, '{');
     json_open_field(&json, "approvals", '[');
     int result = service_list_approvals(exchange->service, &exchange->caller, &list, &json, &err);
     if (result == 0 && list.count == 0 && waits(exchange)) {

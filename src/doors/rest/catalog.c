@@ -55,9 +55,8 @@ static void write_policy(void *context, const struct policy_entry *entry)
 static void get_policies(struct exchange *exchange)
 {
     char usual[CATALOG_NAME_SIZE];
-    struct bytes json = { 0 };
+    struct bytes json = json_begin('{');
     service_default_policy(exchange->service, &exchange->caller, usual);
-    json_open(&json, '{');
     json_string_field(&json, "default", usual);
     json_open_field(&json, "policies", '[');
     service_each_policy(exchange->service, write_policy, &json);

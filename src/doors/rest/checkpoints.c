@@ -75,10 +75,9 @@ static void post_rollback(struct exchange *exchange)
 static void get_checkpoints(struct exchange *exchange)
 {
     const struct session *session = exchange_tombstone(exchange);
-    struct bytes json = { 0 };
     if (!session)
         return;
-    json_open(&json, '{');
+    struct bytes json = json_begin('{');
     json_key(&json, "checkpoints");
     service_checkpoints_write(session, &json);
     exchange_end_json(exchange, &json, "}");

@@ -47,10 +47,9 @@ static void post_context(struct exchange *exchange)
 static void get_contexts(struct exchange *exchange)
 {
     const struct session *session = exchange_tombstone(exchange);
-    struct bytes json = { 0 };
     if (!session)
         return;
-    json_open(&json, '{');
+    struct bytes json = json_begin('{');
     json_key(&json, "contexts");
     service_contexts_write(session, &json);
     exchange_end_json(exchange, &json, "}");
@@ -59,11 +58,10 @@ static void get_contexts(struct exchange *exchange)
 static void delete_context(struct exchange *exchange)
 {
     struct context *context = exchange_context(exchange);
-    struct bytes json = { 0 };
     if (!context)
         return;
     service_context_remove(context);
-    json_open(&json, '{');
+    struct bytes json = json_begin('{');
     json_string_field(&json, "removed", exchange->parameters[1]);
     exchange_end_json(exchange, &json, "}");
 }

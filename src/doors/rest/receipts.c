@@ -77,10 +77,9 @@ static void get_receipts(struct exchange *exchange)
 {
     struct record_page page = { .max = exchange_query_count(exchange, "limit", PAGE),
                                 .cursor = exchange_query_count(exchange, "cursor", 0) };
-    struct bytes json = { 0 };
+    struct bytes json = json_begin('{');
     char next[24];
     error err;
-    json_open(&json, '{');
     json_open_field(&json, "receipts", '[');
     if (service_list_receipts(exchange->service, &exchange->caller, &page, &json, &err) < 0) {
         bytes_done(&json);
@@ -118,9 +117,8 @@ static void get_checkpoint(struct exchange *exchange)
 static void get_key(struct exchange *exchange)
 {
     struct log_key key;
-    struct bytes json = { 0 };
+    struct bytes json = json_begin('{');
     service_log_key(exchange->service, &key);
-    json_open(&json, '{');
     json_string_field(&json, "keyid", key.id);
     json_string_field(&json, "note_key", key.line);
     json_string_field(&json, "pem", key.pem);
@@ -137,7 +135,6 @@ static void prove(struct exchange *exchange, const struct proof_words *words,
 {
     /* Of inclusion: from the leaf to the size of the tree. */
     struct log_proof proof = { .from = exchange_query_count(exchange, words->from, 0) };
-    struct bytes json = { 0 };
     auto_bytes checkpoint = { 0 };
     error err;
     uint64_t size;
@@ -153,7 +150,7 @@ static void prove(struct exchange *exchange, const struct proof_words *words,
         exchange_fail(exchange, &err);
         return;
     }
-    json_open(&json, '{');
+    struct bytes json = json_begin('{');
     json_count_field(&json, words->from, proof.from);
     json_count_field(&json, words->to, proof.to);
     json_string_field(&json, words->first, proof.first);

@@ -159,11 +159,10 @@ static void answer_result(struct exchange *exchange, const struct watch *watch)
 static void answer_state(struct exchange *exchange, const struct watch *watch, unsigned status)
 {
     char url[64];
-    struct bytes json = { 0 };
+    struct bytes json = json_begin('{');
     (void) snprintf(url, sizeof url, "/v1/runs/%s", watch_id(watch));
     if (status == MHD_HTTP_ACCEPTED)
         exchange_add_header(exchange, MHD_HTTP_HEADER_LOCATION, url);
-    json_open(&json, '{');
     json_string_field(&json, "id", watch_id(watch));
     json_string_field(&json, "status", watch_state(watch));
     json_string_field(&json, "url", url);

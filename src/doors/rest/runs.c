@@ -107,14 +107,13 @@ static void write_row(void *context, const struct run_row *row)
 
 static void get_runs(struct exchange *exchange)
 {
-    struct bytes json = { 0 };
+    struct bytes json = json_begin('{');
     struct run_page page = { .status = exchange_query(exchange, "status"),
                              .max = exchange_query_count(exchange, "limit", PAGE),
                              .cursor = exchange_query_count(exchange, "cursor", UINT64_MAX),
                              .context = &json,
                              .each = write_row };
     error err;
-    json_open(&json, '{');
     json_open_field(&json, "runs", '[');
     if (service_list_runs(exchange->service, &exchange->caller, &page, &err) < 0) {
         bytes_done(&json);

@@ -73,12 +73,11 @@ static void write_attributes(const struct trace_span *span, struct bytes *out)
 
 void trace_span_end(const struct trace_span *span)
 {
-    auto_bytes out = { 0 };
     int64_t now_ns = wall_clock_ms() * 1000000;
     if (!notify_client_has_traces() ||
         (*span->traceparent && !traceparent_is_sampled(span->traceparent)))
         return;
-    json_open(&out, '{');
+    auto_bytes out = json_begin('{');
     write_ids(span->traceparent, &out);
     json_string_field(&out, "name", span->name);
     json_count_field(&out, "kind", KIND_SERVER);
