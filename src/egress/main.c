@@ -7,6 +7,7 @@
  * file after its start, and ends when gloveboxd does. */
 #include "egress/egress.h"
 
+#include "base/cleanup.h"
 #include "base/hosts_file.h"
 #include "base/io_uring.h"
 #include "base/signals.h"
@@ -72,10 +73,8 @@ static int prepare(struct egress *egress, const struct arguments *arguments, err
         return -1;
     if (interceptions_open(&egress->loop, &egress->interceptions, err) < 0)
         return -1;
-    if (arguments->secrets >= 0)
-        (void) close(arguments->secrets);
-    if (arguments->ca_file >= 0)
-        (void) close(arguments->ca_file);
+    close_fd(&arguments->secrets);
+    close_fd(&arguments->ca_file);
     egress->hosts = hosts_file_read();
     if (!egress->hosts)
         return fail(err, ERR_SYSTEM, "no memory for /etc/hosts");

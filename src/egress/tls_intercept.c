@@ -1,6 +1,7 @@
 /* tls_intercept.c - see tls_intercept.h. */
 #include "egress/tls_intercept.h"
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -358,10 +359,8 @@ static void poll_closed(uv_handle_t *handle)
     struct tls_intercept *tls_intercept = handle->data;
     if (--tls_intercept->handles > 0)
         return;
-    if (tls_intercept->outer >= 0)
-        (void) close(tls_intercept->outer);
-    if (tls_intercept->inner >= 0)
-        (void) close(tls_intercept->inner);
+    close_fd(&tls_intercept->outer);
+    close_fd(&tls_intercept->inner);
     free_interception(tls_intercept);
 }
 

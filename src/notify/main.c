@@ -9,6 +9,7 @@
  * start, connects only to the URLs of its command line, and ends when gloveboxd does. */
 #include "notify/notify.h"
 
+#include "base/cleanup.h"
 #include "base/io_uring.h"
 #include "base/signals.h"
 #include "base/table.h"
@@ -101,10 +102,8 @@ static int prepare(struct notify *notify, const struct arguments *arguments, err
     if (transfers_open(&notify->loop, arguments->ca_file, delivery_transfer_ended,
                        &notify->transfers, err) < 0)
         return -1;
-    if (arguments->secret >= 0)
-        (void) close(arguments->secret);
-    if (arguments->ca_file >= 0)
-        (void) close(arguments->ca_file);
+    close_fd(&arguments->secret);
+    close_fd(&arguments->ca_file);
     return resolver_open(&notify->loop, arguments->resolver, &notify->resolver, err);
 }
 

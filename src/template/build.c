@@ -217,8 +217,7 @@ int template_build(const struct build_request *request, struct json_object **ret
     build.packages = json_object_new_array();
     build.distributions = json_object_new_array();
     int result = place < 0 ? -1 : build_in_place(&build, ret_manifest, err);
-    if (build.root >= 0)
-        (void) close(build.root);
+    close_fd(&build.root);
     error ignored; /* if this fails too, the next sweep removes it */
     if (result < 0 && place >= 0)
         (void) tree_remove(store, build.place_name, &ignored);

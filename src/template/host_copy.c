@@ -288,8 +288,7 @@ static int copy_all(struct build *build, const struct host_packages *all, error 
     }
     if (result == 0)
         result = copy_alternatives(&copying, err);
-    if (copying.above >= 0)
-        (void) close(copying.above);
+    close_fd(&copying.above);
     return result;
 }
 

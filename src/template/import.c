@@ -398,8 +398,7 @@ int template_import(const char *state, int file, struct json_object **ret_manife
     auto_fd place = store_begin(store, "import", build->place_name, sizeof build->place_name, err);
     build->place = place;
     int result = place < 0 ? -1 : import_in_place(&import, ret_manifest, err);
-    if (build->root >= 0)
-        (void) close(build->root);
+    close_fd(&build->root);
     error ignored; /* if this fails too, the next sweep removes it */
     if (result < 0 && place >= 0)
         (void) tree_remove(store, build->place_name, &ignored);

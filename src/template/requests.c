@@ -126,8 +126,7 @@ int request_list(int requests, struct json_object **ret_requests, error *err)
     int own = openat(requests, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = own < 0 ? NULL : fdopendir(own);
     if (!directory) {
-        if (own >= 0)
-            (void) close(own);
+        close_fd(&own);
         return fail_os(err, "read the requests");
     }
     struct json_object *found = json_object_new_array();

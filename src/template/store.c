@@ -56,8 +56,7 @@ static int each_name(int store, int (*each)(int, const char *, void *, error *),
     int own = openat(store, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = own < 0 ? NULL : fdopendir(own);
     if (!directory) {
-        if (own >= 0)
-            (void) close(own);
+        close_fd(&own);
         return fail_os(err, "read the templates");
     }
     int result = 0;

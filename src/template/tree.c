@@ -151,8 +151,7 @@ int tree_walk(int root, tree_visit *visit, void *context, error *err)
     int own = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* with its own offset */
     if (own < 0 || fstat(own, &status) < 0) {
         (void) fail_os(err, "open the tree");
-        if (own >= 0)
-            (void) close(own);
+        close_fd(&own);
         return -1;
     }
     struct walk *walk = calloc(1, sizeof(*walk));

@@ -20,10 +20,8 @@
 static void close_files(void *user)
 {
     const struct session_checkpoint *checkpoint = user;
-    if (checkpoint->image.file >= 0)
-        (void) close(checkpoint->image.file);
-    if (checkpoint->files.file >= 0)
-        (void) close(checkpoint->files.file);
+    close_fd(&checkpoint->image.file);
+    close_fd(&checkpoint->files.file);
 }
 
 static void on_closed(void *user)

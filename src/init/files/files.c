@@ -74,8 +74,7 @@ bool is_putting(uint32_t id)
 
 static void stop_putting(void)
 {
-    if (putting.file >= 0)
-        (void) close(putting.file);
+    close_fd(&putting.file);
     putting.file = -1;
 }
 

@@ -322,8 +322,7 @@ static void close_pack(struct operation *operation)
     struct packing *packing = operation->room;
     while (packing->depth > 0)
         (void) close(packing->levels[--packing->depth].folder);
-    if (packing->file >= 0)
-        (void) close(packing->file);
+    close_fd(&packing->file);
     packing->id = 0;
 }
 

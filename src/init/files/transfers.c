@@ -106,8 +106,7 @@ static void close_write(struct operation *operation)
     struct writing *writing = operation->room;
     if (writing->temporary[0])
         (void) unlinkat(writing->folder, writing->temporary, 0);
-    if (writing->folder >= 0)
-        (void) close(writing->folder);
+    close_fd(&writing->folder);
     writing->is_taken = false;
 }
 
@@ -190,8 +189,7 @@ int begin_write(struct sandbox *sandbox, const struct frame *in, error *err)
     if (prepare_write(writing, &order, path, err) < 0 ||
         create_write(&begun, in->head.id, path, err) < 0 ||
         operation_begin(in->head.id, &being_written, &operation, err) < 0) {
-        if (begun.fd >= 0)
-            (void) close(begun.fd);
+        close_fd(&begun.fd);
         (void) take_fd(&folder);
         close_write(&begun);
         return -1;

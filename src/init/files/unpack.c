@@ -174,8 +174,7 @@ static int unpack_end(struct sandbox *sandbox, struct operation *operation, erro
 static void close_unpack(struct operation *operation)
 {
     struct unpacking *unpacking = operation->room;
-    if (unpacking->file >= 0)
-        (void) close(unpacking->file);
+    close_fd(&unpacking->file);
     (void) close(unpacking->folder);
     unpacking->id = 0;
 }
