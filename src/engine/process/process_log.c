@@ -65,7 +65,7 @@ void process_grant_credit(struct process *process)
         return;
     struct agent_amount more = { .bytes = process->debt };
     process->debt = 0;
-    process_order(process, AGENT_CREDIT, &more, sizeof more);
+    session_order(process->session, &process->operation, AGENT_CREDIT, &more, sizeof more);
 }
 
 uint64_t process_skip_lost(const struct process *process, struct process_reader *reader)

@@ -8,12 +8,12 @@ void process_feed_on(struct process *process)
         if (part > AGENT_PAYLOAD_MAX)
             part = AGENT_PAYLOAD_MAX;
         process->window -= part;
-        process_order(process, AGENT_DATA, process->input.data, part);
+        session_order(process->session, &process->operation, AGENT_DATA, process->input.data, part);
         bytes_drop(&process->input, part);
     }
     if (process->input.size == 0 && process->input_ends && !process->input_has_ended) {
         process->input_has_ended = true;
-        process_order(process, AGENT_END, NULL, 0);
+        session_order(process->session, &process->operation, AGENT_END, NULL, 0);
     }
 }
 
@@ -55,7 +55,7 @@ int process_signal(struct process *process, unsigned number, bool whole_group, e
     struct agent_signal wanted = { .number = number, .whole_group = whole_group };
     if (check_runs(process, err) < 0 || session_check_running(process->session, err) < 0)
         return -1;
-    process_order(process, AGENT_SIGNAL, &wanted, sizeof wanted);
+    session_order(process->session, &process->operation, AGENT_SIGNAL, &wanted, sizeof wanted);
     return 0;
 }
 
@@ -66,6 +66,6 @@ int process_resize(struct process *process, uint16_t rows, uint16_t columns, err
         return -1;
     if (!process->has_terminal)
         return fail(err, ERR_CONFLICT, "process %s has no terminal", process->id);
-    process_order(process, AGENT_RESIZE, &size, sizeof size);
+    session_order(process->session, &process->operation, AGENT_RESIZE, &size, sizeof size);
     return 0;
 }

@@ -29,15 +29,6 @@ static void process_tell(struct process *process)
     }
 }
 
-void process_order(struct process *process, enum agent_kind kind, const void *payload, size_t size)
-{
-    struct iovec part = { (void *) (uintptr_t) payload, size };
-    if (!process->session)
-        return;
-    session_send(process->session, &process->operation, kind, &part, size > 0);
-    session_flush(process->session);
-}
-
 /* --- life ------------------------------------------------------------------------------------- */
 
 static void process_free(struct process *process)
@@ -360,7 +351,7 @@ int process_start(struct processes *processes, struct session *session,
     session_count_process(session);
     if (request->timeout_ms > 0)
         process->dies = deadline_in((int64_t) request->timeout_ms);
-    process_order(process, AGENT_START, wanted.data, wanted.size);
+    session_order(process->session, &process->operation, AGENT_START, wanted.data, wanted.size);
     process_set_timer(process);
     *ret_process = process;
     return 0;

@@ -4,7 +4,6 @@
 
 #include "engine/process/processes.h"
 
-void process_order(struct process *process, enum agent_kind kind, const void *payload, size_t size);
 void process_set_timer(struct process *process);
 void process_free_if_closed(struct process *process); /* after its last reader has gone */
 

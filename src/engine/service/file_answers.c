@@ -280,11 +280,7 @@ bool file_task_next_entry(struct file_task *task, struct file_entry *ret_entry)
 static void give_credit(struct file_task *task, uint64_t bytes)
 {
     struct agent_amount more = { .bytes = bytes };
-    struct iovec part = { &more, sizeof more };
-    if (!task->session)
-        return;
-    session_send(task->session, &task->operation, AGENT_CREDIT, &part, 1);
-    session_flush(task->session);
+    session_order(task->session, &task->operation, AGENT_CREDIT, &more, sizeof more);
 }
 
 static int flow_end(const struct file_task *task)

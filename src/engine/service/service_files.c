@@ -171,8 +171,7 @@ void file_task_free(struct file_task *task)
     if (!task)
         return;
     if (task->session) {
-        session_send(task->session, &task->operation, AGENT_CANCEL, NULL, 0);
-        session_flush(task->session);
+        session_order(task->session, &task->operation, AGENT_CANCEL, NULL, 0);
         file_task_end(task);
     }
     file_answers_done(task);
@@ -267,6 +266,5 @@ void file_task_end_input(struct file_task *task)
     if (task->input_has_ended || !task->session)
         return;
     task->input_has_ended = true;
-    session_send(task->session, &task->operation, AGENT_END, NULL, 0);
-    session_flush(task->session);
+    session_order(task->session, &task->operation, AGENT_END, NULL, 0);
 }

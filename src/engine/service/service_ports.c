@@ -26,15 +26,6 @@ struct port_link {
     size_t window;
 };
 
-static void order(struct port_link *link, enum agent_kind kind, const void *payload, size_t size)
-{
-    struct iovec part = { (void *) (uintptr_t) payload, size };
-    if (!link->session)
-        return;
-    session_send(link->session, &link->operation, kind, &part, size > 0);
-    session_flush(link->session);
-}
-
 static void end_link(struct port_link *link)
 {
     if (link->session) {
@@ -145,7 +136,7 @@ int service_port_connect(struct session *session, uint16_t port, const struct wa
     session_hold(session);
     session_count(session, TRANSFER_PORTS, 1);
     link->session = session;
-    order(link, AGENT_CONNECT, &connect, sizeof connect);
+    session_order(link->session, &link->operation, AGENT_CONNECT, &connect, sizeof connect);
     *ret_link = link;
     return 0;
 }
@@ -154,7 +145,7 @@ void port_link_free(struct port_link *link)
 {
     if (!link)
         return;
-    order(link, AGENT_CANCEL, NULL, 0);
+    session_order(link->session, &link->operation, AGENT_CANCEL, NULL, 0);
     end_link(link);
     bytes_done(&link->in);
     bytes_done(&link->out);
@@ -192,7 +183,7 @@ void port_link_take(struct port_link *link, size_t size)
     if (link->owed >= CREDIT_STEP) {
         struct agent_amount more = { .bytes = link->owed };
         link->owed = 0;
-        order(link, AGENT_CREDIT, &more, sizeof more);
+        session_order(link->session, &link->operation, AGENT_CREDIT, &more, sizeof more);
     }
 }
 

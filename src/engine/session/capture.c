@@ -163,10 +163,8 @@ void capture_abandon(struct capture *copy)
     copy->told = NULL;
     if (!copy->has_begun)
         drop(copy);
-    else if (!copy->is_saved) {
-        session_send(copy->context->session, &copy->saving, AGENT_CANCEL, NULL, 0);
-        session_flush(copy->context->session);
-    }
+    else if (!copy->is_saved)
+        session_order(copy->context->session, &copy->saving, AGENT_CANCEL, NULL, 0);
 }
 
 /* --- frames of the context -------------------------------------------------------------------- */
@@ -238,10 +236,8 @@ void copies_end(struct context *context, const error *why)
         struct capture *copy = context->copies;
         context->copies = copy->next;
         tell(copy, why);
-        if (copy->has_begun && !copy->is_saved) {
-            session_send(context->session, &copy->saving, AGENT_CANCEL, NULL, 0);
-            session_flush(context->session);
-        }
+        if (copy->has_begun && !copy->is_saved)
+            session_order(context->session, &copy->saving, AGENT_CANCEL, NULL, 0);
         drop(copy);
     }
 }

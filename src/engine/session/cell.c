@@ -189,9 +189,7 @@ void cell_begin(struct run *run)
 static void signal_context(struct context *context, uint32_t number)
 {
     struct agent_signal order = { .number = number, .whole_group = 1 };
-    struct iovec part = { &order, sizeof order };
-    session_send(context->session, &context->process, AGENT_SIGNAL, &part, 1);
-    session_flush(context->session);
+    session_order(context->session, &context->process, AGENT_SIGNAL, &order, sizeof order);
 }
 
 static void stop(struct run *run)

@@ -36,11 +36,9 @@ static void send_execute(struct run *run, const char *path)
         bytes_add(&payload, context->variables.text.data, context->variables.text.size);
     if (!path)
         bytes_add(&payload, given->code.text, given->code.text_size);
-    struct iovec part = { payload.data, payload.size };
     if (is_fresh)
         session_send(context->session, &context->process, AGENT_END, NULL, 0);
-    session_send(context->session, &context->process, AGENT_EXECUTE, &part, 1);
-    session_flush(context->session);
+    session_order(context->session, &context->process, AGENT_EXECUTE, payload.data, payload.size);
     cell_code_is_sent(run);
 }
 
@@ -94,8 +92,7 @@ static int send_file(struct run *run, error *err)
         session_send(context->session, &context->file, AGENT_DATA, &part, 1);
         at += size;
     }
-    session_send(context->session, &context->file, AGENT_END, NULL, 0);
-    session_flush(context->session);
+    session_order(context->session, &context->file, AGENT_END, NULL, 0);
     return 0;
 }
 

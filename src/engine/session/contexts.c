@@ -245,12 +245,10 @@ int context_on_frame(struct context *context, const struct agent_frame *frame,
 void context_kill(struct context *context)
 {
     struct agent_signal order = { .number = 9, .whole_group = 1 };
-    struct iovec part = { &order, sizeof order };
     if (context->process.id == 0)
         return;
     context->is_ending = true;
-    session_send(context->session, &context->process, AGENT_SIGNAL, &part, 1);
-    session_flush(context->session);
+    session_order(context->session, &context->process, AGENT_SIGNAL, &order, sizeof order);
 }
 
 /* --- calls of doors --------------------------------------------------------------------------- */

@@ -61,9 +61,7 @@ int context_start_driver(struct context *context, error *err)
     memcpy(payload.data, &order, sizeof order);
     if (session_begin(session, &context->process, err) < 0)
         return -1;
-    struct iovec part = { payload.data, payload.size };
-    session_send(session, &context->process, AGENT_START, &part, 1);
-    session_flush(session);
+    session_order(session, &context->process, AGENT_START, payload.data, payload.size);
     context->state = CONTEXT_STARTING;
     context->start_ends = deadline_in(CONTEXT_START_MS);
     return 0;

@@ -19,9 +19,7 @@ static void send_signal(struct session *session, uint32_t number)
 {
     struct agent_signal wanted = { .number = number, .whole_group = 1 };
     struct session_operation everything = { .id = 0 };
-    struct iovec part = { &wanted, sizeof wanted };
-    session_send(session, &everything, AGENT_SIGNAL, &part, 1);
-    session_flush(session);
+    session_order(session, &everything, AGENT_SIGNAL, &wanted, sizeof wanted);
 }
 
 static int check_rests(const struct session *session, error *err)

@@ -67,6 +67,16 @@ void session_send(struct session *session, const struct session_operation *opera
 void session_send_with(struct session *session, const struct session_operation *operation,
                        enum agent_kind kind, int descriptor);
 void session_flush(struct session *session);
+/* Sends one frame at once. NULL: the session has ended, and nothing is sent. */
+static inline void session_order(struct session *session, const struct session_operation *operation,
+                                 enum agent_kind kind, const void *payload, size_t size)
+{
+    struct iovec part = { (void *) (uintptr_t) payload, size };
+    if (!session)
+        return;
+    session_send(session, operation, kind, &part, size > 0);
+    session_flush(session);
+}
 
 /* False while too many bytes are queued; `room` is called when that changes. */
 bool session_has_room(const struct session *session);
