@@ -26,8 +26,8 @@ static bool is_overlong(int before, int c)
     return c == 0xc0 || c == 0xc1 || (before == 0xe0 && c < 0xa0) || (before == 0xf0 && c < 0x90);
 }
 
-/* True if no segment is "." or "..", encoded or not, with a parameter (";x") or not; blanks are
- * ignored, since some servers drop them. */
+/* True if no segment is "." or "..", encoded or not, with a parameter (";x") or an encoded query or
+ * fragment behind it or not; blanks are ignored, since some servers drop them. */
 static bool path_is_plain(struct http_text path)
 {
     const char *at = path.at;
@@ -38,7 +38,7 @@ static bool path_is_plain(struct http_text path)
         c = take_path_char(&at, end);
         if (c < 0 || is_overlong(before, c))
             return false;
-        if (is_slash || c == ';') {
+        if (is_slash || c == ';' || c == '?' || c == '#') {
             if (others == 0 && dots > 0 && dots <= 2)
                 return false;
             dots = others = 0;
