@@ -43,7 +43,8 @@ class Bundle:
         self.id, self.update = None, False
 
     def to_json(self):
-        whole = {"data": {kind: form for kind, form in self.data.items() if fits(form)}}
+        # What has no other form is sent all the same: gloveboxd leaves it out, and says so in `denials`.
+        whole = {"data": {kind: form for kind, form in self.data.items() if fits(form)} or self.data}
         if self.metadata and fits(self.metadata):
             whole["metadata"] = self.metadata
         if self.chart is not None and fits(self.chart):

@@ -365,6 +365,8 @@ def test_json_that_gloveboxd_would_refuse_is_left_out_and_the_text_is_shown(cell
     assert "application/json" in cell("[0] * 60000")["results"][0]["data"], "each cell has room of its own"
     outcome = cell("display({'text/plain': 'x'}, metadata={'text/plain': [[0] * 300] * 300}, raw=True)")
     assert outcome["results"][0] == {"data": {"text/plain": "x"}, "main": False}
+    only = cell("display({'application/json': [0] * 120000}, raw=True)")["results"][0]["data"]
+    assert len(only["application/json"]) == 120000, "gloveboxd reports what is left out"
 
 
 def test_plotly_figures_are_reported_as_json(cell):
