@@ -185,14 +185,15 @@ void zygotes_of_template_are_lost(struct spawner *spawner, uint32_t template)
 }
 
 /* Starts a replacement for a zygote that has served long enough, and lets the old one go when the
- * new one is warm. */
+ * new one is warm. One that never becomes warm is given up: builds that wait for it have a time. */
 void zygotes_tend(struct spawner *spawner)
 {
     int64_t now = now_ms();
     for_each(zygote, spawner->zygotes) {
         if (zygote->socket < 0)
             continue;
-        if (zygote->is_old && zygote->unanswered == 0) {
+        bool is_stuck = !zygote->ready && now - zygote->started_ms >= AGE_MAX_MS;
+        if (is_stuck || (zygote->is_old && zygote->unanswered == 0)) {
             zygote_end(zygote);
             continue;
         }

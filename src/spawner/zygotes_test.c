@@ -206,6 +206,31 @@ TEST(a_zygote_that_has_served_long_is_replaced)
     is_replaced(1, INT64_C(10) * 60 * 1000);
 }
 
+/* As if its disk had gone away: it answers nobody, and does not end. */
+TEST(a_zygote_that_never_warms_up_is_replaced)
+{
+    error err = { 0 };
+    begin();
+    require(fork_for(0, 1, &err) == 0, "%s", err.text);
+    int stuck = take_zygote();
+    root.zygotes[0].started_ms -= INT64_C(10) * 60 * 1000 - 1000;
+    zygotes_tend(&root);
+    expect(root.zygotes[0].socket >= 0, "a slow disk needs more time");
+    root.zygotes[0].started_ms -= 1000;
+    zygotes_tend(&root);
+    require(root.zygotes[0].socket < 0, "each run of its tenant fails from now on");
+    require(fork_for(1, 1, &err) == 0, "%s", err.text);
+    int fresh = take_zygote();
+    static const struct zygote_ready ready = { .version = ZYGOTE_VERSION };
+    struct zygote_forked forked = { .slot = 1 };
+    say(fresh, 0, ZYGOTE_READY, &ready, sizeof ready);
+    say(fresh, 0, ZYGOTE_FORKED, &forked, sizeof forked);
+    expect(stands[1], "the fresh one serves");
+    (void) close(stuck);
+    (void) close(fresh);
+}
+
 TESTS(CASE(only_sandboxes_that_wait_for_a_zygote_fail_with_it),
       CASE(a_zygote_is_evicted_only_without_pending_sandboxes),
-      CASE(a_caller_waits_while_a_zygote_warms_up), CASE(a_zygote_that_has_served_long_is_replaced))
+      CASE(a_caller_waits_while_a_zygote_warms_up), CASE(a_zygote_that_has_served_long_is_replaced),
+      CASE(a_zygote_that_never_warms_up_is_replaced))
