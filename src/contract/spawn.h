@@ -61,9 +61,9 @@ struct spawn_hello {
     uint32_t reserved; /* 0 */
 };
 
-/* A build that waits for a zygote to import its modules is given up after this time: a disk that
- * has to read them first can take 10 s. Every other build after 10 s. */
-enum { SPAWN_WARM_MS = 55000 };
+/* A build is given up after SPAWN_BUILD_MS. One that then waits for a zygote to import its modules
+ * has SPAWN_WARM_MS from there on: a disk that has to read them first can take 10 s. */
+enum { SPAWN_BUILD_MS = 10000, SPAWN_WARM_MS = 55000 };
 
 /* The modules: for each zygote its names with a comma between them, ended by NUL. */
 enum { SPAWN_SETS_MAX = 4, SPAWN_MODULES_MAX = 4096 };

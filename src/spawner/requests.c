@@ -23,8 +23,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-enum { BUILD_MS = 10000 };
-
 /* The ceilings, compiled from the same table that all programs use. */
 static const struct ceiling {
     const char *name;
@@ -181,7 +179,7 @@ static int begin_sandbox(struct spawner *spawner, const struct spawn_build *buil
     slot->request = build->request;
     slot->template = build->template;
     slot->build = *build;
-    slot->until_ms = now_ms() + BUILD_MS;
+    slot->until_ms = now_ms() + SPAWN_BUILD_MS;
     if (order_sandbox(spawner, slot, err) == 0)
         return 0;
     slot_leave(spawner, slot);

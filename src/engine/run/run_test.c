@@ -225,7 +225,8 @@ TEST(cancelling_ends_a_run_in_every_state)
     run_listen(run, &listener);
     fake_turn();
     expect(run->state == RUN_BUILDING, "it is %s", run_state_name(run->state));
-    expect(deadline_left_ms(run->state_ends) > SPAWN_WARM_MS, "glovebox-spawner gives up first");
+    expect(deadline_left_ms(run->state_ends) > SPAWN_BUILD_MS + SPAWN_WARM_MS,
+           "glovebox-spawner gives up first");
     run_cancel(run);
     fake_answer_build(&fake.last_build); /* the sandbox comes, and nobody wants it */
     fake_turn();
