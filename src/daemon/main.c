@@ -33,6 +33,7 @@
 #include "engine/session/session_registry.h"
 #include "engine/store/idempotency.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@
 #include <sys/prctl.h>
 
 enum { EXIT_USAGE = 125 };
-enum { DRAIN_MAX_MS = 50000, CANCEL_MAX_MS = 5000, DRAIN_LOOK_MS = 20 };
+enum { DRAIN_MAX_MS = 50000, CANCEL_MAX_MS = 5000, DRAIN_LOOK_MS = 20, HELLO_MAX_MS = 5000 };
 
 static const uint64_t body_max = UINT64_C(64) << 20;
 static const uint64_t body_max_private = UINT64_C(1) << 30;
@@ -401,6 +402,10 @@ static int begin(error *err)
         heap_trim_open(&daemon_.loop);
         template_watch_open(&daemon_.template_watch, &daemon_.loop);
     }
+    /* Nothing is "ready" before glovebox-egress has read its files, which may end the service. */
+    struct pollfd hello = { .fd = settings.egress, .events = POLLIN };
+    if (settings.egress >= 0)
+        (void) poll(&hello, 1, HELLO_MAX_MS);
     if (reload_tell_policies(&daemon_.reload, err) < 0 || open_doors(err) < 0 ||
         confine_daemon(err) < 0)
         return -1;

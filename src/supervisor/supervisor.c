@@ -228,6 +228,12 @@ static void take_word(struct supervisor *supervisor, const char *said)
 {
     if (strcmp(said, "ready") == 0) {
         const struct settings *settings = supervisor->service->settings;
+        const char *path = supervisor->path;
+        const char *listen = path ? settings_text(settings, SETTING_listen) : NULL;
+        if (!supervisor->has_served && !supervisor->leaving)
+            (void) fprintf(stderr, "glovebox serve: listening on %s%s%s\n",
+                           path ? path : "the sockets of the service manager",
+                           listen ? " and " : "", listen ? listen : "");
         if (settings->list[SETTING_measure_templates].number != 0 && !supervisor->has_served)
             measuring_begin(&supervisor->measuring, supervisor->plan.state);
         supervisor->has_served = true;
@@ -426,11 +432,6 @@ int supervise(const struct supervised *service, error *err)
     supervisor.path = path;
     /* Before anything is made in the state folder, which may have been named by mistake. */
     int result = templates_find(supervisor.plan.state, supervisor.plan.first_template, &built, err);
-    const char *listen = path ? settings_text(service->settings, SETTING_listen) : NULL;
-    if (result == 0)
-        (void) fprintf(stderr, "glovebox serve: listening on %s%s%s\n",
-                       path ? path : "the sockets of the service manager", listen ? " and " : "",
-                       listen ? listen : "");
     if (result == 0)
         result = keep_alive(&supervisor, err);
     measuring_end(&supervisor.measuring);

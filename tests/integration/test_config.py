@@ -133,12 +133,14 @@ def request_policies_():
 @pytest.mark.parametrize("words, says", [
     (["--ca-file", "/nowhere.pem"], "open '/nowhere.pem', named by --ca-file: No such file"),
     (["--secrets", "/nowhere"], "open '/nowhere', named by --secrets: No such file"),
+    (["--secrets", "/etc/passwd"], "glovebox-egress: the secrets file '/etc/passwd' has mode 0644, others may use it; chmod 600 it"),
     (["--resolver", "dns.example"], "glovebox-egress: resolver takes ADDRESS:PORT such as 127.0.0.1:53, not 'dns.example'"),
     (["--public-hosts", "https://a.example"], "public_hosts: 'https://a.example' must be as sandbox.example.com"),
     (["--allowed-origins", "a.example"], "allowed_origins: 'a.example' must be as https://sandbox.example.com")])
 def test_what_a_service_cannot_use_ends_it_with_the_reason(glovebox, words, says):
     done = glovebox("serve", "--socket", glovebox.folder / "s", *words, timeout=60)
     assert done.returncode == 125 and says in done.stderr.decode(), done
+    assert b"listening" not in done.stderr, "it is said once nothing that was given can end the service"
     if "glovebox-egress" not in says:
         assert b"spawner.ready" not in done.stderr, "nothing runs before files and words were looked at"
 
