@@ -72,6 +72,19 @@ class TestNeedsADaemon:
         one_line(glovebox.run("--policy", "mine", "-c", "1", env={"GLOVEBOX_POLICIES": tmp_path / "policies"}),
                  "mine.yaml:2:1", "limitz")
 
+    def test_a_network_without_a_service(self, glovebox, tmp_path):
+        folder = tmp_path / "policies"
+        folder.mkdir()
+        (folder / "web.yaml").write_text("name: web\ntemplate: python\nlanguages: [python]\nnetwork: {allow: [a.example.org]}\n")
+        let_others_in(folder)
+        done = glovebox("run", "--private", "--policy", "web", "-c", "1", env={"GLOVEBOX_POLICIES": folder})
+        assert (done.returncode, done.stderr) == (
+            125, b"glovebox: policy web allows connections, which needs a running service; start one: glovebox serve; "
+            b"or choose a policy with network: none\n")
+        (tmp_path / "a.py").write_text("1\n")
+        done = glovebox("check", "--private", "--policy", "web", "a.py", env={"GLOVEBOX_POLICIES": folder})
+        assert (done.returncode, done.stdout) == (0, b"a.py: policy web: allow\n"), "a check connects to nothing"
+
 
 @pytest.mark.parametrize("value", ["-1", "0", "abc", "", "1 s", "1e3", "99999999999999999999", "0x10", "-0", "1.5.2",
                                    "30d", "∞"])

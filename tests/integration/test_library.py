@@ -6,10 +6,12 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 from conftest import BUILD, TOP
+from serving import let_others_in
 
 LIBRARY = BUILD / "libglovebox.so"
 
@@ -29,6 +31,30 @@ def test_a_program_against_the_header(glovebox, daemon, tmp_path, compiler):
     done = subprocess.run([tmp_path / "program", str(glovebox.state), daemon.path], capture_output=True,
                           env=glovebox.environment(), timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+SESSION_WITH_A_NETWORK = """
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+library.glb_error_text.restype = ctypes.c_char_p
+client, answer = ctypes.c_void_p(), ctypes.c_char_p()
+assert library.glb_connect(None, 0, ctypes.byref(client)) == 0
+options = (ctypes.c_char_p * 1)(b"web")
+assert library.glb_session_new(client, options, ctypes.sizeof(options), ctypes.byref(answer)) != 0
+print(library.glb_error_text().decode())
+library.glb_close(client)
+"""
+
+
+@pytest.mark.usefixtures("python_template")
+def test_a_session_with_a_network_needs_a_service(glovebox, tmp_path):
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies/web.yaml").write_text("name: web\ntemplate: python\nlanguages: [python]\nnetwork: {allow: [a.example.org]}\n")
+    let_others_in(tmp_path / "policies")
+    done = subprocess.run([sys.executable, "-c", SESSION_WITH_A_NETWORK, LIBRARY], capture_output=True, text=True, timeout=60, check=False,
+                          env=glovebox.environment() | {"GLOVEBOX_RUNTIME": str(tmp_path), "GLOVEBOX_SOCKET": "",
+                                                        "GLOVEBOX_POLICIES": str(tmp_path / "policies")})
+    assert done.stdout.startswith("policy web allows connections, which needs a running service; start one: glovebox serve"), done
 
 
 @pytest.fixture(name="installed", scope="module")

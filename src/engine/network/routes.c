@@ -138,15 +138,23 @@ static int send_all(struct egress_route *route, const struct network_policy *pol
     return send_terms(route, policy, sockets, err);
 }
 
+int network_demand(const struct network *network, enum policy_network wanted, const char *policy,
+                   error *err)
+{
+    if (network || wanted != POLICY_NETWORK_RULES)
+        return 0;
+    return fail(err, ERR_UNAVAILABLE,
+                "policy %s allows connections, which needs a running service; start one: "
+                "glovebox serve; or choose a policy with network: none",
+                policy);
+}
+
 static int open_channel(struct network *network, const struct egress_route_terms *terms,
                         struct egress_route **ret_route, error *err)
 {
     if (!network || !network->is_up)
         return fail(err, ERR_UNAVAILABLE,
-                    network
-                        ? "glovebox-egress is not running at the moment; try again"
-                        : "the policy allows connections, which needs glovebox serve; start it, "
-                          "or choose a policy with network: none");
+                    "glovebox-egress is not running at the moment; try again");
     struct egress_route *route = calloc(1, sizeof *route);
     if (!route)
         return fail(err, ERR_SYSTEM, "no memory for an egress route");
