@@ -395,11 +395,23 @@ class TestFlips:
 
 # --- the command line ----------------------------------------------------------------------------------
 
+SEE_LIST = b"; see glovebox receipt list, or name another log: --log FOLDER\n"
+
+
 class TestWords:
+    def test_a_log_that_is_named_is_compared(self, glovebox, written, tmp_path):
+        (tmp_path / "one").write_bytes(dict(records(written))[2])
+        words = ["receipt", "verify", tmp_path / "one", "--public-key", written / "key.pub", "--log"]
+        whole = glovebox(*words, written).stdout.decode()
+        assert whole.startswith("VERIFIED") and "it stands in the log, as record 2 of 5 under" in whole, whole
+        for folder, says in (("gone", "there is no log at 'gone'"), (tmp_path, "is no log such as STATE/daemon/log: open its file key.pub")):
+            done = glovebox(*words, folder)
+            assert (done.returncode, done.stdout) == (125, b"") and says in done.stderr.decode(), done
+
     def test_what_cannot_be_read_is_not_a_receipt_that_does_not_verify(self, glovebox, written, tmp_path):
         (tmp_path / "none").write_text("{}")
         cases = {"gone.json": (125, b"cannot read 'gone.json': No such file or directory; check the name"),
-                 str(tmp_path): (125, b"is a folder; give a file"), "rcp_" + 32 * "0": (125, b"no receipt has the id"),
+                 str(tmp_path): (125, b"is a folder; give a file"), "rcp_" + 32 * "0": (125, SEE_LIST), "rcp_" + 32 * "f": (125, SEE_LIST),
                  str(tmp_path / "none"): (1, b"")}
         for name, (status, says) in cases.items():
             done = glovebox("receipt", "verify", name, "--log", written)

@@ -299,15 +299,21 @@ int receipt_find(const struct log_arguments *arguments, const char *name,
         return -1;
     auto_fd owned = folder;
     auto_bytes record = { 0 };
-    if (segments_read(owned, index, &record, err) < 0)
-        return err->code == ERR_NOT_FOUND || err->code == ERR_SYSTEM ? -1 : RECEIPT_IS_NONE;
-    if (receipt_take(record.data, record.size, ret_found, err) < 0)
-        return RECEIPT_IS_NONE;
-    const char *id = text_at(ret_found->payload, "predicate.id");
-    if (strcmp(*id ? id : text_at(ret_found->payload, "id"), name) == 0)
-        return 0;
-    found_receipt_done(ret_found);
-    return fail(err, ERR_NOT_FOUND, "no receipt has the id %s", name);
+    int result = segments_read(owned, index, &record, err);
+    if (result < 0 && err->code != ERR_NOT_FOUND)
+        return err->code == ERR_SYSTEM ? -1 : RECEIPT_IS_NONE;
+    if (result == 0) {
+        if (receipt_take(record.data, record.size, ret_found, err) < 0)
+            return RECEIPT_IS_NONE;
+        const char *id = text_at(ret_found->payload, "predicate.id");
+        if (strcmp(*id ? id : text_at(ret_found->payload, "id"), name) == 0)
+            return 0;
+        found_receipt_done(ret_found);
+    }
+    return fail(err, ERR_NOT_FOUND,
+                "no receipt of this log has the id %s; see glovebox receipt list, or name another "
+                "log: --log FOLDER",
+                name);
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */

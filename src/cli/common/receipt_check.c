@@ -10,6 +10,7 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 int receipt_keys_read(const struct log_arguments *arguments, struct receipt_keys *ret_keys,
                       error *err)
@@ -17,8 +18,12 @@ int receipt_keys_read(const struct log_arguments *arguments, struct receipt_keys
     struct receipt_keys *keys = ret_keys;
     int folder = -1;
     error none;
-    (void) log_folder_open(arguments, &folder, &none);
+    if (log_folder_open(arguments, &folder, err) < 0 && arguments->log)
+        return -1;
     auto_fd owned = folder;
+    if (arguments->log && faccessat(owned, "key.pub", F_OK, 0) < 0)
+        return fail_os(err, "'%s' is no log such as STATE/daemon/log: open its file key.pub",
+                       arguments->log);
     if (log_key_read(arguments, arguments->key ? -1 : owned, &keys->key, &keys->is_own, err) < 0)
         return -1;
     if (owned < 0 || key_chain_read(owned, &keys->chain, &none) < 0)
@@ -64,7 +69,9 @@ static bool is_of_newest_key(const struct receipt_keys *keys, const char *checkp
     const struct key_chain *chain = &keys->chain;
     struct merkle_head head;
     error unused;
-    return checkpoint_read(checkpoint, key_chain_key(chain, chain->count), &head, &unused) == 0;
+    const struct public_key *newest =
+        chain->count > 0 ? key_chain_key(chain, chain->count) : &keys->key;
+    return checkpoint_read(checkpoint, newest, &head, &unused) == 0;
 }
 
 /* Checks the proof that came with it: its hash and those of the proof must give the signed root. */
