@@ -37,7 +37,6 @@ int plan_spawner(struct program *program, const struct launch_plan *plan,
     auto_text loopback_filter = NULL;
     auto_text slots = NULL;
     auto_text python = NULL;
-    error no_python;
     if (path_of_program("glovebox-spawner", &program->path, err) < 0 ||
         path_of_program("glovebox-init", &init, err) < 0 ||
         path_of_data("seccomp/default.bpf", &filter, err) < 0 ||
@@ -54,8 +53,9 @@ int plan_spawner(struct program *program, const struct launch_plan *plan,
         program_add(program, err, "%u", plan->slots ? plan->slots : PRIVATE_SLOTS) < 0)
         return -1;
     /* For a single run, warmed interpreters cost more than they save. */
-    bool has_zygotes = (!plan->private || plan->warm) && path_of_python(&python, &no_python) == 0;
-    if (has_zygotes && program_add_pair(program, "--python", python, err) < 0)
+    bool has_zygotes = !plan->private || plan->warm;
+    if (has_zygotes && (path_of_python(&python, err) < 0 ||
+                        program_add_pair(program, "--python", python, err) < 0))
         return -1;
     for (size_t index = 0; index < here->places.count; index++)
         if (program_add_pair(program, "--group", here->places.argument[index], err) < 0)

@@ -134,7 +134,10 @@ int path_of_data(const char *name, char **ret_path, error *err)
 
 int path_of_python(char **ret_path, error *err)
 {
-    return find_part("GLOVEBOX_DATA", GLOVEBOX_LIBDIR, "python", ret_path, err);
+    if (find_part("GLOVEBOX_DATA", GLOVEBOX_LIBDIR, "python/_glovebox.abi3.so", ret_path, err) < 0)
+        return -1;
+    *strrchr(*ret_path, '/') = '\0';
+    return 0;
 }
 
 /* STATE/policies comes last: it has the host sets that glovebox writes itself. */

@@ -40,6 +40,9 @@ void check_programs(struct finding *finding)
         if (result == 0)
             result = path_of_data(*name, &path, &err);
     }
+    auto_text python = NULL;
+    if (result == 0)
+        result = path_of_python(&python, &err);
     if (result == 0) {
         found_ok(finding, "version %s", GLOVEBOX_VERSION);
         return;
