@@ -432,8 +432,9 @@ def test_the_command_line_shows_and_decides(service):
     approval = ask(service, code)
     cli = ("--daemon", service.socket)
     listed = service.glovebox("approvals", *cli)
-    row = next(line for line in listed.stdout.decode().splitlines() if line.startswith(approval))
-    assert "pending" in row and row.endswith("Z always"), row
+    heads, *rows = listed.stdout.decode().splitlines()
+    row = next(line for line in rows if line.startswith(approval))
+    assert "pending" in row and row.endswith("Z always") and heads.startswith("ID  ") and heads.isupper(), (heads, row)
     assert all(service.glovebox("approvals", *words).stdout == listed.stdout for words in (["list", *cli], [*cli, "ls"]))
     assert service.glovebox("approvals", "show", *cli, approval).stdout.startswith(f"approval  {approval}".encode())
     assert b"approvals takes no 'apr_2'" in service.glovebox("approvals", *cli, "apr_1", "apr_2").stderr

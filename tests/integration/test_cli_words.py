@@ -101,7 +101,8 @@ def test_moments_are_iso_8601_for_people(glovebox):
     assert re.search(r"^outcome +exit_code 0, fault -, signal -, status ok$", shown, re.MULTILINE) and re.search(r"^hits +-$", shown, re.MULTILINE)
     tail = glovebox("log", "tail").stdout.decode().splitlines()
     assert tail and all(re.match(rf" +\d+  {iso}  rcp_", line) for line in tail), tail
-    assert re.search(iso, listed) and re.search(iso, glovebox("key", "list").stdout.decode().splitlines()[1])
+    heads, first = glovebox("key", "list").stdout.decode().splitlines()[:2]
+    assert re.search(iso, listed) and re.search(iso, first) and heads.startswith("ID  ") and heads.isupper(), heads
 
 
 def test_a_state_folder_without_a_log_is_reported(glovebox, tmp_path):
@@ -173,6 +174,8 @@ def test_every_limit_has_a_flag(glovebox):
     (["policy", "validate", "nowhere.yaml"], "cannot read policy file 'nowhere.yaml': No such file or directory; check the name"),
     (["config", "validate", "nowhere"], "cannot read 'nowhere': No such file or directory; check the name"),
     (["config", "frob"], "there is no 'config frob'; it is show, validate or keys"),
+    (["session", "attach"], "session attach needs the id of a session; glovebox session list shows them"),
+    (["session", "cp", "a"], "session cp needs two places; see glovebox session --help"),
     (["receipt", "show", "rcp_1"],
      "'rcp_1' is no id of a receipt, and there is no such file; see glovebox receipt list"),
     (["key", "list", "--name", "ci"], "key list takes no --name; leave it out, or see glovebox key --help"),
@@ -201,6 +204,16 @@ def test_the_doctor_says_what_is_missing_after_a_first_build(glovebox, tmp_path)
     assert done.returncode == 2 and "fix:   glovebox template build python" in text
     only = text.count("\nmissing ") == 1
     assert ("what is missing is a template for them" in text) == only and ("cannot build" in text) == (not only), text
+
+
+def test_a_missing_part_of_the_interpreter_is_named(glovebox, tmp_path):
+    for name in ("seccomp", "policies"):
+        (tmp_path / name).symlink_to(BUILD / name)
+    (tmp_path / "python").mkdir()
+    for words in (["doctor"], ["serve", "--socket", tmp_path / "s"]):
+        done = glovebox(*words, env={"GLOVEBOX_DATA": str(tmp_path)})
+        says = f"there is no '{tmp_path}/python/_glovebox.abi3.so'; GLOVEBOX_DATA points to the wrong folder\n"
+        assert done.returncode in (2, 125) and says in (done.stdout + done.stderr).decode(), done
 
 
 def test_version(glovebox):

@@ -226,11 +226,11 @@ static int check_words(const struct session_arguments *arguments, const struct v
 {
     int max = arguments->code && verb->max == 2 ? 1 : verb->max;
     if (arguments->count < verb->min)
-        return fail(err, ERR_BAD_REQUEST, "session %s needs %s; see glovebox session --help",
-                    verb->name,
-                    verb->min == 1                  ? "the id of a session"
-                    : strcmp(verb->name, "cp") == 0 ? "two places"
-                                                    : "the id of a session, and a checkpoint");
+        return fail(err, ERR_BAD_REQUEST, "session %s needs %s", verb->name,
+                    verb->min == 1 ? "the id of a session; glovebox session list shows them"
+                    : strcmp(verb->name, "cp") == 0 ? "two places; see glovebox session --help"
+                                                    : "the id of a session, and a checkpoint; "
+                                                      "see glovebox session --help");
     if (arguments->count > max)
         return fail(err, ERR_BAD_REQUEST,
                     "session %s takes no '%.40s'; see glovebox session --help", verb->name,

@@ -105,8 +105,8 @@ static void print_rows(json_object *answer)
     if (count == 0)
         (void) puts("none; those that are decided: glovebox approvals --status all");
     else
-        (void) printf("%-37s %-8s %-16s %-16s %-24s %s\n", "id", "state", "asker", "policy",
-                      "expires", "reasons");
+        (void) printf("%-37s %-8s %-16s %-16s %-24s %s\n", "ID", "STATE", "ASKER", "POLICY",
+                      "EXPIRES", "REASONS");
     for (size_t i = 0; i < count; i++)
         print_row(json_object_array_get_idx(rows, i));
 }

@@ -349,8 +349,8 @@ static int print_row(void *context, const struct api_key *key)
         return 0;
     }
     if (listing->count++ == 0)
-        (void) printf("%-17s %-8s %-17s %-16s %-22s %-24s %s\n", "id", "state", "tenant", "name",
-                      "scopes", "expires", "policies");
+        (void) printf("%-17s %-8s %-17s %-16s %-22s %-24s %s\n", "ID", "STATE", "TENANT", "NAME",
+                      "SCOPES", "EXPIRES", "POLICIES");
     scopes_print(key->scopes, scopes, sizeof scopes);
     (void) printf("%-17s %-8s %-17s %-16s %-22s %-24s %s\n", key->id, state_of(key), key->tenant,
                   key->name[0] ? key->name : "-", scopes,
