@@ -4,6 +4,7 @@ import asyncio
 import http.server
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import threading
@@ -35,6 +36,19 @@ def test_import_loads_none_of_its_modules():
                             env={"PYTHONPATH": str(PACKAGE.parent)}).stdout.split()
     assert [name for name in loaded if name.startswith("glovebox")] == ["glovebox"]
     assert not {"ssl", "asyncio", "http", "json", "socket"} & set(loaded), loaded
+
+
+def test_an_adapter_whose_framework_is_missing_says_what_to_install():
+    page = (PACKAGE.parents[3] / "docs/adapters.md").read_text()
+    rows = re.findall(r"^\| [^|]+ \| `([^` \[]+)[^`]*` \| `(\w+)` \|", page, re.MULTILINE)
+    assert {name for _, name in rows} == {path.stem for path in (PACKAGE / "adapters").glob("[a-z]*.py")}
+    for package, name in rows:
+        done = subprocess.run([sys.executable, "-S", "-c", f"from glovebox.adapters import {name}"], capture_output=True, text=True,
+                              check=False, env={"PYTHONPATH": str(PACKAGE.parent)})
+        assert re.search(rf"Error: \w+ is not installed; run: pip install {package}\n$", done.stderr), done.stderr
+    done = subprocess.run([sys.executable, "-S", "-c", "from glovebox.adapters import nothing"], capture_output=True, text=True,
+                          check=False, env={"PYTHONPATH": str(PACKAGE.parent)})
+    assert "cannot import name 'nothing'" in done.stderr
 
 
 def test_a_program_without_asyncio_does_not_load_it():
