@@ -80,9 +80,11 @@ static bool hear_daemon(const struct supervisor *supervisor, char *text, size_t 
     return got > 0;
 }
 
+static void take_word(struct supervisor *supervisor, const char *said);
+
 /* Sends gloveboxd new settings, and has it read its policies again; it logs the result. Returns
  * whether it accepted the settings. */
-static bool offer_settings(const struct supervisor *supervisor, const char *text)
+static bool offer_settings(struct supervisor *supervisor, const char *text)
 {
     char answer[64];
     deadline end = deadline_in(RELOAD_MS);
@@ -93,9 +95,9 @@ static bool offer_settings(const struct supervisor *supervisor, const char *text
         if (poll(&watched, 1, (int) deadline_left_ms(end)) <= 0 ||
             !hear_daemon(supervisor, answer, sizeof answer))
             return false;
-        if (strcmp(answer, "ready") != 0 && strcmp(answer, "alive") != 0 &&
-            strcmp(answer, "idle") != 0)
-            return strcmp(answer, "taken") == 0;
+        if (strcmp(answer, "taken") == 0 || strcmp(answer, "refused") == 0)
+            return answer[0] == 't';
+        take_word(supervisor, answer);
     }
     return false;
 }
