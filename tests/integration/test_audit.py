@@ -119,6 +119,10 @@ def test_receipts_are_listed_by_tenant(glovebox):
         assert [json.loads(base64.b64decode(row["envelope"]["payload"]))["predicate"]["id"] for row in followed] == [fresh]
         assert service.call("GET", f"/v1/receipts/{fresh}", key=auditor).json == followed[0]["envelope"]
         assert service.call("GET", "/v1/receipts", key=keys["a"]).status == 403
+        for other in (receipts["b"][0], f"{fresh[:-1]}{'01'[fresh[-1] == '0']}", "rcp_" + "f" * 32):  # beyond the end too
+            answer = service.call("GET", f"/v1/receipts/{other}", key=auditor)
+            assert (answer.status, answer.json["error"]["message"]) == (
+                404, f"no receipt has the id {other}; GET /v1/receipts lists those that are kept"), answer.json
         assert pages(service, cursor=10**15)[0] == []
         for wrong in ("limit=0", "limit=101", "cursor=-1", "cursor=x", "cursor=99999999999999999999"):
             assert service.call("GET", f"/v1/receipts?{wrong}").status == 400, wrong
