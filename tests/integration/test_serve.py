@@ -335,9 +335,12 @@ def many_templates(glovebox):
 
 def test_a_reload_during_the_start_does_not_hide_its_end(glovebox):
     service = Service(glovebox)
-    wait_until(lambda: "gloveboxd" in service.children())
-    service.process.send_signal(signal.SIGHUP)
-    service.ready().end()
+    try:
+        wait_until(lambda: "gloveboxd" in service.children())
+        service.process.send_signal(signal.SIGHUP)
+        service.ready()
+    finally:
+        service.end()
 
 
 def test_as_many_templates_as_can_be_served(glovebox, many_templates):
