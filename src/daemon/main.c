@@ -403,9 +403,8 @@ static int begin(error *err)
         template_watch_open(&daemon_.template_watch, &daemon_.loop);
     }
     /* Nothing is "ready" before glovebox-egress has read its files, which may end the service. */
-    struct pollfd hello = { .fd = settings.egress, .events = POLLIN };
     if (settings.egress >= 0)
-        (void) poll(&hello, 1, HELLO_MAX_MS);
+        (void) poll(&(struct pollfd){ .fd = settings.egress, .events = POLLIN }, 1, HELLO_MAX_MS);
     if (reload_tell_policies(&daemon_.reload, err) < 0 || open_doors(err) < 0 ||
         confine_daemon(err) < 0)
         return -1;

@@ -404,7 +404,7 @@ class TestWords:
         words = ["receipt", "verify", tmp_path / "one", "--public-key", written / "key.pub", "--log"]
         whole = glovebox(*words, written).stdout.decode()
         assert whole.startswith("VERIFIED") and "it stands in the log, as record 2 of 5 under" in whole, whole
-        for folder, says in (("gone", "there is no log at 'gone'"), (tmp_path, "is no log such as STATE/daemon/log: open its file key.pub")):
+        for folder, says in (("gone", "there is no log at 'gone'"), (tmp_path, "is no log: open its file key.pub")):
             done = glovebox(*words, folder)
             assert (done.returncode, done.stdout) == (125, b"") and says in done.stderr.decode(), done
 

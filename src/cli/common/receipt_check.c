@@ -22,8 +22,7 @@ int receipt_keys_read(const struct log_arguments *arguments, struct receipt_keys
         return -1;
     auto_fd owned = folder;
     if (arguments->log && faccessat(owned, "key.pub", F_OK, 0) < 0)
-        return fail_os(err, "'%s' is no log such as STATE/daemon/log: open its file key.pub",
-                       arguments->log);
+        return fail_os(err, "'%s' is no log: open its file key.pub", arguments->log);
     if (log_key_read(arguments, arguments->key ? -1 : owned, &keys->key, &keys->is_own, err) < 0)
         return -1;
     if (owned < 0 || key_chain_read(owned, &keys->chain, &none) < 0)

@@ -41,13 +41,12 @@ int receipt_read(struct receipts *receipts, const char *id, const char *tenant, 
     auto_envelope envelope = { 0 };
     if (receipt_read_id(id, &index, err) < 0)
         return -1;
-    int result = ledger_read(receipts->ledger, index, &record, err);
-    if (result == 0)
-        result = envelope_read(record.data, record.size, &envelope, err);
-    if (result < 0 && err->code != ERR_NOT_FOUND)
+    bool is_there = ledger_read(receipts->ledger, index, &record, err) == 0;
+    if (is_there ? envelope_read(record.data, record.size, &envelope, err) < 0
+                 : err->code != ERR_NOT_FOUND)
         return -1;
     /* The same words for all: the caller may not know how long the log is. */
-    if (result < 0 || !has_member(&envelope.payload, "id", id) || !is_of(&envelope, tenant))
+    if (!is_there || !has_member(&envelope.payload, "id", id) || !is_of(&envelope, tenant))
         return fail(err, ERR_NOT_FOUND,
                     "no receipt has the id %s; GET /v1/receipts lists those that are kept", id);
     bytes_add(out, record.data, record.size);

@@ -19,9 +19,8 @@ int network_open(uv_loop_t *loop, int socket, struct traffic *traffic, struct ne
                  error *err);
 void network_close(struct network *network); /* NULL: nothing */
 
-/* Fails ERR_UNAVAILABLE if rules are wanted, and `network` is NULL: this daemon has none. */
-int network_demand(const struct network *network, enum policy_network wanted, const char *policy,
-                   error *err);
+/* For a policy with connections. Fails ERR_UNAVAILABLE if `network` is NULL: there is none here. */
+int network_demand(const struct network *network, const char *policy, error *err);
 
 /* Called once, after egress_route_end(): every record has come, or glovebox-egress has ended. */
 typedef void egress_route_ended(void *context);

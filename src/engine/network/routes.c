@@ -138,15 +138,11 @@ static int send_all(struct egress_route *route, const struct network_policy *pol
     return send_terms(route, policy, sockets, err);
 }
 
-int network_demand(const struct network *network, enum policy_network wanted, const char *policy,
-                   error *err)
+int network_demand(const struct network *network, const char *policy, error *err)
 {
-    if (network || wanted != POLICY_NETWORK_RULES)
-        return 0;
-    return fail(err, ERR_UNAVAILABLE,
-                "policy %s allows connections, which needs a running service; start one: "
-                "glovebox serve; or choose a policy with network: none",
-                policy);
+    static const char text[] = "policy %s allows connections, which needs a running service; start "
+                               "one: glovebox serve; or choose a policy with network: none";
+    return network ? 0 : fail(err, ERR_UNAVAILABLE, text, policy);
 }
 
 static int open_channel(struct network *network, const struct egress_route_terms *terms,

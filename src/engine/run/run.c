@@ -62,8 +62,8 @@ int run_new(struct runs *runs, struct run_request *request, struct run **ret_run
                     request->request_id ? request->request_id : "");
     if (run_plan_grant(&run->plan, request, runs->policies, runs->templates, err) < 0 ||
         account_check_policy(run->account, run->plan.policy->name, err) < 0 ||
-        (!run->check_only &&
-         network_demand(runs->network, run->plan.network, run->plan.policy->name, err) < 0) ||
+        (run->plan.network == POLICY_NETWORK_RULES && !run->check_only &&
+         network_demand(runs->network, run->plan.policy->name, err) < 0) ||
         (output_check_is_wanted(run->plan.policy, request) &&
          run->runs->stages->prepare_output(run, request, err) < 0) ||
         run_note(run, request, err) < 0) {

@@ -107,8 +107,8 @@ static int fill_in(struct session *session, struct session_request *request, err
     if (run_plan_grant_place(&session->plan, request->place, sessions->policies,
                              sessions->templates, err) < 0 ||
         account_check_policy(session->account, session->plan.policy->name, err) < 0 ||
-        network_demand(sessions->runs->network, session->plan.network, session->plan.policy->name,
-                       err) < 0 ||
+        (session->plan.network == POLICY_NETWORK_RULES &&
+         network_demand(sessions->runs->network, session->plan.policy->name, err) < 0) ||
         policy_permits_session(session->plan.policy, err) < 0 || check_number(session, err) < 0)
         return -1;
     session->created_ms = wall_clock_ms();
