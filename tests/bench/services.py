@@ -31,12 +31,12 @@ def connect(path):
 
 
 @contextlib.contextmanager
-def service(build, scratch, name, replaced, user=None, processors=None, slots=32, config=None):
+def service(build, scratch, name, replaced, user=None, processors=None, slots=32, config=None, state=None):
     """Gives its process and a client."""
     folder = f'{scratch}/{name}'
     os.mkdir(folder)
     os.mkdir(f'{folder}/state')
-    os.symlink(f'{STATE}/templates', f'{folder}/state/templates')
+    os.symlink(f'{state or STATE}/templates', f'{folder}/state/templates')
     environment = os.environ | {'GLOVEBOX_LIBEXEC': parts(build, f'{folder}/parts', replaced),
                                 'GLOVEBOX_RUNTIME': folder, 'GLOVEBOX_MEASURE_TEMPLATES': 'false'}
     how = {}

@@ -35,9 +35,10 @@ def state_of(scratch, name, template, called):
 
 
 def start(build, scratch, name, template, called='python'):
-    services.STATE = state_of(scratch, name, template, called)  # service() reads it when it begins
+    state = state_of(scratch, name, template, called)
     pathlib.Path(scratch, f'{name}.yaml').write_text('pool_min: 2\n', encoding='utf-8')
-    return services.service(os.path.abspath(build), scratch, name, {}, slots=128, config=f'{scratch}/{name}.yaml')
+    return services.service(os.path.abspath(build), scratch, name, {}, slots=128, config=f'{scratch}/{name}.yaml',
+                            state=state)
 
 
 def ask(client, code, expected):

@@ -73,7 +73,7 @@ bool prewarm_on_frame(struct pooled *row, const struct agent_frame *frame);
 
 void processor_shares_open(struct pool *pool, uv_loop_t *loop, uint32_t processors);
 void processor_shares_close(struct processor_shares *shares);
-void processor_shares_look(struct pool *pool); /* four times a second, if any is leased */
+void processor_shares_look(struct pool *pool); /* while there are several tenants */
 
 /* This tenant has a sandbox: for a minute there are several, if the last one was another. */
 void processor_shares_leased(struct processor_shares *shares, uint32_t tenant);

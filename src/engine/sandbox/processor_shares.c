@@ -1,5 +1,5 @@
-/* processor_shares.c - looks four times a second at what each tenant with a leased sandbox uses,
- * and tells the spawner whose groups are to be scheduled as idle. */
+/* processor_shares.c - while there are several tenants, looks four times a second at what each one
+ * with a leased sandbox uses, and tells the spawner whose groups are to be scheduled as idle. */
 #include "engine/sandbox/pool_internal.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ static void look_at(struct pool *pool, const struct pooled *row, int64_t at_us)
     uint64_t cpu_us = counters_tenant_cpu_us(sandbox_groups(row->sandbox));
     bool exceeds = tenant_use_add(use, at_us, cpu_us, shares->own_milli);
     bool was_idle = use->is_idle;
-    use->is_idle = exceeds && now_ms() < shares->several_until_ms;
+    use->is_idle = exceeds && at_us / 1000 < shares->several_until_ms;
     if (use->is_idle || was_idle)
         spawner_schedule(pool->spawner, sandbox_name(row->sandbox), use->is_idle);
 }
@@ -51,13 +51,16 @@ void processor_shares_look(struct pool *pool)
 {
     int64_t at_us = now_us();
     bool is_leased = pool->awaited > 0; /* one that is being built for a request is leased soon */
+    int64_t tenant = -1;                /* of the row before: mostly the same in many rows */
     for (const struct pooled *row = pool->all; row; row = row->next)
-        if (!row->is_idle && !row->pending_lease) {
+        if (row->tenant != tenant && !row->is_idle && !row->pending_lease) {
             is_leased = true;
+            tenant = row->tenant;
             processor_shares_leased(&pool->shares, row->tenant);
             look_at(pool, row, at_us);
         }
-    if (!is_leased)
+    /* A tenant without others was told that it is not idle, in this look or before. */
+    if (!is_leased || at_us / 1000 >= pool->shares.several_until_ms)
         (void) uv_timer_stop(&pool->shares.timer);
 }
 
@@ -80,8 +83,8 @@ void processor_shares_leased(struct processor_shares *shares, uint32_t tenant)
     if (shares->last_tenant >= 0 && tenant != shares->last_tenant)
         shares->several_until_ms = now_ms() + SEVERAL_MS;
     shares->last_tenant = tenant;
-    if (!uv_is_active((uv_handle_t *) &shares->timer))
-        (void) uv_timer_start(&shares->timer, on_timer, LOOK_MS, LOOK_MS);
+    if (!uv_is_active((uv_handle_t *) &shares->timer) && now_ms() < shares->several_until_ms)
+        (void) uv_timer_start(&shares->timer, on_timer, 0, LOOK_MS);
 }
 
 void processor_shares_open(struct pool *pool, uv_loop_t *loop, uint32_t processors)

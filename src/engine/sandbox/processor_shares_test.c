@@ -179,15 +179,18 @@ TEST(what_a_tenant_uses)
 }
 
 /* Numbers of tenants need not come in order. */
-TEST(the_timer_of_a_pool_goes_while_one_is_leased)
+TEST(the_timer_of_a_pool_goes_while_several_tenants_have_sandboxes)
 {
     struct pool pool;
     begin(&pool);
     uv_timer_t *timer = &pool.shares.timer;
     expect(!uv_is_active((uv_handle_t *) timer), "nothing is leased");
     processor_shares_leased(&pool.shares, 70);
-    expect(uv_is_active((uv_handle_t *) timer) && uv_timer_get_repeat(timer) == 250,
-           "four times a second");
+    expect(!uv_is_active((uv_handle_t *) timer), "one that is alone is not looked at");
+    processor_shares_leased(&pool.shares, 3);
+    expect(uv_is_active((uv_handle_t *) timer) && uv_timer_get_due_in(timer) == 0 &&
+               uv_timer_get_repeat(timer) == 250,
+           "at once, then four times a second");
     rows[0].tenant = 70;
     rows[1].tenant = 3;
     lease(&pool, 0);
@@ -209,9 +212,21 @@ TEST(the_timer_of_a_pool_goes_while_one_is_leased)
     pool.awaited = 0;
     timer->timer_cb(timer);
     expect(!uv_is_active((uv_handle_t *) timer), "none is leased");
+
+    rows[1].is_idle = false;
+    processor_shares_leased(&pool.shares, 70);
+    expect(uv_is_active((uv_handle_t *) timer), "two had one within a minute");
+    clock_us += 30000000;
+    timer->timer_cb(timer);
+    expect(uv_is_active((uv_handle_t *) timer), "half a minute later");
+    clock_us += 60000000;
+    timer->timer_cb(timer);
+    expect(!uv_is_active((uv_handle_t *) timer), "one had none within a minute");
+    processor_shares_leased(&pool.shares, 3);
+    expect(!uv_is_active((uv_handle_t *) timer), "it is alone");
     end(&pool);
 }
 
 TESTS(CASE(one_that_uses_more_than_its_own_is_idle_beside_others), CASE(one_that_is_alone_never_is),
       CASE(only_leased_sandboxes_are_looked_at_and_each_tenant_once), CASE(what_a_tenant_uses),
-      CASE(the_timer_of_a_pool_goes_while_one_is_leased))
+      CASE(the_timer_of_a_pool_goes_while_several_tenants_have_sandboxes))
