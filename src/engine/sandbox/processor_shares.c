@@ -78,12 +78,20 @@ static void on_timer(uv_timer_t *timer)
     processor_shares_look(timer->data);
 }
 
+/* It ended while it was scheduled as idle, and is back: the next look tells the spawner. */
+static bool is_still_idle(const struct processor_shares *shares, uint32_t tenant)
+{
+    const struct tenant_use *uses = (const struct tenant_use *) (const void *) shares->tenants.data;
+    return tenant < shares->tenants.size / sizeof *uses && uses[tenant].is_idle;
+}
+
 void processor_shares_leased(struct processor_shares *shares, uint32_t tenant)
 {
     if (shares->last_tenant >= 0 && tenant != shares->last_tenant)
         shares->several_until_ms = now_ms() + SEVERAL_MS;
     shares->last_tenant = tenant;
-    if (!uv_is_active((uv_handle_t *) &shares->timer) && now_ms() < shares->several_until_ms)
+    bool is_wanted = now_ms() < shares->several_until_ms || is_still_idle(shares, tenant);
+    if (is_wanted && !uv_is_active((uv_handle_t *) &shares->timer))
         (void) uv_timer_start(&shares->timer, on_timer, 0, LOOK_MS);
 }
 

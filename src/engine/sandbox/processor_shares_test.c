@@ -224,6 +224,13 @@ TEST(the_timer_of_a_pool_goes_while_several_tenants_have_sandboxes)
     expect(!uv_is_active((uv_handle_t *) timer), "one had none within a minute");
     processor_shares_leased(&pool.shares, 3);
     expect(!uv_is_active((uv_handle_t *) timer), "it is alone");
+    struct tenant_use *changed = (void *) pool.shares.tenants.data;
+    changed[3].is_idle = true;
+    processor_shares_leased(&pool.shares, 3);
+    expect(uv_is_active((uv_handle_t *) timer), "its group may still be idle");
+    clock_us += QUARTER_US;
+    timer->timer_cb(timer);
+    expect(said[3] == false && !uv_is_active((uv_handle_t *) timer), "it is as usual again");
     end(&pool);
 }
 
