@@ -2,6 +2,7 @@
  * and slots.c are the real ones; this test holds the other ends of the fork servers' sockets. */
 #include "base/test.h"
 
+#include "base/clock.h"
 #include "base/table.h"
 #include "model/ids.h"
 #include "model/limits.h"
@@ -176,9 +177,11 @@ TEST(a_sandbox_gets_a_user_id_and_a_control_group_of_its_own)
     begin();
     memset(root.slots, 0, sizeof root.slots);
     struct spawn_build build = sound_build();
+    int64_t until_ms = now_ms() + SPAWN_BUILD_MS;
     for (unsigned i = 0; i < SLOTS; i++) {
         require(send_to_root(SPAWN_BUILD, &build, sizeof build, &err) == 0, "%s", err.text);
         require(take_order(0, &orders[i]), "an order: %s", take_refusal().text);
+        expect(root.slots[orders[i].slot - FIRST].until_ms >= until_ms, "it has 10 s");
         expect(orders[i].slot - FIRST < SLOTS, "slot %u is not of this instance", orders[i].slot);
         expect(orders[i].agent_outer_id ==
                    (uint32_t) (HOST_ID_SANDBOXES - HOST_ID_BASE) + orders[i].slot,
