@@ -95,8 +95,9 @@ static bool offer_settings(struct supervisor *supervisor, const char *text)
         if (poll(&watched, 1, (int) deadline_left_ms(end)) <= 0 ||
             !hear_daemon(supervisor, answer, sizeof answer))
             return false;
-        if (strcmp(answer, "taken") == 0 || strcmp(answer, "refused") == 0)
-            return answer[0] == 't';
+        bool is_taken = strcmp(answer, "taken") == 0;
+        if (is_taken || strcmp(answer, "refused") == 0)
+            return is_taken;
         take_word(supervisor, answer);
     }
     return false;
